@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -76,11 +77,16 @@ class ShardName:
     @property
     def stem(self) -> str:
         """The dataset's name, which is the same for all forms of its shards' names: the last of `stems`."""
-        return _without_record_suffix("".join(self.family))
+        return _stem(self.base, self.suffix)
 
     def sibling(self, index: int) -> str:
         """Name of another shard of the same family, which has a count."""
         return f"{self.base}-{index:0{self.width}d}-of-{self.count_text}{self.suffix}"
+
+
+@lru_cache(64)  # it takes as long as all else of a name, and all shards of a dataset have the same
+def _stem(base: str, suffix: str) -> str:
+    return _without_record_suffix(CODECS.without_suffix(base) + CODECS.without_suffix(suffix))
 
 
 def stems_of(name: str, plain: str | None = None) -> tuple[str, ...]:

@@ -232,19 +232,17 @@ class _Parser:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._stems: dict[tuple[str, str], str] = {}  # of shards, by what their names have in common
 
     def manifest(self, document: dict[str, Any]) -> Manifest:
         dataset = self._is(document, "dataset", str)
         if stem_of(os.path.basename(self._path)) not in (dataset, None):
             _refuse(self._path, f"it describes '{printable(dataset)}', which does not match its file name")
-        columns = self._is({"partition_by": [], **document}, "partition_by", list, _are_texts)
+        columns = self._list(document, "partition_by", str)
         files = tuple(self._file(entry, dataset, columns) for entry in self._is(document, "files", list))
         if len(set(map(attrgetter("path"), files))) < len(files):
             _refuse(self._path, "it names a file twice")
         compression = document.get("compression")
-        replaces = self._is({"replaces": [], **document}, "replaces", list)
-        sources = self._is({"sources_without_rows": [], **document}, "sources_without_rows", list)
+        sources = map(_unpacked, self._list(document, "sources_without_rows"))
         manifest = Manifest(
             dataset=dataset,
             id=self._is(document, "id", str, ID.fullmatch),
@@ -252,12 +250,12 @@ class _Parser:
             compression=compression if isinstance(compression, str) else None,
             schema=self._schema(document, "schema"),
             complete=self._is(document, "complete", bool),
-            replaces=tuple(self._shard(name, dataset, columns) for name in replaces),
-            sources_without_rows=tuple(source for source in map(_unpacked, sources) if isinstance(source, dict)),
+            replaces=tuple(self._shard(name, dataset, columns) for name in self._list(document, "replaces")),
+            sources_without_rows=tuple(source for source in sources if isinstance(source, dict)),
             partition_by=tuple(columns),
             partition_schema=self._schema(document, "partition_schema"),
-            replaced_ids=tuple(self._is({"replaced_ids": [], **document}, "replaced_ids", list, _are_texts)),
-            staged_before=tuple(self._is({"staged_before": [], **document}, "staged_before", list, _are_staged)),
+            replaced_ids=tuple(self._list(document, "replaced_ids", str)),
+            staged_before=tuple(self._list(document, "staged_before", str, parse_staged)),
         )
         for name in ("records", "bytes"):
             if self._is(document, name, int, _COUNTS.__contains__) != getattr(manifest, name):
@@ -274,9 +272,8 @@ class _Parser:
         records, size = (self._is(entry, name, int, _COUNTS.__contains__) for name in ("records", "bytes"))
         staged = self._is(entry, "staged", str, parse_staged) if "staged" in entry else None
         crc32c, source = int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16), _unpacked(entry.get("source"))
-        joined = [*map(_unpacked, self._is({"joined": [], **entry}, "joined", list, _are_objects))]
-        source = source if isinstance(source, dict) else None
-        return ManifestFile(path, records, size, crc32c, staged, source, tuple(joined))
+        joined = tuple(map(_unpacked, self._list(entry, "joined", (dict, ManifestFile))))
+        return ManifestFile(path, records, size, crc32c, staged, source if isinstance(source, dict) else None, joined)
 
     def _shard(self, name: Any, dataset: str, columns: Sequence[str] = ()) -> str:
         """Check that a name is that of a shard in the manifest's directory, or in its partition folders."""
@@ -286,19 +283,12 @@ class _Parser:
         if "\\" in name or "\0" in name or (folders and [column_of(folder) for folder in folders] != columns):
             _refuse(self._path, f"it names '{printable(name)}', which leads out of its directory")
         shard = parse_shard(base)
-        if shard is not None and self._stem(shard) == dataset:
+        if shard is not None and shard.stem == dataset:
             return name
         # `adopt` names the files of other tools: in a directory those that are not a shard of another dataset.
         if dataset != DIRECTORY_STEM or not is_record_file(base) or (shard is not None and not folders):
             _refuse(self._path, f"it names '{printable(name)}', which is not a shard of '{printable(dataset)}'")
         return name
-
-    def _stem(self, shard: ShardName) -> str:
-        """The dataset's name, which takes as long to find as all else of an entry: once for all names of a form."""
-        form = shard.base, shard.suffix
-        if form not in self._stems:
-            self._stems[form] = shard.stem
-        return self._stems[form]
 
     def _schema(self, document: Mapping[str, Any], name: str) -> bytes | None:
         if (text := document.get(name)) is None:
@@ -316,6 +306,15 @@ class _Parser:
             _refuse(self._path, f"its '{name}' is {printable(repr(value), 80)}")
         return value
 
+    def _list(
+        self, document: dict[str, Any], name: str, types: Any = object, holds: Callable[[Any], object] | None = None
+    ) -> list[Any]:
+        """A list of values of these types for which this holds, if the document has one; else none."""
+        values = self._is(document, name, list) if name in document else []
+        if not all(isinstance(value, types) and (holds is None or holds(value)) for value in values):
+            _refuse(self._path, f"its '{name}' is {printable(repr(values), 80)}")
+        return values
+
 
 def _packed(entry: dict[str, Any]) -> dict[str, Any] | ManifestFile:
     """The entry of a file as soon as it is parsed, so that a million do not exist as dicts; others as they are."""
@@ -331,18 +330,6 @@ def _packed(entry: dict[str, Any]) -> dict[str, Any] | ManifestFile:
 def _unpacked(value: Any) -> Any:
     """The object of which `_packed` has made the entry of a file, where it is none."""
     return _entry(value) if isinstance(value, ManifestFile) else value
-
-
-def _are_texts(values: list[Any]) -> bool:
-    return set(map(type, values)) <= {str}
-
-
-def _are_staged(values: list[Any]) -> bool:
-    return _are_texts(values) and all(map(parse_staged, values))
-
-
-def _are_objects(values: list[Any]) -> bool:
-    return set(map(type, values)) <= {dict, ManifestFile}
 
 
 def _refuse(path: str, what: str) -> NoReturn:
