@@ -133,15 +133,18 @@ def side_by_side(
             if failed is not None:
                 failure = failed.error
                 waiting.clear()
-                _stop_from(failed, opened)
-                del opened[opened.index(failed) :]
+                for sequence in opened[(at := opened.index(failed)) :]:
+                    sequence.stop()
+                del opened[at:]
             opened = [sequence for sequence in opened if not sequence.is_over or sequence.error is not None]
             while waiting and len(opened) < most_open:
                 opened.append(waiting.popleft())
             if not opened:
                 break
             _fill(opened, most_ahead, submitted, pool)
-            if not _run_one(submitted):
+            while submitted and not submitted[0].run():  # a thread has begun it
+                submitted.popleft()
+            if not submitted:
                 yield from _available(used, _WAIT_SECONDS)
             yield from _available(used)
     yield from _available(used)
@@ -149,12 +152,7 @@ def side_by_side(
         try:
             raise failure
         finally:
-            del failure, failed, opened, waiting  # its traceback refers to this frame
-
-
-def _stop_from(failed: _Sequence[T], opened: list[_Sequence[T]]) -> None:
-    for sequence in opened[opened.index(failed) :]:
-        sequence.stop()
+            del failure, failed, sequence, opened, waiting  # its traceback refers to this frame
 
 
 def _fill(opened: list[_Sequence[T]], most: int, submitted: deque[Task[None]], pool: WorkerPool) -> None:
@@ -164,14 +162,6 @@ def _fill(opened: list[_Sequence[T]], most: int, submitted: deque[Task[None]], p
         sequence = min(sources, key=lambda each: len(each.pending))
         submitted.append(pool.submit(sequence.take()))
         pending += 1
-
-
-def _run_one(submitted: deque[Task[None]]) -> bool:
-    """Run the first task that no thread has begun; returns whether there was one."""
-    while submitted:
-        if submitted.popleft().run():
-            return True
-    return False
 
 
 def _available(used: SimpleQueue[T | None], timeout: float | None = None) -> Generator[T]:
