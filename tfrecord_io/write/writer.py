@@ -8,7 +8,6 @@ used for another one before, as the first use of a page costs more than encoding
 from __future__ import annotations
 
 import re
-import threading
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
@@ -28,7 +27,7 @@ from tfrecord_io.arrow.image_encoding import arrays_schema
 from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, fitting, open_input
 from tfrecord_io.arrow.input.from_arrays import check_name
 from tfrecord_io.arrow.input.schema_cast import cast_columns
-from tfrecord_io.background import ordered
+from tfrecord_io.background import Task, ordered
 from tfrecord_io.display import Report, Summary, and_more, byte_size, column_list, counted
 from tfrecord_io.engine.contract import ArrowReader, Encoder, Engine, PlainForm, PlainValue
 from tfrecord_io.engine.select import get_engine
@@ -51,7 +50,6 @@ from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import check_named, directory_of_folders, resolve_output
 from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.typing import TableLike
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.column_indexes import ColumnIndexes, check_indexed
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile
 from tfrecord_io.write.partition_folders import stored_columns
@@ -545,28 +543,22 @@ class EncodedPiece(NamedTuple):
     rounding: Rounding | None
 
 
-class Slice:
-    """Rows whose columns are converted together, by the first thread that encodes some of them.
+class Slice(NamedTuple):
+    """Rows whose columns are converted together, by the first thread that encodes some of them."""
 
-    `convert` returns their encoder, and counts `rounding`; `prefix` is put in front of the payload of the first, `row`.
-    """
-
-    def __init__(self, convert: Callable[[], Encoder], row: int, prefix: bytes, rounding: Rounding) -> None:
-        self._convert, self._row, self._prefix, self._rounding = convert, row, prefix, rounding
-        self._encoder: Encoder | None = None
-        self._lock = threading.Lock()
+    encoder: Task[Encoder]  # which counts `rounding`
+    row: int  # the first, whose payload gets the prefix
+    prefix: bytes
+    rounding: Rounding
 
     def encode(self, begin: int, end: int, pool: Memory, prepare: Prepare) -> EncodedPiece:
         """Encode rows [begin, end) of the slice."""
-        with self._lock:
-            if self._encoder is None:
-                self._encoder = self._convert()
-        memory = pool.take()
-        framed, rows = self._encoder.encode(begin, end, prefix=b"" if begin else self._prefix, memory=memory)
+        encoder, memory = self.encoder.result(), pool.take()
+        framed, rows = encoder.encode(begin, end, prefix=b"" if begin else self.prefix, memory=memory)
         if begin + rows < end:
             advice = "write its large columns to separate files"
-            raise EncodeError(too_large(), record=self._row + begin + rows, advice=advice)
-        return EncodedPiece(prepare(framed, rows, self._row + begin), memory, None if begin else self._rounding)
+            raise EncodeError(too_large(), record=self.row + begin + rows, advice=advice)
+        return EncodedPiece(prepare(framed, rows, self.row + begin), memory, None if begin else self.rounding)
 
 
 class SliceEncoder:
@@ -576,7 +568,7 @@ class SliceEncoder:
         self._engine, self._plan = engine, plan
         self._fields = _fields_of(record_type, plan.schema) if isinstance(record_type, MessageType) else None
         self._as_bytes, self._sequence = record_type == "bytes", record_type == "sequence_example"
-        self._columns = self._columns_of(plan.schema)
+        self._read_as(plan.schema)
         names = [sum(len(leaf.feature) + _FEATURE_BYTES for leaf in leaves) for leaves in plan.columns]
         self._names = 0 if self._as_bytes else sum(names)
         widths = (type_.bit_width // 8 if t.is_primitive(type_) else 0 for type_ in plan.schema.types)
@@ -589,9 +581,10 @@ class SliceEncoder:
 
         `begin` takes each slice and its first row, before the slice's tasks, and returns the prefix of that payload.
         """
-        if not batch.schema.equals(self._columns.schema):  # offsets of another width, or views
-            self._columns = self._columns_of(batch.schema)
-        width = self._columns.value_bytes(batch) // max(1, len(batch)) + 1
+        if not batch.schema.equals(self._schema):  # offsets of another width, or views
+            self._read_as(batch.schema)
+        size = sum(map(value_bytes, map(batch.column, self._others)))  # Arrow takes long to count those of many columns
+        width = (size if self._reader is None else size + self._reader.value_bytes(batch)) // max(1, len(batch)) + 1
         absent = sum(map(mul, self._absent, (column.null_count for column in batch.columns))) // max(1, len(batch))
         record = width + self._names - absent + FRAME_BYTES
         rows = max(1, min(LIMITS.piece_bytes // record, _SLICE_BYTES // width))
@@ -600,17 +593,17 @@ class SliceEncoder:
         for first in range(0, len(batch), slice_rows):
             part = batch.slice(first, slice_rows) if slice_rows < len(batch) else batch
             at, rounding = row + first, Rounding()
-            convert = partial(self._convert, self._columns.reader, part, at, rounding)
-            piece = Slice(convert, at, begin(part, at), rounding)
+            encoder = Task(partial(self._convert, self._reader, part, at, rounding))
+            piece = Slice(encoder, at, begin(part, at), rounding)
             for i in range(0, len(part), rows):
                 yield partial(piece.encode, i, min(i + rows, len(part)))
 
-    def _columns_of(self, schema: pa.Schema) -> _BatchColumns:
-        if self._fields is not None:
-            return _BatchColumns(schema, None, [])
-        forms = plain_forms(replace(self._plan, schema=schema))
-        reader = self._engine.arrow_reader(forms) if any(forms) and not self._as_bytes else None
-        return _BatchColumns(schema, reader, [at for at, form in enumerate(forms) if form is None])
+    def _read_as(self, schema: pa.Schema) -> None:
+        """Read columns of these types: some by the engine, which trusts the types, and the others."""
+        has_columns = self._fields is None and not self._as_bytes
+        forms = plain_forms(replace(self._plan, schema=schema)) if has_columns else [None] * len(schema)
+        self._schema, self._reader = schema, self._engine.arrow_reader(forms) if any(forms) else None
+        self._others = [at for at, form in enumerate(forms) if form is None or self._reader is None]
 
     def _convert(self, reader: ArrowReader | None, batch: pa.RecordBatch, row: int, rounding: Rounding) -> Encoder:
         if self._as_bytes or self._fields is not None:
@@ -624,21 +617,6 @@ class SliceEncoder:
         plan, taken = replace(self._plan, rounding=rounding), () if arrow is None else arrow.taken
         columns = encode_columns(batch, plan, row_base=row, taken=taken)
         return self._engine.encoder(columns, sequence=self._sequence, arrow=arrow)
-
-
-@value_class
-class _BatchColumns:
-    """How the columns of batches of one schema are read: some by `reader`, which trusts their types, and the others."""
-
-    schema: pa.Schema
-    reader: ArrowReader | None
-    others: list[int]
-
-    def value_bytes(self, batch: pa.RecordBatch) -> int:
-        """The bytes of a batch's values, of which Arrow takes long to count those of many columns."""
-        if self.reader is None:
-            return sum(map(value_bytes, batch.columns))
-        return self.reader.value_bytes(batch) + sum(value_bytes(batch.column(at)) for at in self.others)
 
 
 def plain_forms(plan: WritePlan) -> list[PlainForm | None]:
