@@ -18,13 +18,7 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_hidden, is_record_file, is_sidecar, parse_shard
 from tfrecord_io.storage.paths.manifest import Manifests
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, other_files, record_files
-from tfrecord_io.storage.paths.resolve_output import (
-    foreign_suffix,
-    similar_suffix,
-    unknown_suffix,
-    without_compression,
-    without_query,
-)
+from tfrecord_io.storage.paths.resolve_output import other_suffix, similar_suffix, without_compression, without_query
 from tfrecord_io.storage.paths.similar_files import files_below
 from tfrecord_io.storage.paths.sniff_files import files_with_records
 
@@ -76,9 +70,9 @@ def formats_of(
             return reads, folder
         if reads is not folder:
             raise TypeError(say("{files=} is for folders, and '{}' is {}", printable(paths[0]), reads.title))
-    suffix = foreign_suffix(target) or unknown_suffix(target) if writes is None else None
-    if suffix is not None and (foreign_suffix(target) or not _is_directory(target, places.target)):
-        raise _unwritable(target, suffix)
+    other = other_suffix(target) if writes is None else None
+    if other is not None and (other.is_known or not _is_directory(target, places.target)):
+        raise _unwritable(target, other.suffix)
     writes = writes or TFRECORD
     if writes is not TFRECORD:
         _refuse_shards(target, writes)

@@ -18,7 +18,7 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.paths.file_names import shard_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.paths.resolve_output import check_outside, foreign_suffix, resolve_output, unknown_suffix
+from tfrecord_io.storage.paths.resolve_output import check_outside, other_suffix, resolve_output
 from tfrecord_io.write.record_writer import RecordWriter
 
 
@@ -236,9 +236,10 @@ def test_a_name_is_written_only_if_no_suffix_contradicts_tfrecord(stem, suffix, 
     is_record, path = f".{suffix}" in RECORD_SUFFIXES, f"memory://{stem}.{suffix}{compression}{end}"
     if f".{suffix}" in CODECS.suffixes():
         return
-    assert (foreign_suffix(path) or unknown_suffix(path)) == (None if is_record else f".{suffix}")
+    is_known = FORMATS.of_path(f"x.{suffix}") is not None
+    assert other_suffix(path) == (None if is_record else (f".{suffix}", is_known))
     for stated in (False, True):
-        if is_record or (stated and FORMATS.of_path(f"x.{suffix}") is None):
+        if is_record or (stated and not is_known):
             resolve_output(path, stated=stated)
         else:
             with pytest.raises(ValueError, match="this writes TFRecord"):

@@ -38,7 +38,7 @@ from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
 from tfrecord_io.read.open_scan import selection_of
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.filesystem.locate import is_url
-from tfrecord_io.storage.paths.resolve_output import foreign_suffix
+from tfrecord_io.storage.paths.resolve_output import other_suffix
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.typing import FilesLike, Path
@@ -140,7 +140,7 @@ def _write(
 
 def _folder_name(target: Path) -> str:
     name = os.fspath(target)
-    if foreign_suffix(name) is not None:
+    if (other := other_suffix(name)) is not None and other.is_known:
         raise ValueError(
             f"'{printable(name)}': annotated images are written to a folder, and this is the name of a file"
         )

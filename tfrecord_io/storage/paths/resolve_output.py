@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.errors import printable, say
@@ -60,31 +60,30 @@ def without_compression(path: str) -> str:
     return CODECS.without_suffix(without_query(path).lower())
 
 
-def foreign_suffix(path: str) -> str | None:
-    """The suffix of another format that the name of a file, dataset or directory has; None if it has none.
+class OtherSuffix(NamedTuple):
+    """The suffix of a name that is not TFRecord's."""
 
-    >>> foreign_suffix("out/m.csv.gz"), foreign_suffix("m.parquet@8"), foreign_suffix("m.tfrecord")
-    ('.csv', '.parquet', None)
+    suffix: str
+    is_known: bool  # a format of this package has it
+
+
+def other_suffix(path: str) -> OtherSuffix | None:
+    """The suffix that the name of a file, dataset or directory has, if it is not one of TFRecord; None without one.
+
+    One that no format of this package has begins with a letter. Versions are none, nor are numbers, dates and names of
+    event files.
+
+    >>> tuple(other_suffix("out/m.csv.gz")), tuple(other_suffix("m.parquet@8")), tuple(other_suffix("m.parq-0-of-8"))
+    (('.csv', True), ('.parquet', True), ('.parq', False))
+    >>> [other_suffix(name) for name in ("m", "m.tfrecord", "m.v2", "m.2024-01-01", "m.1", "a.b/m")]
+    [None, None, None, None, None, None]
     """
     suffix = _suffix(path)
-    return suffix if FORMATS.of_path(f"x{suffix}") is not None else None
-
-
-def unknown_suffix(path: str) -> str | None:
-    """The suffix of a name, if no format of this package has it, TFRecord among them; None for names without one.
-
-    A suffix begins with a letter. Versions are none, nor are numbers, dates and names of event files.
-
-    >>> unknown_suffix("out/m.parq.gz"), unknown_suffix("m.jsonlines-00000-of-00008"), unknown_suffix("a/m.data@8")
-    ('.parq', '.jsonlines', '.data')
-    >>> [unknown_suffix(name) for name in ("m", "m.tfrecord", "m.csv", "m.v2", "m.2024-01-01", "m.1", "a.b/m")]
-    [None, None, None, None, None, None, None]
-    """
-    suffix = _suffix(path)
+    if FORMATS.of_path(f"x{suffix}") is not None:
+        return OtherSuffix(suffix, is_known=True)
     is_event_file = ".tfevents." in f"{path.rpartition('/')[2]}."
-    if not _EXTENSION.fullmatch(suffix) or suffix in RECORD_SUFFIXES or is_event_file:
-        return None
-    return suffix if FORMATS.of_path(f"x{suffix}") is None else None
+    is_none = not _EXTENSION.fullmatch(suffix) or suffix in RECORD_SUFFIXES or is_event_file
+    return None if is_none else OtherSuffix(suffix, is_known=False)
 
 
 def _suffix(path: str) -> str:
@@ -103,12 +102,12 @@ def check_suffix(path: str, *, stated: bool = False, directory: bool = False) ->
     Where the caller has `stated` that it is TFRecord, or it is a `directory`, only suffixes of formats that this
     package knows are refused.
     """
-    known = foreign_suffix(path)
-    suffix = known or (None if stated or directory else unknown_suffix(path))
-    if suffix is None:
+    other = other_suffix(path)
+    if other is None or (not other.is_known and (stated or directory)):
         return
-    is_other = "is the suffix of another format" if known else "is not a suffix of its files"
-    similar = known or similar_suffix(suffix)
+    suffix, is_known = other
+    is_other = "is the suffix of another format" if is_known else "is not a suffix of its files"
+    similar = suffix if is_known else similar_suffix(suffix)
     advice = f"end the name in {_SUFFIX}"
     row = None if similar is None else FORMATS.of_path(f"x{similar}")
     if row is not None and row.is_target:
@@ -393,7 +392,7 @@ def _shards(
     output = Output(path, True, count, max_bytes, codec_name, directory=in_directory, base=base, suffix=added)
     if grows:
         output = replace(output, grows=True, inferred=compression == "infer" and codec is None)
-    if any(c == "\\" or "\ud800" <= c <= "\udfff" for c in output.stem):  # not valid in a manifest
+    if re.search("[\\\\\ud800-\udfff]", output.stem):  # not valid in a manifest
         raise ValueError(f"'{printable(path)}': names of shards must be UTF-8 without backslashes; choose another name")
     return output
 

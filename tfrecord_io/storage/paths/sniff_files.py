@@ -9,7 +9,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.framing import HEADER_BYTES, is_record_header
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.paths.resolve_output import foreign_suffix, unknown_suffix
+from tfrecord_io.storage.paths.resolve_output import other_suffix
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import source_of
 
@@ -49,7 +49,8 @@ def readable_files_with_records(fs: FileSystem, files: Sequence[Entry], *, most:
 
 
 def _may_have_records(name: str) -> bool:
-    return foreign_suffix(name) is None and unknown_suffix(name) not in _NEVER_RECORDS
+    other = other_suffix(name)
+    return other is None or not (other.is_known or other.suffix in _NEVER_RECORDS)
 
 
 def _begins_with_record(fs: FileSystem, entry: Entry) -> bool:
