@@ -55,7 +55,7 @@ class WriteOptions(RecordOptions):
         check_choice("float64", self.float64, (None, *get_args(Float64)))
         if not isinstance(self.write_index, bool):
             self._check_write_index()
-        self._check_flags("nan_to_null", "embed_schema")
+        self._check_flags("nan_to_null", "embed_schema", "evolve")
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
         if not isinstance(self.record_dim, str | None):
@@ -63,7 +63,6 @@ class WriteOptions(RecordOptions):
         check_integer("shards", self.shards, 1, optional=True)
         check_integer("max_shard_bytes", self.max_shard_bytes, 1, optional=True)
         check_mode(self.mode, self.modes)
-        self._check_flags("evolve")
         self._check_mode()
         if self.partition_by is not None:
             self._check_partitions(self.partition_by)

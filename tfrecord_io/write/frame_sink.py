@@ -118,16 +118,12 @@ class Sink(NotCopied, ABC):
         try:
             indexes = None if self.column_indexes is None else self.column_indexes.resolved()
             self.files = self._publish()
-        except BaseException as error:
-            self.discard_after(error)
-            raise
-        try:
             with indexes_of_published():
                 self.publish_indexes()
                 if indexes is not None:
                     indexes.write({file.path: file.records for file in self.files})
         except BaseException as error:
-            self.discard_after(error)  # the other indexes
+            self.discard_after(error)  # of what is published, the other indexes
             raise
         self.closed = True
 

@@ -272,9 +272,9 @@ class ShardedSink(Sink):
         return tuple(self._shards[key].file for key in keys)
 
     def publish_indexes(self) -> None:  # the dataset is complete without them
-        for shard in self._shards.values():
-            shard.publish_indexes()
         if self._write_index:
+            for shard in self._shards.values():
+                shard.publish_indexes()
             self._dataset.withdraw_indexes()
         self._dataset.warn_of_left()
 

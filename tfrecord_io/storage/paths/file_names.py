@@ -286,7 +286,8 @@ def index_names(name: str) -> list[str]:
 
 def indexed_file(name: str) -> str | None:
     """The file whose index has this name; None if it is another name."""
-    return next((name.removesuffix(suffix) for suffix in INDEX_SUFFIXES if name.endswith(suffix)), None)
+    file, dot, suffix = name.rpartition(".")
+    return file if dot + suffix in INDEX_SUFFIXES else None
 
 
 # ---- which names are read

@@ -537,7 +537,8 @@ class Publication:
         self._old.remove_replaced(gone)
         if staged or new.replaces or new.staged_before:
             self._place.update(partial(self._settled, new), lambda manifest: manifest == self._settled(new, manifest))
-        self._state_late(unseen)
+        if unseen:
+            self._state_late(unseen)
         if not self._place.stages_all:  # copies were made
             self._old.remove_replaced([*(str(file.staged) for file in staged), *self._old.fences])
 
@@ -558,8 +559,6 @@ class Publication:
 
         That one does not if it saw them stated, before this writer settled.
         """
-        if not unseen:
-            return
         self._old.note_versions(names=unseen)
         if late := sorted(unseen & self._old.versions.keys()):
             self._state(late, self._place.find())
