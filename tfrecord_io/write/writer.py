@@ -40,7 +40,7 @@ from tfrecord_io.options.limits import too_large
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.options.write import ADDING, WriteOptions
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.schema.column_features import BY_WIRE, LIST, RAW, encoding_of, is_nested, with_encoding
+from tfrecord_io.schema.column_features import BY_WIRE, LIST, RAW, encoding_of, with_encoding
 from tfrecord_io.schema.embedded import EmbeddedSchema, embedded_schema, pack
 from tfrecord_io.schema.pandas_metadata import stored_index, with_index_of
 from tfrecord_io.schema.schema import Schema
@@ -144,6 +144,7 @@ class Writer(PublishingWriter):
         self._engine = get_engine()
         self._plan: WritePlan | None = None
         self._encoder: SliceEncoder | None = None  # of the plan
+        self.rounding = Rounding()  # the values rounded so far
         self.report: WriteReport | None = None
         self._categories: dict[str, pa.Array] = {}  # of the first rows, by feature
         self._ordered: set[str] = set()  # those whose order counts
@@ -157,8 +158,8 @@ class Writer(PublishingWriter):
             self._compile(written, None)  # what cannot be written is an error before anything is opened
         self._open(open_sink(path, options) if sink is None else sink)
         if options.schema is not None:
-            rounding = self._compile(written, self._sink.known_schema).rounding
-            self._conform = Conforming(arrays_schema(schema, options.column_encoding), options.float64, rounding)
+            self._compile(written, self._sink.known_schema)
+            self._conform = Conforming(arrays_schema(schema, options.column_encoding), options.float64, self.rounding)
 
     def _compile(self, schema: pa.Schema, known: bytes | None) -> WritePlan:
         """Plan the writing of rows of this schema; `known` is that of the dataset to which they are added."""
@@ -231,7 +232,7 @@ class Writer(PublishingWriter):
             for part in written:
                 self._rows += part.piece.records
                 if part.rounding is not None:
-                    plan.rounding.merge(part.rounding)
+                    self.rounding.merge(part.rounding)
                 if progress is not None:
                     progress.advance(part.piece.records)
 
@@ -306,11 +307,6 @@ class Writer(PublishingWriter):
         sink.commit()
         rounded, size = dict(self.rounding.counts), sum(map(attrgetter("bytes"), sink.files))
         self.report = WriteReport(sink.path, self._rows, size, sink.compression, columns, rounded, sink.files, index)
-
-    @property
-    def rounding(self) -> Rounding:
-        """The values rounded so far."""
-        return Rounding() if self._plan is None else self._plan.rounding
 
     def _warn_of_rounding(self) -> None:
         if self._options.float64 is None:
@@ -625,10 +621,9 @@ def plain_forms(plan: WritePlan) -> list[PlainForm | None]:
     Values of the other types are checked, rounded or converted by `encode_columns`.
     """
     forms: list[PlainForm | None] = []
-    for field, parts, in_steps in zip(plan.schema, plan.columns, plan.in_steps, strict=True):
-        plain = not in_steps and not is_nested(field)
-        plain = plain and len(parts) == 1 and not parts[0].path and parts[0].layout is Layout.SCALAR
-        forms.append(_form(parts[0].feature, field.type) if plain and parts[0].encoding == LIST else None)
+    for field, parts, in_steps, tree in zip(plan.schema, plan.columns, plan.in_steps, plan.trees, strict=True):
+        plain = tree is None and not in_steps and parts[0].layout is Layout.SCALAR and parts[0].encoding == LIST
+        forms.append(_form(parts[0].feature, field.type) if plain else None)
     return forms
 
 
