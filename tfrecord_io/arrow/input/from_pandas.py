@@ -57,7 +57,6 @@ def table_of_frame(
         index = True
     frame, fills = _dense(_with_exact_levels(frame))
     frame, found, exact = _found_columns(frame, nan_to_null, encodings or {})
-    frame = _in_native_order(_with_arrow(frame, found))
     try:
         with warnings.catch_warnings():  # `_warn_of_labels` names those that are not restored
             warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")
@@ -120,7 +119,8 @@ def _found_columns(
 ) -> tuple[pd.DataFrame, dict[int, Tensors | pa.Array], set[int]]:
     """The frame with None for each masked array; the columns that Arrow need not, or cannot, convert, by number.
 
-    Last the numbers of columns of objects that Arrow converts without a guess.
+    In the frame these are columns of Arrow, which are not converted again, and nulls instead of tensors. Last the
+    numbers of columns of objects that Arrow converts without a guess.
     """
     columns, masked, exact = dict[int, Tensors | pa.Array](), dict[int, Any](), set[int]()
     for at, (name, values) in enumerate(frame.items()):
@@ -140,17 +140,12 @@ def _found_columns(
             masked[at] = made.array
         if found is not None and found is not True:
             columns[at] = found
+    if columns:
+        from pandas.arrays import ArrowExtensionArray
+
+        arrays = {at: made if isinstance(made, pa.Array) else pa.nulls(len(frame)) for at, made in columns.items()}
+        masked |= {at: ArrowExtensionArray(array) for at, array in arrays.items()}
     return _replaced(frame, masked), columns, exact
-
-
-def _with_arrow(frame: pd.DataFrame, columns: Mapping[int, Tensors | pa.Array]) -> pd.DataFrame:
-    """The frame with columns of Arrow, which are not converted again, and with nulls instead of tensors."""
-    if not columns:
-        return frame
-    import pandas as pd
-
-    arrays = {at: made if isinstance(made, pa.Array) else pa.nulls(len(frame)) for at, made in columns.items()}
-    return _replaced(frame, {at: pd.arrays.ArrowExtensionArray(array) for at, array in arrays.items()})
 
 
 def _replaced(frame: pd.DataFrame, columns: Mapping[int, Any]) -> pd.DataFrame:
@@ -162,12 +157,14 @@ def _replaced(frame: pd.DataFrame, columns: Mapping[int, Any]) -> pd.DataFrame:
 
 
 def _dense(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
-    """The frame with all values of its sparse columns, and the value that each of numbers leaves out.
+    """The frame in native byte order, with all values of its sparse columns; the value that each of numbers leaves out.
 
     A warning names the others.
     """
     fills, columns = dict[str, float](), dict[int, Any]()
     for at, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
+        if isinstance(dtype, np.dtype) and not dtype.isnative:
+            columns[at] = frame.iloc[:, at].astype(dtype.newbyteorder("="))
         if type(dtype).__name__ != "SparseDtype":
             continue
         columns[at] = dense(frame.iloc[:, at])
@@ -191,15 +188,6 @@ def _with_exact_levels(frame: pd.DataFrame) -> pd.DataFrame:
         if isinstance(dtype, np.dtype) and dtype.kind in "iu" and (index.codes[at] < 0).any():
             levels[at] = index.levels[at].astype(dtype.name.replace("i", "I").replace("u", "U"))
     return frame.set_axis(index.set_levels(list(levels.values()), level=list(levels))) if levels else frame
-
-
-def _in_native_order(frame: pd.DataFrame) -> pd.DataFrame:
-    swapped = {
-        name: dtype.newbyteorder("=")
-        for name, dtype in frame.dtypes.items()
-        if isinstance(dtype, np.dtype) and not dtype.isnative
-    }
-    return frame.astype(swapped) if swapped else frame
 
 
 def _better_column(values: pd.Series, column: pa.ChunkedArray) -> pa.Array | None:
