@@ -24,7 +24,7 @@ from tfrecord_io.arrow.casts import has_all
 from tfrecord_io.arrow.encode.encode_columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
 from tfrecord_io.arrow.image_encoding import arrays_schema
-from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, fitting, open_input
+from tfrecord_io.arrow.input.batch_source import BatchSource, fitting, open_input
 from tfrecord_io.arrow.input.from_arrays import check_name
 from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.background import Task, ordered
@@ -247,7 +247,7 @@ class Writer(PublishingWriter):
                     self._write_piece(memory, piece)
                     yield piece
             return
-        sequences = [self._tasks(_rows_of(part, rows), rows.start, plan, memory) for rows in ranges]
+        sequences = [self._tasks(part(rows.start, rows.stop), rows.start, plan, memory) for rows in ranges]
         yield from side_by_side(sequences, partial(self._write_piece, memory), self._sink.end, threads)
 
     def _write_piece(self, memory: Memory, part: EncodedPiece) -> None:
@@ -463,14 +463,7 @@ class Conforming:
         written = self._written
         if not written.metadata:
             written = written.with_metadata(source.schema.metadata)
-        part = source.part
-
-        def cast_part(begin: int, end: int) -> Iterator[pa.RecordBatch]:
-            assert part is not None
-            return self._cast(cut(part(begin, end), PART_BYTES), row_base + begin, written)
-
-        cast = self._cast(source.batches, row_base, written)
-        return BatchSource(written, cast, source.rows, None if part is None else cast_part)
+        return source.mapped(written, partial(self._cast, written), row_base)
 
     def _warn_of_left_out(self, present: Iterable[str]) -> None:
         """Warn, once for each, of columns of the data that the schema does not name."""
@@ -482,7 +475,7 @@ class Conforming:
             reason = f"the schema leaves out {counted(len(left_out), 'column')} of the data: {shown}{more}"
             warn(f"{reason}; select the columns of the data to write them without this warning", SchemaWarning)
 
-    def _cast(self, batches: Iterator[pa.RecordBatch], rows: int, written: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _cast(self, written: pa.Schema, batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             own = batch if batch.schema.names == self._names else batch.select(self._names)
             if own.schema.equals(self._target) and not self._has_required:  # nothing to cast or to check
@@ -499,12 +492,6 @@ def written_schema(schema: Schema) -> pa.Schema:
     for field in named:
         check_name(field.column)
     return pa.schema([field.to_arrow() for field in named], metadata=dict(schema.metadata) or None)
-
-
-def _rows_of(part: Callable[[int, int], Iterator[pa.RecordBatch]], rows: range) -> Iterator[pa.RecordBatch]:
-    """The batches of some rows, which are made when the first is needed."""
-    if rows:
-        yield from part(rows.start, rows.stop)
 
 
 def _is_binary(type_: pa.DataType) -> bool:

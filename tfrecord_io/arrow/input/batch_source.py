@@ -61,7 +61,8 @@ PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a tim
 class BatchSource:
     """A schema and its batches, which can be iterated over once. Errors of the input are raised as they are.
 
-    If all rows are in memory anyway, `part` makes the batches of rows [begin, end), to be used instead of `batches`.
+    If all rows are in memory anyway, `part` makes the batches of rows [begin, end), to be used instead of `batches`,
+    when the first of them is needed.
     """
 
     schema: pa.Schema  # with its metadata, pandas' among it
@@ -75,7 +76,9 @@ class BatchSource:
     def mapped(self, schema: pa.Schema, convert: Convert, row_base: int) -> BatchSource:
         """The batches that `convert` makes of these, the first of which follows `row_base` rows."""
         part = self.part
-        parts = None if part is None else lambda begin, end: convert(part(begin, end), row_base + begin)
+        parts = (
+            None if part is None else lambda begin, end: convert(cut(part(begin, end), PART_BYTES), row_base + begin)
+        )
         return BatchSource(schema, convert(self.batches, row_base), self.rows, parts)
 
 
@@ -397,7 +400,7 @@ def _streamed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | 
 
 def with_nested(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Schema:
     """The schema of data, in which columns are nested whose plain features would not say all that the batches hold."""
-    numbered = [(at, field) for at, field in enumerate(schema) if _may_lose(field)]
+    numbered = [(at, schema.field(at)) for at in uncommon(schema) if _may_lose(schema.field(at))]
     nested = [each for each in numbered if any(loses(batch.column(each[0])) for batch in batches)]
     return with_fields_at(schema, {at: with_encoding(field, NESTED) for at, field in nested})
 
@@ -421,7 +424,7 @@ def _chunks(data: Sequence[Any]) -> pa.Table | None:
 
 def _of_chunks(table: pa.Table) -> BatchSource:
     def part(begin: int, end: int) -> Iterator[pa.RecordBatch]:
-        return cut(table.slice(begin, end - begin).to_batches())
+        yield from cut(table.slice(begin, end - begin).to_batches())
 
     return BatchSource(with_nested(table.schema, table.to_batches()), cut(table.to_batches()), table.num_rows, part)
 
@@ -519,17 +522,15 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
     if not changed:
         _refuse_images(own, first, who)
         return source
-    part = source.part
 
-    def filled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def filled(batches: Iterator[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = list(batch.columns)
             for at in changed:
                 columns[at] = _filled(columns[at], batch.schema.field(at), first.field(at))
             yield pa.RecordBatch.from_arrays(columns, names=first.names)
 
-    parts = None if part is None else lambda begin, end: filled(cut(part(begin, end), PART_BYTES))
-    return BatchSource(first, filled(source.batches), source.rows, parts)
+    return source.mapped(first, filled, 0)
 
 
 def _refuse_images(own: pa.Schema, first: pa.Schema, who: str) -> None:
