@@ -441,6 +441,30 @@ def test_parts_of_a_dataset_in_a_list_are_read_under_its_schema(
         assert tfr.read_table([part.select(["mark"]) for part in parts]).equals(expected.select(["mark"]))
 
 
+@settings(max_examples=rounds(10))
+@given(
+    marks=st.lists(st.sampled_from(["01", "2", "x", "[2]"]), min_size=1, unique=True),
+    column=st.sampled_from(["mark", "m[1]"]),
+    n=st.integers(1, 4),
+    data=st.data(),
+)
+def test_a_piece_has_the_types_of_the_folders_of_its_dataset(
+    marks: list[str], column: str, n: int, data: st.DataObject
+) -> None:
+    """Not those of the names of the folders that its own files are in."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = pa.table({"n": range(4 * len(marks)), column: marks * 4})
+        tfr.write_tfrecord(rows, f"{folder}/d/", partition_by=column)
+        Path(folder, "d", "_MANIFEST.json").unlink()
+        dataset = tfr.dataset(f"{folder}/d")
+        piece = data.draw(st.sampled_from([piece for piece in dataset.pieces(n) if piece.count_rows()]))
+        for source in (piece, [piece, piece]):
+            tfr.merge(source, f"{folder}/copy", mode="overwrite")
+            assert tfr.read_table(f"{folder}/copy").schema.field(column) == dataset.schema.field(column)
+            types = {summary.name: summary.type for summary in tfr.describe(source).columns}
+            assert types[column] == str(dataset.schema.field(column).type)
+
+
 @pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
 @given(
     kinds=st.lists(st.sampled_from(["fits", "n does not fit", "x does not fit", "rejected"]), max_size=9),

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_glob, matches
+from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_glob, matches_any
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, unpack
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
@@ -74,11 +74,12 @@ class PartitionColumns:
         SchemaError if a directory name is not a value of the declared type.
         """
         given = dict(overrides or {})
-        own = {key: type_ for key, type_ in given.items() if any(matches(key, name) for name in self.names)}
+        own = {key: type_ for key, type_ in given.items() if matches_any(key, self.names)}
         if not own:
             return self, given
         types, _ = self.declared(apply_overrides(pa.schema(self.fields), own), sources)
-        rest = {key: type_ for key, type_ in given.items() if key not in own or is_glob(key)}
+        names = {*self.names, *(key for key in own if not is_glob(key))}
+        rest = {key: type_ for key, type_ in given.items() if key not in names}
         return replace(self, fields=types.fields), rest
 
     def refuse_features(self, features: Iterable[str], sources: Sequence[Source]) -> None:

@@ -29,7 +29,7 @@ from tfrecord_io.options.checked_options import OF_CALLS, OF_PLACES, differing, 
 from tfrecord_io.options.names_in_other_libraries import OF_SELECTION
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
-from tfrecord_io.read.partition_columns import shard_of
+from tfrecord_io.read.partition_columns import PartitionColumns, shard_of
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.column_selection import Projection
@@ -93,7 +93,7 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
     more of how it is read, or its types are inferred and the read is `whole`, as they are those of all rows then.
     ValueError if the call states more of how it is read, and both select rows or columns: this is not one read.
     """
-    source = unwrapped(source)
+    source, options = unwrapped(source), with_types_of_folders(source, options)
     if isinstance(source, list | tuple) and isinstance(options, ReadOptions) and _are_of_one_dataset(source):
         return chosen(*source), options.changed(columns=None) if source[0].chooses_columns else options
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
@@ -115,6 +115,18 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
             raise differing(more[0])
         return source, options
     return list(source.sources), of_columns.changed(**selected) if selected else of_columns
+
+
+def with_types_of_folders(source: Any, options: AnyOptions) -> AnyOptions:
+    """The options with the types that columns of folders have in the dataset of pieces, which are in few of them."""
+    parts = [unwrapped(part) for part in (source if isinstance(source, list | tuple) else [source])]
+    are_pieces = bool(parts) and all(isinstance(part, Scan) and part.origin is None for part in parts)
+    if not are_pieces or not hasattr(options, "schema_overrides"):
+        return options
+    inferred = {*PartitionColumns.in_folders_of([source for part in parts for source in part.sources]).fields}
+    known = [{field.with_metadata(None) for field in part.partitions.fields} for part in parts]
+    types = {field.name: field.type for field in set.union(*known) - inferred if all(field in each for each in known)}
+    return options.changed(schema_overrides={**types, **(options.schema_overrides or {})}) if types else options
 
 
 def _of_columns(options: AnyOptions) -> AnyOptions:
