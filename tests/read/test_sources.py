@@ -465,6 +465,26 @@ def test_a_piece_has_the_types_of_the_folders_of_its_dataset(
             assert types[column] == str(dataset.schema.field(column).type)
 
 
+@settings(max_examples=rounds(20))
+@given(
+    files=st.lists(
+        st.tuples(st.sets(st.sampled_from(["n", "text", "values"]), min_size=1), st.booleans()), min_size=1, max_size=4
+    )
+)
+def test_all_rows_of_a_list_of_files_have_the_same_columns_once_its_schema_was_asked_for(
+    files: list[tuple[set[str], bool]],
+) -> None:
+    """Each file has some of the columns, and the schema of them or none."""
+    rows = {"n": [1], "text": ["a"], "values": [[1.5, 2.5]]}
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [f"{folder}/{number}.tfrecord" for number in range(len(files))]
+        for path, (names, embed) in zip(paths, files, strict=True):
+            tfr.write_tfrecord({name: rows[name] for name in sorted(names)}, path, embed_schema=embed)
+        dataset = tfr.dataset(paths, sample=1)
+        assert dataset.schema is not None
+        assert tfr.read_table(dataset).equals(tfr.read_table(paths))
+
+
 @pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
 @given(
     kinds=st.lists(st.sampled_from(["fits", "n does not fit", "x does not fit", "rejected"]), max_size=9),

@@ -21,7 +21,7 @@ from tfrecord_io.format.feature_types import RecordType, Text
 from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, raises, stops
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
-from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
+from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, schemas_are_stated
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.schema.column_features import shown_type
@@ -141,6 +141,13 @@ class Scan(Configured):
     def __post_init__(self) -> None:
         if self.compiled is None:
             object.__setattr__(self, "compiled", _Compiled(self))
+
+    @property
+    def is_of_first_rows(self) -> bool:
+        """Whether all rows may have more columns, or other types, than the schema, which the first ones have."""
+        if self.resolved.source == "embedded":
+            return len(self.sources) > 1 and not schemas_are_stated(self.sources)
+        return self.resolved.is_inferred
 
     @property
     def has_schema(self) -> bool:

@@ -90,7 +90,7 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
     Of several parts of one dataset, it is one scan of their rows.
 
     So what it reads is what it would read of the path. The same holds for a dataset that has one, if the call states
-    more of how it is read, or its types are inferred and the read is `whole`, as they are those of all rows then.
+    more of how it is read, or the read is `whole` and its schema is that of the first rows only.
     ValueError if the call states more of how it is read, and both select rows or columns: this is not one read.
     """
     source, options = unwrapped(source), with_types_of_folders(source, options)
@@ -104,7 +104,7 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
         name for name in names if hasattr(options, name) and not _is_same(getattr(options, name), getattr(own, name))
     ]
     if source.has_schema:
-        infers = whole and source.resolved.is_inferred
+        infers = whole and source.is_of_first_rows
         if not (infers or more) or not source.is_as_stated:
             return source, options
     selected = _selections(own)
