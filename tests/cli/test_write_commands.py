@@ -51,6 +51,29 @@ def test_shuffle_and_sample(run, path: Path, tmp_path: Path) -> None:
     assert json.loads(run("sample", path, tmp_path / "d", "--fraction", 0.5, "--json").stdout)["records"] == 10
 
 
+@pytest.mark.parametrize(
+    "command", ["merge", "shuffle", "sample -n 1", "dedupe --by n", "explode --prefix n", "salvage"]
+)
+def test_the_last_file_of_a_glob_is_not_replaced(run, command: str, path: Path, tmp_path: Path) -> None:
+    files = [tmp_path / f"{name}.tfrecord" for name in "abc"]
+    for file in files:
+        file.write_bytes(path.read_bytes())
+    refused = run(*command.split(), *files)
+    assert files[-1].read_bytes() == path.read_bytes()
+    assert refused.exit_code == 3
+    assert f"{files[-1]}: the file exists, and is TARGET, as it is the last path; --mode overwrite replaces it" in (
+        refused.stderr
+    )
+
+
+def test_a_named_file_is_replaced(run, path: Path, tmp_path: Path) -> None:
+    (target := tmp_path / "out" / "all").parent.mkdir()
+    for flags in ([], [], ["--overwrite"]):
+        assert run("merge", path, path, target, *flags).exit_code == 0
+        assert tfr.count(target) == 40
+    assert run("merge", "--overwrite", path, path, path.with_name("all")).exit_code == 0
+
+
 def test_keys_groups_and_classes(run, path: Path, tmp_path: Path) -> None:
     assert run("dedupe", "--by", "label", path, tmp_path / "b", "--keep", "last").exit_code == 0
     assert tfr.read_table(tmp_path / "b")["n"].to_pylist() == [18, 19]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +18,7 @@ import click
 
 from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.compression import CODECS, INFER, PLAIN
+from tfrecord_io.errors import say
 from tfrecord_io.options import Limits, ReadOptions
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.registry import listed
@@ -260,6 +263,14 @@ columns = click.option(
 )
 
 
+def _refuse_last_of_glob(sources: Sequence[str], target: str) -> None:
+    """Refuse to replace a file next to several sources: a shell that expands a glob makes its last file the target."""
+    folder = os.path.dirname(target)
+    if len(sources) > 1 and os.path.isfile(target) and all(os.path.dirname(source) == folder for source in sources):
+        reason = "the file exists, and is TARGET, as it is the last path"
+        raise FileExistsError(errno.EEXIST, reason & say("{mode='overwrite'} replaces it"), target)
+
+
 def modes(
     command: Callable[..., Any],
     values: Sequence[str] = get_args(FileMode),
@@ -275,6 +286,8 @@ def modes(
             if mode not in (None, name):
                 raise click.UsageError(f"--{name} is --mode {name}: it cannot be combined with --mode {mode}")
             mode = name
+        if mode is None and not options.get("dry_run"):
+            _refuse_last_of_glob(options.get("sources", ()), options.get("target", ""))
         return command(*arguments, mode=mode, **options)
 
     for name, text in reversed(shorts.items()):
