@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import ml_dtypes
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -229,11 +230,13 @@ def test_float16_is_float32(tmp_path: Path) -> None:
     [
         pa.array([10**60, None], pa.decimal256(70, 0)),
         np.zeros((2, 2, 2), np.float16),
+        np.ones((2, 3), ml_dtypes.bfloat16),
+        np.array([["a"], ["b"]]),
         pa.array([100, None], pa.decimal128(20, -2)),
         pa.UnionArray.from_dense(pa.array([0, 0], pa.int8()), pa.array([0, 1], pa.int32()), [pa.array([1, 2])]),
         pa.UnionArray.from_sparse(pa.array([5, 5], pa.int8()), [pa.array([1, 2])], ["a"], [5]),
     ],
-    ids=["decimal256", "tensors", "negative scale", "dense union", "codes"],
+    ids=["decimal256", "tensors", "bfloat16", "arrays of text", "negative scale", "dense union", "codes"],
 )
 def test_columns_that_duckdb_cannot_hold_are_named_where_they_are_used(tmp_path: Path, column: Any) -> None:
     path = tmp_path / "a.tfrecord"

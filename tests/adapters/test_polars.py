@@ -9,6 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -125,12 +127,15 @@ ABSENT = {
     "empty lists": pa.array([[], []], pa.list_(pa.int8(), 0)),
     "decimal256": pa.array([10**60, None], pa.decimal256(70, 0)),
     "offset": ZONED,
+    "bfloat16": np.ones((2, 3), ml_dtypes.bfloat16),
+    "arrays of text": np.array([["a"], ["b"]]),
+    "hours": np.zeros((2, 3), "timedelta64[h]"),
     "nested": pa.StructArray.from_arrays([pa.array([[(1, 2, 3)], []], pa.list_(pa.month_day_nano_interval()))], ["k"]),
 }
 
 
 @pytest.mark.parametrize("column", ABSENT.values(), ids=ABSENT)
-def test_columns_that_polars_cannot_hold_are_named_where_they_are_used(tmp_path: Path, column: pa.Array) -> None:
+def test_columns_that_polars_cannot_hold_are_named_where_they_are_used(tmp_path: Path, column: Any) -> None:
     tfr.write_tfrecord({"x": column, "y": [1, 2], "z": [3, 4]}, tmp_path / "a.tfrecord")
     lazy = tfr.scan_polars(tmp_path / "a.tfrecord")
     assert lazy.filter(pl.col("y") > 1).select("y").collect()["y"].to_list() == [2]

@@ -35,6 +35,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import chosen
 from tfrecord_io.schema.column_features import LIST, encoding_of
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_types import unknown_dtype
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like, relist, types_within
 from tfrecord_io.storage.filesystem.locate import is_url, locate
@@ -351,14 +352,14 @@ def _wider(type_: pa.DataType) -> pa.DataType:
     return pa.float32() if type_ == pa.float16() else type_
 
 
-def _is_absent(type_: pa.DataType) -> bool:
+def _is_absent(field: pa.Field) -> bool:
     """Whether DuckDB has no such type: a query that uses the column fails."""
-    return any(
+    return unknown_dtype(field) is not None or any(
         pa.types.is_float16(each)
         or pa.types.is_decimal256(each)
         or (pa.types.is_decimal(each) and each.scale < 0)
         or (pa.types.is_union(each) and (each.mode == "dense" or each.type_codes != list(range(each.num_fields))))
-        for each in types_within(type_, storage=True)
+        for each in types_within(field.type, storage=True)
     )
 
 
@@ -372,7 +373,7 @@ def _dataset_class() -> type[Any]:
         def __init__(self, given: Scan, streams: list[BatchStream] | None, live: LiveScan | None) -> None:
             self._given, self._streams, self._live = given, streams, live
             self._scan = scan = _for_duckdb(given)
-            self._absent = {field.name: field for field in scan.schema if _is_absent(field.type)}
+            self._absent = {field.name: field for field in scan.schema if _is_absent(field)}
             held = [field for field in scan.schema if field.name not in self._absent]  # first: count(*) reads the first
             self._schema = pa.schema(held + [field.with_type(pa.null()) for field in self._absent.values()])
 

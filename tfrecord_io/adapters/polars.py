@@ -21,6 +21,7 @@ from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset, without_excluded
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.tensor_types import unknown_dtype
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes, is_text, types_within, with_fields
 from tfrecord_io.typing import FilesLike, StorageLike
@@ -77,7 +78,7 @@ def _lazy_frame(scan: Scan, read: Scan | LiveScan) -> pl.LazyFrame:
     with needs("polars"):
         import polars as pl
         from polars.io.plugins import register_io_source
-    absent = [field.name for field in scan.schema if _is_absent(field.type)]
+    absent = [field.name for field in scan.schema if _is_absent(field)]
     held = pa.schema([field.with_type(_held(field.type)) for field in scan.schema if field.name not in absent])
     empty = empty_batch(held)
     others = dict.fromkeys(absent, pl.Unknown())  # last: pl.len() reads the first
@@ -85,9 +86,9 @@ def _lazy_frame(scan: Scan, read: Scan | LiveScan) -> pl.LazyFrame:
     return register_io_source(partial(_frames, read), schema=schema)
 
 
-def _is_absent(type_: pa.DataType) -> bool:
+def _is_absent(field: pa.Field) -> bool:
     """Whether polars has no such type, or panics at its values: a query that uses the column fails."""
-    return any(
+    return unknown_dtype(field) is not None or any(
         t.is_interval(each)
         or t.is_union(each)
         or t.is_decimal256(each)
@@ -96,7 +97,7 @@ def _is_absent(type_: pa.DataType) -> bool:
         or (t.is_fixed_size_binary(each) and not each.byte_width)
         or (isinstance(each, pa.BaseExtensionType) and _held(each.storage_type) != each.storage_type)
         or (t.is_timestamp(each) and each.tz is not None and not _has_zone(each.tz))
-        for each in types_within(type_, storage=True)
+        for each in types_within(field.type, storage=True)
     )
 
 
@@ -123,7 +124,7 @@ def _has_zone(name: str) -> bool:
 def _refuse_absent(schema: pa.Schema) -> None:
     """Refuse columns of types that polars does not have."""
     for field in schema:
-        if _is_absent(field.type):
+        if _is_absent(field):
             type_name = short_type_name(field.type, field.metadata)
             reason = f"polars has no type for this column of {type_name}"
             is_zoned = t.is_timestamp(field.type)

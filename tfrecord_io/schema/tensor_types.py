@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
-from itertools import chain
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -186,21 +185,24 @@ def dtype_metadata(element: Element) -> dict[bytes, bytes]:
     return {DTYPE_KEY: element.name.encode()} if element.marked else {}
 
 
-def refuse_unknown_dtypes(fields: Iterable[pa.Field], library: str) -> None:
-    """Raise SchemaError for a column of a dtype of which a library that takes Arrow's storage would make others.
+def unknown_dtype(field: pa.Field) -> str | None:
+    """The dtype of a column of which a library that takes Arrow's storage would make another; None if there is none.
 
     That is bytes of bfloat16 and of text, and integers of times in units that Arrow does not have.
     """
+    dtype = (field.metadata or {}).get(DTYPE_KEY, b"").decode()
+    if dtype.startswith(("bfloat16", "U", "datetime64", "timedelta64")):
+        return dtype
+    parts = (unknown_dtype(field.type.field(at)) for at in range(field.type.num_fields))
+    return next(filter(None, parts), None)
 
-    def dtypes_of(field: pa.Field) -> Iterator[str]:
-        yield (field.metadata or {}).get(DTYPE_KEY, b"").decode()
-        yield from chain.from_iterable(dtypes_of(field.type.field(at)) for at in range(field.type.num_fields))
 
+def refuse_unknown_dtypes(fields: Iterable[pa.Field], library: str) -> None:
+    """Raise SchemaError for a column of an `unknown_dtype`."""
     for field in fields:
-        for dtype in dtypes_of(field):
-            if dtype.startswith(("bfloat16", "U", "datetime64", "timedelta64")):
-                advice = "leave the column out by select" | say("call {read_arrays}")
-                raise SchemaError(f"{library} has no {dtype}", feature=field.name, got=dtype, advice=advice)
+        if dtype := unknown_dtype(field):
+            advice = "leave the column out by select" | say("call {read_arrays}")
+            raise SchemaError(f"{library} has no {dtype}", feature=field.name, got=dtype, advice=advice)
 
 
 def tensor_field(name: str, element: Element, shape: Shape) -> pa.Field:

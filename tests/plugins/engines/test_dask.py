@@ -88,6 +88,13 @@ class TestDask(AdapterSuite):
             assert int(opened["ints"].sum().compute()) == 45
 
 
+def test_dtypes_that_arrow_stores_as_others_are_refused(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"b": np.array([["a"], ["b"]]), "a": [1, 2]}, tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.errors.SchemaError, match="feature 'b': Dask has no U1; leave the column out"):
+        tfr.dataset(tmp_path / "a.tfrecord").to_dask()
+    assert tfr.dataset(tmp_path / "a.tfrecord", columns=["a"]).to_dask()["a"].sum().compute() == 3
+
+
 # ---- writing
 
 

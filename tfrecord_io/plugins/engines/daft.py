@@ -11,6 +11,7 @@ from tfrecord_io.errors import EncodeError
 from tfrecord_io.options import DatasetValue, unwrapped
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.schema.tensor_types import refuse_unknown_dtypes
 from tfrecord_io.schema.types import types_within
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write.distributed import DistributedWriter
@@ -47,10 +48,13 @@ def to_daft(dataset: DatasetValue, *, max_bytes: int = PIECE_BYTES) -> daft.Data
         daft is not installed.
     ValueError
         The dataset has an `offset`, a `limit` or ``on_error="stop"``: such a read cannot be split.
+    SchemaError
+        A column has bfloat16, arrays of text, or times in units that Arrow does not have.
     """
     with needs("daft"):
         from tfrecord_io.plugins.engines.daft_source import TFRecordSource
     scan: Scan = unwrapped(dataset)
+    refuse_unknown_dtypes(scan.schema, "Daft")
     scan.split(1, max_bytes)  # raises if it cannot be split
     return TFRecordSource(scan.absolute(), max_bytes).read()
 

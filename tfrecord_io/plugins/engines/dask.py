@@ -16,6 +16,7 @@ from tfrecord_io.options import DatasetValue, unwrapped
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.schema.tensor_types import refuse_unknown_dtypes
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
@@ -53,10 +54,13 @@ def to_dask(dataset: DatasetValue, *, npartitions: int | None = None, max_bytes:
         dask.dataframe is not installed.
     ValueError
         The dataset has an `offset`, a `limit` or ``on_error="stop"``: such a read cannot be split.
+    SchemaError
+        A column has bfloat16, arrays of text, or times in units that Arrow does not have.
     """
     scan: Scan = unwrapped(dataset)
     with needs("dask"):
         import dask.dataframe as dd
+    refuse_unknown_dtypes(scan.schema, "Dask")
     from_map: Any = dd.from_map
     meta = _frame(empty_batch(scan.schema))
     parts = scan.tasks(npartitions, max_bytes)
