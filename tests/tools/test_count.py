@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,19 @@ def test_the_index_of_a_file_is_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(56)
+@pytest.mark.parametrize(("record_bytes", "is_used"), [(10, False), (5000, True)])
+def test_a_text_index_is_used_where_reading_it_takes_less_than_the_file(
+    tmp_path: Path, record_bytes: int, is_used: bool
+) -> None:
+    path, index, records = tmp_path / "a.tfrecord", tmp_path / "a.tfrecord.index", 1_000_000 // record_bytes
+    written(path, [b"x" * record_bytes] * records)
+    index.write_text("no index\n" * (records if not is_used else 1))
+    with pytest.warns(StaleIndexWarning) if is_used else nullcontext():
+        assert count(path) == records
+    with pytest.raises(CorruptRecordError):
+        count(path, index=index)
+
+
 def test_index_that_does_not_match_is_skipped_or_an_error_if_it_was_named(tmp_path: Path) -> None:
     path, index = tmp_path / "a.tfrecord", tmp_path / "a.tfrecord.index"
     write_tfrecord({"x": range(10)}, path, write_index=True)

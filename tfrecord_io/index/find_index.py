@@ -54,6 +54,7 @@ from tfrecord_io.storage.write.output_file import OutputFile
 
 _MD5 = re.compile('(?:ETag|etag)="?[0-9a-f]{32}"?|(?:md5Hash|content_md5)=.+')
 _HEADERS = {True: 64, False: 4}  # of a large file that are compared with a text index, by whether it is on a disk
+_MOST_TEXT = 1 / 64  # of the size of a file, up to which its text index is read to count its records
 _LOOKED_UP = 1000  # files at a time: the first that is missing ends the look-up of millions that an info states
 
 T = TypeVar("T")
@@ -314,6 +315,15 @@ def _rows_of(index_source: Source, source: Source, file: RandomAccessFile, longe
     return None if index.end > longest and int(index.sizes.max()) > longest + FRAME_BYTES else len(index)
 
 
+def _takes_longer(index_source: Source, source: Source) -> bool:
+    """Whether to read a text index takes longer than the headers of its local file, as that of small records does.
+
+    Its numbers are parsed one by one, while headers are followed at the speed of memory.
+    """
+    is_text, size = not index_source.path.endswith(COLUMNS_SUFFIX), source.size or 0
+    return is_text and source.local and size > SMALL_BYTES and (index_source.size or 0) > _MOST_TEXT * size
+
+
 @dataclass
 class KnownCounts:
     """Numbers of records from manifests, slices, index files and the ``dataset_info.json`` of TFDS."""
@@ -346,7 +356,8 @@ class KnownCounts:
             return source.shard.records
         if source.records is not None:
             return source.records
-        known = None if index is None else self._from_index(source, index, named=prefer_index)
+        is_used = index is not None and (prefer_index or not _takes_longer(index, source))
+        known = self._from_index(source, index, named=prefer_index) if is_used and index is not None else None
         return self._from_tfds(source) if known is None else known
 
     def _from_index(self, source: Source, index: Source, *, named: bool) -> int | None:
