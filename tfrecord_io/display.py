@@ -230,7 +230,7 @@ def short(value: Any, width: int = 32) -> str:
     if isinstance(value, str):
         return _shorten(printable(value, width), width)
     if isinstance(value, list | tuple):
-        return _short_list(value, width)
+        return short_list(value[:SHOWN_ITEMS], len(value), width)
     if isinstance(value, dict):
         return _shorten("{" + ", ".join(f"{printable(k)}: {short(v, width)}" for k, v in value.items()) + "}", width)
     return _shorten(printable(value), width)
@@ -275,16 +275,16 @@ def _short_bytes(value: bytes, width: int) -> str:
     return f"{len(value):,} bytes {value[:SHOWN_BYTES].hex()}{more}"
 
 
-def _short_list(value: list[Any] | tuple[Any, ...], width: int) -> str:
-    """The first values that fit, and the number of all."""
+def short_list(first: Sequence[Any], count: int, width: int = 32) -> str:
+    """The first `SHOWN_ITEMS` values, as far as they fit, and the number of all."""
     shown: list[str] = []
-    for item in value[:SHOWN_ITEMS]:
+    for item in first:
         text = short(item, width // 2)
         if shown and sum(map(len, shown)) + len(text) > width:
             break
         shown.append(text)
-    if len(shown) < len(value):
-        return f"{len(value):,} values [{', '.join(shown)}, …]"
+    if len(shown) < count:
+        return f"{count:,} values [{', '.join(shown)}, …]"
     return f"[{', '.join(shown)}]"
 
 
@@ -300,9 +300,13 @@ def short_tensor(value: Any, dtype: str) -> str:
     while isinstance(inner, list):
         shape.append(len(inner))
         inner = inner[0] if inner else None
-    first = list(islice(_scalars(value), SHOWN_ITEMS + 1))
+    return tensor_text(shape, list(islice(_scalars(value), SHOWN_ITEMS + 1)), dtype)
+
+
+def tensor_text(shape: Sequence[int], first: Sequence[Any], dtype: str = "") -> str:
+    """As `short_tensor`, of the first values, which are one more than `SHOWN_ITEMS` if there are so many."""
     shown = [*map(short, first[:SHOWN_ITEMS]), *(["…"] if len(first) > SHOWN_ITEMS else [])]
-    return f"{dtype}{shape} {', '.join(shown)}".rstrip()
+    return f"{dtype}{list(shape)} {', '.join(shown)}".rstrip()
 
 
 def _scalars(value: Any) -> Iterator[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.display import short
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
 from tfrecord_io.schema.type_names import short_type_name
@@ -134,3 +136,32 @@ def test_the_example_of_a_tensor_is_shown_by_its_shape(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.arange(2 * 28 * 28).reshape(2, 28, 28)}, tmp_path / "a")
     (column,) = tfr.describe(tmp_path / "a").columns
     assert column.row()[-1] == "[28, 28] 0, 1, 2, 3, …"
+
+
+@pytest.mark.parametrize("large", [True, False])
+@pytest.mark.parametrize(
+    ("value", "type_"),
+    [
+        (list(range(1000)), None),
+        ([[1.5] * 1000], None),
+        ("x" * 5000, None),
+        (b"x" * 5000, None),
+        ({"a": list(range(1000))}, None),
+        (list(range(1000)), pa.list_(pa.int16(), 1000)),
+        (["x"] * 1000, pa.list_(pa.dictionary(pa.int32(), pa.string()))),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_large_example_is_its_text(value: Any, type_: pa.DataType | None, large: bool) -> None:
+    """So that a description takes little memory, and its JSON few lines."""
+    if not large:
+        value = {"a": [1]} if isinstance(value, dict) else value[:1]
+        value, type_ = ([[1.5]], None) if value == [[1.5] * 1000] else (value, None)
+    column = summary(pa.array([None, value, value], type_))
+    assert column.row()[-1] == short(value)
+    assert (column.example == short(value)) if large else (column.example == value)
+
+
+def test_a_large_tensor_as_an_example_is_its_text(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": np.arange(2 * 28 * 28).reshape(2, 28, 28)}, tmp_path / "a")
+    assert tfr.describe(tmp_path / "a").to_dict()["columns"][0]["example"] == "[28, 28] 0, 1, 2, 3, …"

@@ -9,13 +9,25 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.arrow.output.to_python import python_value, python_values
 from tfrecord_io.arrow.tensor_values import flat_values, to_cells
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.display import Report, Summary, counted, ranges, shape_ranges, short, short_tensor
+from tfrecord_io.display import (
+    SHOWN_ITEMS,
+    Report,
+    Summary,
+    counted,
+    ranges,
+    shape_ranges,
+    short,
+    short_list,
+    short_tensor,
+    tensor_text,
+)
 from tfrecord_io.errors import printable
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.record_types import MessageType
@@ -28,6 +40,7 @@ from tfrecord_io.typing import InputPath, OnError, ProgressLike, SchemaLike, Sto
 
 DISTINCT_LIMIT = 1000  # more distinct values than this are not counted
 EXAMPLE_ROWS = 16  # number of rows searched for an example
+EXAMPLE_BYTES = 1 << 10  # of a larger value, the example is the text that shows it
 DISTINCT_BYTES = 64  # longer values on average, such as images, are not compared
 
 
@@ -56,7 +69,7 @@ class ColumnSummary(Report):
     min_shape: tuple[int, ...] | None = None
     max_shape: tuple[int, ...] | None = None
     distinct: int | None = None  # None: not counted, or more than DISTINCT_LIMIT
-    example: Any = None  # an early value, preferably not empty
+    example: Any = None  # an early value, preferably not empty; of more than `EXAMPLE_BYTES` the text that shows it
     stored: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,7 +89,8 @@ class ColumnSummary(Report):
         mean = "" if self.mean is None else short(self.mean)
         distinct = "" if self.distinct is None else f"{self.distinct:,}"
         shown = partial(short_tensor, dtype="") if self.type.startswith("tensor<") else short
-        name, example = printable(self.name) or '""', "" if self.example is None else shown(self.example)
+        name, example = printable(self.name) or '""', "" if self.example is None else self.example
+        example = example if isinstance(example, _Shown) else shown(example)
         extent = ranges(self.minimum, self.maximum)
         return name, self.shown_type, f"{self.nulls:,}", extent, mean, lengths, distinct, example
 
@@ -117,8 +131,7 @@ class ColumnAccumulator:
             self._add_tensors(present)
             return
         if self.example is None or _is_empty(self.example):
-            first = python_values(plain(present.slice(0, EXAMPLE_ROWS)))
-            self.example = next((value for value in first if not _is_empty(value)), first[0])
+            self.example = _example(plain(present.slice(0, EXAMPLE_ROWS)))
         values = plain(present)
         if is_list_like(values.type):
             self._add_lengths(pc.list_value_length(values))
@@ -136,7 +149,7 @@ class ColumnAccumulator:
         values, counts, shapes = flat_values(present, self.field)
         if self.example is None or _is_empty(self.example):
             cells = to_cells(present.slice(0, EXAMPLE_ROWS), self.field)
-            self.example = next((cell.tolist() for cell in cells if cell.size), [])
+            self.example = next((_example_of_tensor(cell) for cell in cells if cell.size), [])
         self._add_lengths(pa.array(counts))
         if self.shapes[0] is not None:
             shapes = np.concatenate([shapes, self.shapes])
@@ -203,6 +216,34 @@ def _merged(ends: tuple[Any, Any], others: Iterable[Any]) -> tuple[Any, Any]:
     """Minimum and maximum of two such pairs."""
     low, high = others
     return (low, high) if ends[0] is None else (min(ends[0], low), max(ends[1], high))
+
+
+class _Shown(str):
+    """How a large value is shown, instead of the value."""
+
+    __slots__ = ()
+
+
+def _example(values: pa.Array) -> Any:
+    """The first value that is not empty, if there is one; of a large list no more is converted than is shown."""
+    first = None
+    for at in range(len(values)):
+        value = values.slice(at, 1)
+        is_large = value.nbytes > EXAMPLE_BYTES
+        if is_large and is_list_like(value.type):
+            items = plain(value.flatten())
+            return _Shown(short_list(python_values(items.slice(0, SHOWN_ITEMS)), len(items)))
+        (converted,) = python_values(value)
+        if not _is_empty(converted):
+            return _Shown(short(converted)) if is_large else converted
+        first = converted
+    return first
+
+
+def _example_of_tensor(cell: npt.NDArray[Any]) -> Any:
+    if cell.nbytes <= EXAMPLE_BYTES:
+        return cell.tolist()
+    return _Shown(tensor_text(cell.shape, cell.ravel()[: SHOWN_ITEMS + 1].tolist()))
 
 
 def _is_empty(value: Any) -> bool:
@@ -305,7 +346,8 @@ def describe(
     -------
     Description
         The number of records, and a `ColumnSummary` per column: type, nulls, minimum, maximum and mean of numbers
-        (without NaN), lengths of text, bytes and lists, number of distinct values up to 1,000, an example.
+        (without NaN), lengths of text, bytes and lists, number of distinct values up to 1,000, an example (of more than
+        1 KiB, the text that shows it).
 
     Raises
     ------
