@@ -15,6 +15,8 @@ import tfrecord_io as tfr
 from records import framed
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index import RecordIndex, record_index
+from tfrecord_io.index.find_index import write_index
+from tfrecord_io.options import DEFAULT_STORAGE
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access_file import LocalRandomAccessFile, open_random_access
 from tfrecord_io.tools.build_index import write_indexes
@@ -67,6 +69,8 @@ def test_few_records_are_written_and_read_as_many_are(records: list[int]) -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record_index, "_FEW_RECORDS", 0)
         patch.setattr(record_index, "_FEW_BYTES", 0)
+        assert index.to_text() == text
+        patch.setattr(record_index, "_TEXT_RECORDS", 3)
         assert index.to_text() == text
         many = RecordIndex.parse(text, "a.index")
     np.testing.assert_array_equal(RecordIndex.parse(text, "a.index").bounds, many.bounds)
@@ -171,3 +175,9 @@ def test_memory_of_reading_an_index_is_twice_that_of_its_offsets(tmp_path: Path)
     (source,) = resolve_inputs([path])
     with open_random_access(source) as file:
         assert peak(lambda: RecordIndex.read(file)) < 8 * records * 2 + (8 << 20)
+
+
+def test_memory_of_writing_an_index_is_that_of_its_offsets(tmp_path: Path) -> None:
+    path, index = str(tmp_path / "a.index"), RecordIndex.of_sizes(np.full(1_000_000, 40))
+    assert peak(lambda: write_index(path, index, DEFAULT_STORAGE)) < 8 << 20
+    assert Path(path).read_bytes() == index.to_text()

@@ -468,7 +468,8 @@ def written_index(
     model = replaced or file_status(path.removesuffix(SUFFIX), storage)
     output = open_output(path, storage, model=model, looks=False)
     try:
-        output.write(index.to_text())
+        for text in index.texts():
+            output.write(text)
     except BaseException:
         output.discard()
         raise

@@ -147,6 +147,7 @@ REWRITE = "rewrite it (tfr index)"
 _LINE = re.compile(rb"[0-9]+ [0-9]+\r?")
 _LONGEST_LINE = 1 << 20  # that is not split, so that the time of other files is in proportion to their size
 _FEW_RECORDS, _FEW_BYTES = 100, 1000  # for so few, a call of Arrow's reader or writer of CSV takes longer than Python
+_TEXT_RECORDS = 1 << 16  # whose lines are made at a time
 _FEW_LINES = re.compile(rb"(?:[0-9]{1,18} [0-9]{1,18}\r?\n)*(?:[0-9]{1,18} [0-9]{1,18}\r?)?")  # of numbers in int64
 _OTHER_BYTES = bytes(set(range(256)) - set(b"0123456789 \r\n"))
 
@@ -196,14 +197,13 @@ class RecordIndex:
 
     def to_text(self) -> bytes:
         """The content of an index file."""
-        if len(self) <= _FEW_RECORDS:
-            return b"".join(b"%d %d\n" % each for each in zip(self.offsets.tolist(), self.sizes.tolist(), strict=True))
-        from pyarrow import csv
+        return b"".join(self.texts())
 
-        out = io.BytesIO()
-        table = pa.table({"offset": self.offsets, "size": self.sizes})
-        csv.write_csv(table, out, csv.WriteOptions(include_header=False, delimiter=" "))
-        return out.getvalue()
+    def texts(self) -> Iterator[bytes]:
+        """The content of an index file, in parts: that of small records has about as many bytes as they have."""
+        for begin in range(0, len(self), _TEXT_RECORDS):
+            bounds = self.bounds[begin : begin + _TEXT_RECORDS + 1]
+            yield _text(bounds[:-1], np.diff(bounds))
 
     @classmethod
     def read(cls, file: RandomAccessFile) -> Self:
@@ -239,6 +239,18 @@ class RecordIndex:
             parts.append(sizes)
             line, end = line + len(sizes), int(bounds[-1])
         return cls.of_parts(parts)
+
+
+def _text(offsets: Array, sizes: Array) -> bytes:
+    """The lines of an index file."""
+    if len(sizes) <= _FEW_RECORDS:
+        return b"".join(b"%d %d\n" % each for each in zip(offsets.tolist(), sizes.tolist(), strict=True))
+    from pyarrow import csv
+
+    out = io.BytesIO()
+    table = pa.table({"offset": offsets, "size": sizes})
+    csv.write_csv(table, out, csv.WriteOptions(include_header=False, delimiter=" "))
+    return out.getvalue()
 
 
 def is_pickle(head: bytes) -> bool:
