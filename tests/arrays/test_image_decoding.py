@@ -681,3 +681,33 @@ def test_tiffs_that_pillow_does_not_decode_are_named(tmp_path: Path, monkeypatch
     pytest.importorskip("tifffile")
     found = tfr.read_arrays(tmp_path / "a", schema={"x": tfr.image(mode="unchanged")})["x"][0]
     assert found.tolist() == [[[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]]
+
+
+def grey_tiff(bits: int, sample_format: int, width: int, data: bytes) -> bytes:
+    """A TIFF of one line: 10 tags, then the pixels."""
+    tags = [(256, 4, width), (257, 4, 1), (258, 3, bits), (259, 3, 1), (262, 3, 1), (273, 4, 134)]
+    tags += [(277, 3, 1), (278, 4, 1), (279, 4, len(data)), (339, 3, sample_format)]
+    entries = b"".join(struct.pack("<HHII", tag, type_, 1, value) for tag, type_, value in tags)
+    return b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + bytes(4) + data
+
+
+@pytest.mark.parametrize(("dtype", "values"), [("int8", [-128, -1, 127]), ("uint32", [0, 2**31, 2**32 - 1])])
+def test_the_sign_of_a_tiff_is_kept(dtype: str, values: list[int]) -> None:
+    pixels = np.array(values, f"<{np.dtype(dtype).str[1:]}")
+    data = grey_tiff(8 * pixels.itemsize, 2 if dtype == "int8" else 1, len(values), pixels.tobytes())
+    for form in (tfr.image(), tfr.image(mode="L", resize=(1, 2))):
+        with pytest.raises(RowFault, match="with a sign, which have no 8 bits to take"):
+            decoded([data], form)
+    with pytest.raises(RowFault, match="its pixels are not numbers of classes"):
+        decoded([data], tfr.image(mode="index"))
+    with pytest.raises(RowFault, match=f"1 channel of {8 * pixels.itemsize} bits, which cannot be resized"):
+        decoded([data], tfr.image(mode="unchanged", resize=(1, 2)))
+    pytest.importorskip("tifffile")
+    (found,) = decoded([data], tfr.image(mode="unchanged"))
+    assert (found.dtype, found[0, :, 0].tolist()) == (dtype, values)
+
+
+def test_the_upper_8_of_12_bits_are_used() -> None:
+    data = grey_tiff(12, 1, 2, bytes.fromhex("ABC012"))  # 0xABC and 0x012
+    assert decoded([data], tfr.image(mode="unchanged"))[0][0, :, 0].tolist() == [0xABC, 0x012]
+    assert decoded([data], tfr.image(mode="L"))[0][0, :, 0].tolist() == [0xAB, 0x01]

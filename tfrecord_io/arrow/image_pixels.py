@@ -34,7 +34,9 @@ _TURNED: dict[int, Callable[[Array], Array]] = {  # the same for arrays
     8: lambda p: np.rot90(p),
 }
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # magic; the last two are of BigTIFF
-_WIDTH, _LENGTH, _SAMPLES = 0x100, 0x101, 0x115  # tags
+_WIDTH, _LENGTH, _SAMPLES, _SAMPLE_FORMAT = 0x100, 0x101, 0x115, 0x153  # tags
+_SIGNED = 2  # of `_SAMPLE_FORMAT`; 1, or none, is unsigned
+_MISREAD = {(8, _SIGNED), (32, 1)}  # bits and sample formats of TIFFs that Pillow takes for those of the other sign
 EXIF_FIRST = ("JPEG", "MPO", "TIFF")  # formats whose orientation is known before pixels are loaded
 _QUARTER_TURNED = (5, 6, 7, 8)  # orientations that swap height and width
 _DRAFT = 2  # a draft has at least so many times the sides asked for
@@ -65,7 +67,7 @@ class PixelReader:
         try:
             with self.pillow.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
                 self._refuse_size(image.height, image.width, fault)
-                if self.form.mode == "unchanged" and image.format == "TIFF" and _loses_bits(image, data):
+                if self.form.mode == "unchanged" and image.format == "TIFF" and _changes_values(image, data):
                     pixels = self._tiff(data, fault)
                 else:
                     self._refuse_loss(image, data, fault)
@@ -135,18 +137,18 @@ class PixelReader:
 
     def _refuse_loss(self, image: Any, data: bytes, fault: Callable[..., RowFault]) -> None:
         if self.form.mode == "unchanged":
-            if _loses_bits(image, data):
+            if _changes_values(image, data):
                 reason = f"its {image.format} has 16 bits in each of several channels, of which only 8 can be decoded"
                 reason += say(': {tfr.image(mode="RGB")} takes the upper 8')
                 raise fault(reason, expected="8 bits, or one channel", got="16 bits")
         elif self.form.mode == INDEX:
-            if image.mode not in _INDEX_MODES:
-                got = f"{image.mode}, of {bits_of(image, data)} bits"
+            if image.mode not in _INDEX_MODES or _is_signed(image):
+                got = f"{image.mode}, of {bits_of(image, data)} bits{' with a sign' * _is_signed(image)}"
                 expected = "a palette, or grey of at most 8 bits"
                 reason = f"its pixels are not numbers of classes: expected {expected}, got {got}"
                 raise fault(reason, expected=expected, got=got)
-        elif image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
-            of = "floats" if image.mode == "F" else "integers of 32 bits"
+        elif image.mode == "F" or (image.mode == "I" and image.format != "PNG") or _is_signed(image):
+            of = "floats" if image.mode == "F" else "integers of 32 bits, or with a sign"
             reason = f"its pixels are {of}, which have no 8 bits to take"
             raise fault(reason, expected="8 or 16 bits", got=of, advice=say('declare {tfr.image(mode="unchanged")}'))
 
@@ -177,10 +179,10 @@ class PixelReader:
 
     def _converted(self, image: Any, data: bytes) -> Any:
         """In the mode that is asked for."""
-        mode = self.form.mode
+        mode, bits = self.form.mode, bits_of(image, data)
         if mode == INDEX:
             step = 1  # grey of 2 or 4 bits is stretched to 255 by Pillow
-            if image.mode == "L" and (bits := bits_of(image, data)) < 8:
+            if image.mode == "L" and bits < 8:
                 step = 255 // (2**bits - 1)
             return self.pillow.fromarray(np.asarray(image).astype(np.uint8) // step)
         if image.mode == mode:
@@ -191,7 +193,7 @@ class PixelReader:
         if mode == "unchanged":
             return image if image.mode in _UNCHANGED_MODES else image.convert(_value_mode(image))
         if image.mode == "I;16":  # take the upper 8 bits, as TensorFlow's ``decode_png`` does
-            image = self.pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+            image = self.pillow.fromarray((np.asarray(image) >> (bits - 8)).astype(np.uint8))
         return image.convert(mode)
 
     def _resized(self, image: Any, size: tuple[int, int], height: int, width: int) -> Any:
@@ -292,12 +294,19 @@ def bits_of(image: Any, data: bytes) -> int:
     return {"1": 1, "I": 32, "F": 32}.get(image.mode, 16 if image.mode.startswith("I;16") else 8)
 
 
-def _loses_bits(image: Any, data: bytes) -> bool:
-    """Whether several channels have 16 bits, of which Pillow returns the upper 8."""
+def _changes_values(image: Any, data: bytes) -> bool:
+    """Whether Pillow returns other values: the upper 8 of 16 bits of several channels, or integers of another sign."""
     if data.startswith(_PNG):
         return data[_DEPTH : _DEPTH + 1] == b"\x10" and data[_COLOUR : _COLOUR + 1] != b"\0"
-    bits = image.tag_v2.get(_BITS_PER_SAMPLE, ()) if image.format == "TIFF" else ()
-    return len(bits) > 1 and max(bits) > 8
+    if image.format != "TIFF":
+        return False
+    bits, formats = (image.tag_v2.get(tag, (1,)) for tag in (_BITS_PER_SAMPLE, _SAMPLE_FORMAT))
+    return (len(bits) > 1 and max(bits) > 8) or (max(bits), max(formats)) in _MISREAD
+
+
+def _is_signed(image: Any) -> bool:
+    """Whether it is a TIFF of signed integers."""
+    return image.format == "TIFF" and _SIGNED in image.tag_v2.get(_SAMPLE_FORMAT, ())
 
 
 def _value_mode(image: Any) -> str:
