@@ -12,7 +12,7 @@ import numpy as np
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import MissingDependencyError, printable, say
-from tfrecord_io.format.foreign_files import IMAGES, looks_like
+from tfrecord_io.format.foreign_files import IMAGES, TIFF_MAGIC, looks_like
 from tfrecord_io.schema.image_form import CONTAIN, CROP, INDEX, NEAREST, PAD, ImageForm
 from tfrecord_io.value_class import value_class
 
@@ -33,7 +33,6 @@ _TURNED: dict[int, Callable[[Array], Array]] = {  # the same for arrays
     7: lambda p: np.rot90(p, 2).swapaxes(0, 1),
     8: lambda p: np.rot90(p),
 }
-_TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # magic; the last two are of BigTIFF
 _WIDTH, _LENGTH, _SAMPLES, _SAMPLE_FORMAT = 0x100, 0x101, 0x115, 0x153  # tags
 _SIGNED = 2  # of `_SAMPLE_FORMAT`; 1, or none, is unsigned
 _MISREAD = {(8, _SIGNED), (32, 1)}  # bits and sample formats of TIFFs that Pillow takes for those of the other sign
@@ -75,7 +74,7 @@ class PixelReader:
         except (RowFault, MemoryError, MissingDependencyError):
             raise
         except self.pillow.UnidentifiedImageError as error:
-            if data[:4] in _TIFF:
+            if data[:4] in TIFF_MAGIC:
                 return row, self._checked(self._tiff(data, fault), fault)
             form = looks_like(data)
             reason = f"its {len(data)} bytes cannot be identified as a {KNOWN_FORMATS} image"

@@ -15,6 +15,7 @@ IMAGES = {  # the formats of images that are imported and decoded, by name, with
     "webp": (".webp",),
     "tiff": (".tif", ".tiff"),
 }
+TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # the last two are of BigTIFF
 HEAD_BYTES = 512  # the number of bytes that `looks_like` uses
 ZEROS = "a file of zeros: a sparse file or an incomplete download"
 
@@ -90,7 +91,7 @@ SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("a GIF image", _begins(b"GIF87a", b"GIF89a")),
     ("a WebP image", _riff(b"WEBP")),
     ("a WAV file", _riff(b"WAVE")),
-    ("a TIFF image", _begins(b"II*\0", b"MM\0*")),
+    ("a TIFF image", _begins(*TIFF_MAGIC)),
     ("an AVIF image", _at(4, b"ftypavif", b"ftypavis")),
     ("a HEIC image", _at(4, b"ftyphei", b"ftyphev", b"ftypmif1")),
     ("an MP4 video", _at(4, b"ftyp")),

@@ -217,6 +217,7 @@ def test_hard_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
 # ---- files of any kind
 
 HEADS = {".wav": b"RIFF....WAVE", ".webp": b"RIFF....WEBP", ".flac": b"fLaC", ".npy": b"\x93NUMPY", ".png": b"\x89PNG"}
+HEADS |= {".tif": b"II+\0"}
 
 
 @given(st.dictionaries(st.text("abc", min_size=1), st.binary(), min_size=1))
@@ -239,9 +240,9 @@ def test_a_folder_of_files_and_back(files: dict[str, bytes]) -> None:
 def test_files_of_any_column(tmp_path: Path) -> None:
     data = {
         "sound": [*HEADS.values(), b"\xff"],
-        "picture": [b"\xff"] * 6,
-        "key": [f"{n}/é" for n in range(6)],
-        "n": [*range(6)],
+        "picture": [b"\xff"] * 7,
+        "key": [f"{n}/é" for n in range(7)],
+        "n": [*range(7)],
     }
     tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "numbered", files="sound", columns=["n"])

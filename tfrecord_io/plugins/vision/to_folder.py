@@ -17,6 +17,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.file_formats.files_below import REMOTE_READERS, TABLE_NAME
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
+from tfrecord_io.format.foreign_files import TIFF_MAGIC
 from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
 from tfrecord_io.options import ReadOptions, unwrapped
 from tfrecord_io.options.write import ExportOptions
@@ -40,8 +41,7 @@ _MAGIC = {
     b"\x89PNG": ".png",
     b"GIF8": ".gif",
     b"BM": ".bmp",
-    b"II*\0": ".tif",
-    b"MM\0*": ".tif",
+    **dict.fromkeys(TIFF_MAGIC, ".tif"),
     b"fLaC": ".flac",
     b"OggS": ".ogg",
     b"ID3": ".mp3",
