@@ -119,13 +119,15 @@ SHAPES = st.sampled_from(
 
 @settings(max_examples=rounds(100))
 @given(
-    st.lists(st.tuples(COCO_BOXES, st.sampled_from([1, 18]), st.integers(0, 1), SHAPES, st.integers(1, 2)), max_size=6)
+    st.lists(
+        st.tuples(COCO_BOXES, st.sampled_from([1, 5, 18]), st.integers(0, 1), SHAPES, st.integers(0, 2)), max_size=6
+    )
 )
 def test_a_coco_file_comes_back(objects: list[tuple[Any, ...]]) -> None:
-    keypoints = {"person": ["nose", "tail"]}
+    keypoints = {1: ["nose", "tail"], 5: [], 18: ["nose"]}
     document = {
         "images": [{"id": id_, "file_name": f"{id_}é.jpg", "width": 4000, "height": 4000} for id_ in (139, 2)],
-        "categories": [{"id": 1, "name": "person"}, {"id": 18, "name": "dög"}],
+        "categories": [{"id": 1, "name": "person"}, {"id": 5, "name": "car"}, {"id": 18, "name": "dög"}],
         "annotations": [
             {
                 "id": at + 1,
@@ -135,15 +137,22 @@ def test_a_coco_file_comes_back(objects: list[tuple[Any, ...]]) -> None:
                 "area": round(box[2] * box[3], 1),
                 "iscrowd": crowd,
                 "segmentation": shape,
-                "keypoints": [12.5, 30, visible, 0, 0, 0],
-                "num_keypoints": 1,
             }
+            | (
+                {
+                    "keypoints": [12.5, 30, visible, 0, 0, 0][: 3 * len(keypoints[category])],
+                    "num_keypoints": int(visible > 0),
+                }
+                if keypoints[category]
+                else {}
+            )
             for at, (box, category, crowd, shape, visible) in enumerate(objects)
         ],
     }
     used = {category for _, category, *_ in objects}
     for category in document["categories"]:
-        category |= {"keypoints": keypoints["person"], "skeleton": []}
+        names = keypoints[category["id"]]
+        category |= {"keypoints": names, "skeleton": []} if names else {}
     with tempfile.TemporaryDirectory() as temporary:
         (photos := Path(temporary, "photos")).mkdir()
         for each in document["images"]:
@@ -374,6 +383,13 @@ def test_labels_of_polygons_come_back(objects: list[tuple[int, list[float], list
     assert [list(map(float, line.split())) for line in back.splitlines()] == [
         list(map(float, line.split())) for line in lines
     ]
+
+
+def test_coco_has_one_list_of_names_for_the_key_points_of_a_class(tmp_path: Path) -> None:
+    points = {"x": [0.25, 0.5], "y": [0.5, 0.5], "visibility": [2, 1], "text": ["nose", "tail"]}
+    record = image("a.jpg", (0, 0, 1, 1), (0, 0, 0.5, 0.5), **{f"{OBJECT}keypoint/{k}": v for k, v in points.items()})
+    with pytest.raises(tfr.errors.EncodeError, match=r"label 1 have two lists of names, .*'nose'.* and .*'tail'"):
+        tfr.convert(write(tmp_path, record), tmp_path / "out", target_format="coco")
 
 
 def test_key_points_of_yolo(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from tfrecord_io.plugins.vision.annotated_rows import (
     AnnotatedRecords,
     AnnotatedRow,
     DetectedObject,
+    KeyPoint,
     pixels_of,
     shortest,
 )
@@ -202,6 +203,7 @@ class _Coco(_Target):
         self._annotations: list[str] = []
         self._size = self._count = 0
         self._keypoints: dict[int, list[str]] = {}  # their names, by category
+        self._has_names = f"{OBJECT}keypoint/text" in rows.columns
         self._groups: dict[int, str] = {}  # the supercategories
         self._annotation_ids: set[int] = set()
 
@@ -262,14 +264,17 @@ class _Coco(_Target):
             raise row.error(f"the label {category} has two supercategories, {both}", f"{OBJECT}class/supercategory")
         if (segmentation := _segmentation(each, row)) is not None:
             annotation["segmentation"] = segmentation
-        if each.keypoints:
-            points = each.keypoints
+        if points := _without_padding(each.keypoints) if self._has_names else each.keypoints:
             places = [(pixels_of(p.x, row.width), pixels_of(p.y, row.height), p.visibility) for p in points]
             annotation["keypoints"] = [value for place in places for value in place]
             labelled = each.get("keypoint/num")
             annotation["num_keypoints"] = sum(p.visibility > 0 for p in points) if labelled is None else labelled
-            if any(names := [p.name for p in points]):
-                self._keypoints[category] = names
+            names = [p.name for p in points]
+            if any(names) and self._keypoints.setdefault(category, names) != names:
+                both = printable(f"{self._keypoints[category]} and {names}", 160)
+                raise row.error(
+                    f"key points of the label {category} have two lists of names, {both}", f"{OBJECT}keypoint/text"
+                )
         return annotation
 
     def _annotation_id(self, each: DetectedObject, row: AnnotatedRow) -> int:
@@ -303,6 +308,14 @@ class _Coco(_Target):
             self._output.write(f'],\n"{name}": [\n'.encode())
             self._output.write(",\n".join(members).encode())
         self._output.write(b"]}\n")
+
+
+def _without_padding(points: Sequence[KeyPoint]) -> Sequence[KeyPoint]:
+    """The key points of an object, without those that give it as many as the most of the file: these have no names."""
+    named = [number for number, point in enumerate(points, start=1) if point.name]
+    if named:
+        return points[: named[-1]]
+    return points if any(point.visibility or point.x or point.y for point in points) else ()
 
 
 def _json(text: str, name: str, each: DetectedObject, row: AnnotatedRow) -> Any:
