@@ -169,7 +169,10 @@ def test_the_least_value_is_an_error_beside_missing_ones(tmp_path: Path, type_: 
         ({"x": [1]}, {"prefix": "steps"}, "no column has this prefix"),
         ({"steps/x": [1]}, {"prefix": "steps"}, "a column of steps is a list"),
         ({"x": [2]}, {"class_names": {"x": ["a", "b"]}}, "2 is not a number of 2 classes"),
-        ({"x": [1]}, {"split": "all"}, "the name of a split"),
+        ({"x": ["a"]}, {"class_names": {"x": ["a", "b"]}}, "class_names= is for columns of integers"),
+        ({"x": [1]}, {"images": ["x"]}, "images= is for columns of bytes"),
+        ({"x": [0]}, {"class_names": {"x": ["a", "a"]}}, "has a name twice"),
+        ({"x": [0]}, {"split": "all"}, "the name of a split"),
         ({"x": [1]}, {"split": "../x"}, "the name of a split"),
         ({"x": [1]}, {"name": "../x"}, "is not a name of a dataset"),
         ({"x": [1]}, {"float64": "raw"}, "cannot be used"),
@@ -189,6 +192,15 @@ def test_rounding_is_advised_of_in_words_that_can_be_followed(tmp_path: Path, fl
         tfr.formats.write_tfds({"x": [value]}, tmp_path / "mine" / "1.0.0", float64=float64)
     assert "raw" not in str(caught.value)
     assert ("round" in str(caught.value)) == (value == 0.1)
+
+
+@pytest.mark.parametrize("name", ["", " ", " a", "a\n", "a\nb", "a\rb"])
+def test_names_of_classes_are_lines(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "mine" / "1.0.0"
+    for data in ({"x": [0, 1]}, {"x": pa.array(["z", name]).dictionary_encode()}):
+        with pytest.raises(tfr.errors.EncodeError, match="cannot be a line of a file of labels"):
+            tfr.formats.write_tfds(data, path, class_names={"x": ["z", name]})
+        assert not path.exists()
 
 
 def test_splits_have_the_same_features(tmp_path: Path) -> None:

@@ -20,9 +20,10 @@ from tfrecord_io.arrow.image_header import ImageHeader, image_header
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, printable, say
+from tfrecord_io.file_formats.files_below import check_class_names
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import has_least
-from tfrecord_io.remedies import Written
+from tfrecord_io.remedies import Keyword, Written
 from tfrecord_io.schema.image_form import CHANNELS, INDEX, MODE_OF, ImageForm
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_number, is_text
@@ -175,6 +176,7 @@ class TfdsColumns:
     ------
     SchemaError
         A type has no feature in TFDS, or a name is that of a group of columns.
+        `images` or `class_names` name a column of another type.
     FeatureNotFoundError
         `images` or `class_names` name no column, or no column has the prefix.
     """
@@ -196,15 +198,27 @@ class TfdsColumns:
         self._prefix = None if prefix is None else f"{prefix.rstrip('/')}/"
         for column in schema:
             _insert(tree, column.name.split("/"), self._node(column, column.name, 0), column.name)
-        known = {leaf.name for leaf in self.leaves}
-        for name in [*self._images, *self._class_names]:
-            if name not in known:
-                raise FeatureNotFoundError("no column of this name", feature=name, expected=sorted(known))
+        self._check_named()
         if self._prefix is not None and not any(map(self._is_of_steps, schema.names)):
             raise FeatureNotFoundError(
                 "no column has this prefix", feature=self._prefix, advice=say("pass {prefix=None}")
             )
         self._tree = tree
+
+    def _check_named(self) -> None:
+        """Refuse `images` and `class_names` of columns that are not there, or of another type."""
+        known = {leaf.name: leaf for leaf in self.leaves}
+        named = (
+            ("images", self._images, "image", "bytes"),
+            ("class_names", self._class_names, "names", "integers or categories"),
+        )
+        for keyword, columns, attribute, expected in named:
+            for name in columns:
+                if name not in known:
+                    raise FeatureNotFoundError("no column of this name", feature=name, expected=sorted(known))
+                if getattr(known[name], attribute) is None:
+                    reason = say("{} is for columns of {}", Keyword(keyword), expected)
+                    raise SchemaError(reason, feature=name, expected=expected, got=str(known[name].type))
 
     def _is_of_steps(self, name: str) -> bool:
         return self._prefix is not None and f"{name}/".startswith(self._prefix)
@@ -265,7 +279,9 @@ class TfdsColumns:
             raise SchemaError("a column of steps is a list", feature=name, got=str(type_), advice=advice)
         has_names = name in self._class_names and t.is_integer(item) and not shape
         if has_names or (t.is_dictionary(item) and is_text(item.value_type)):
-            names = {each: number for number, each in enumerate(self._class_names.get(name, ()))}
+            given = self._class_names.get(name, ())
+            check_class_names(given)
+            names = {each: number for number, each in enumerate(given)}
             return LeafColumn(name, item, levels, (), "int64", None, names)
         if is_text(item) or is_bytes(item):
             mode = self._images.get(name)
@@ -454,16 +470,18 @@ def _codes(leaf: LeafColumn, array: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     assert leaf.names is not None
-    if not t.is_dictionary(array.type):
-        codes = array.cast(pa.int64())
-        extent = pc.min_max(codes).as_py()
-        if len(array) > array.null_count and not -1 <= extent["min"] <= extent["max"] < len(leaf.names):
-            got = extent["min"] if extent["min"] < -1 else extent["max"]
-            raise EncodeError(f"{got} is not a number of {len(leaf.names)} classes", feature=leaf.name, got=got)
-        return pc.fill_null(codes, -1)
-    numbers = [leaf.names.setdefault(name, len(leaf.names)) for name in array.dictionary.to_pylist()]
+    numbers: list[int] = []
+    if t.is_dictionary(array.type):
+        numbers = [leaf.names.setdefault(name, len(leaf.names)) for name in array.dictionary.to_pylist()]
     for name in leaf.names:
-        if name is None or not name.strip() or name.strip() != name or "\n" in name:
+        if name is None or not name.strip() or name.strip() != name or {"\n", "\r"} & {*name}:
             reason = f"the class {name!r} cannot be a line of a file of labels"
             raise EncodeError(reason, feature=leaf.name, got=name, advice="rename it")
-    return pc.fill_null(pa.array(numbers, pa.int64()).take(array.indices), -1)
+    if t.is_dictionary(array.type):
+        return pc.fill_null(pa.array(numbers, pa.int64()).take(array.indices), -1)
+    codes = array.cast(pa.int64())
+    extent = pc.min_max(codes).as_py()
+    if len(array) > array.null_count and not -1 <= extent["min"] <= extent["max"] < len(leaf.names):
+        got = extent["min"] if extent["min"] < -1 else extent["max"]
+        raise EncodeError(f"{got} is not a number of {len(leaf.names)} classes", feature=leaf.name, got=got)
+    return pc.fill_null(codes, -1)

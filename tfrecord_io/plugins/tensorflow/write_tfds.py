@@ -104,7 +104,8 @@ def write_tfds(
     Raises
     ------
     SchemaError
-        TFDS has no feature for a column, or the other splits have other features.
+        TFDS has no feature for a column, the other splits have other features, or `images` or `class_names` name a
+        column of another type.
     EncodeError
         A value is missing where TFDS can store none: in a list, an image, a tensor, a bool or an unsigned number. Or a
         column with missing numbers has the least one of its type, by which TFDS marks them. Or TFDS cannot decode an
