@@ -320,7 +320,7 @@ def convert_given(
             return convert_by_file(files_of, target, options, settings, progress, embedded)
         with inputs.opened() as rows:
             if isinstance(rows, Reader):
-                check_outside(paths, read_from, target, write_to, rows._scan.sources)
+                check_outside(paths, read_from, target, write_to, rows.scan.sources)
             return write(embedded(rows), target, options)
 
 

@@ -17,6 +17,7 @@ from tfrecord_io.arrow.buffers import BatchStream, value_bytes
 from tfrecord_io.arrow.casts import can_unify
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.options import MIB
@@ -143,7 +144,7 @@ class Reader(BatchStream):
 
     def _begin(self, planned: Planned) -> None:
         self._planned, self._reader = planned, planned.reader
-        self._scan = scan = planned.scan
+        self.scan = scan = planned.scan  # what is read
         of_sample = planned.sample or scan.resolved.observations
         self._chunks = self._chunks_of(planned) if of_sample else self._reader.chunks(planned.budget)
         self._schema = scan.schema
@@ -164,14 +165,14 @@ class Reader(BatchStream):
             self.report.skipped = self._reader.recovery.skipped
 
     def __repr__(self) -> str:
-        return f"<Reader of {self._scan.files_and_columns()}>"
+        return f"<Reader of {self.scan.files_and_columns()}>"
 
     def _built(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """Yield (batch, whether it ends a joined one) for each chunk, then raise the error that ended the read.
 
         A revision in the last chunk is kept instead, and ends the iteration.
         """
-        scan, planned = self._scan, self._planned
+        scan, planned = self.scan, self._planned
         rows: dict[int, int] = {}  # by file
         if self._left == 0 or not scan.sources:  # no row of them is in the result
             return
@@ -225,7 +226,7 @@ class Reader(BatchStream):
         if self.warns_of_damage:
             self.report.skipped.warn()
         if not isinstance(self._builder, BatchBuilder):
-            self._builder.warn_of_unknown(self._scan.sources[0].path)
+            self._builder.warn_of_unknown(self.scan.sources[0].path)
 
     def _chunks_of(self, planned: Planned) -> Generator[DecodedChunk]:
         """All chunks in order; the last one may have an error or a revision."""
@@ -249,10 +250,10 @@ class Reader(BatchStream):
         """Warn of declared columns that no record has, once all records were read."""
         if self._planned.early is not None and self.report.records:  # columns of rows that do not pass: not decoded
             absent.observe_until_found(self._values_of)
-        absent.finish(self._scan.sources, self._scan.decode_options, self.report.records)
+        absent.finish(self.scan.sources, self.scan.decode_options, self.report.records)
 
     def _values_of(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with open_as_it_is(self._scan.of_all_rows(names).over(on_error="raise")) as reader:
+        with open_as_it_is(self.scan.of_all_rows(names).over(on_error="raise")) as reader:
             yield from reader
 
     def _parts(self, chunk: DecodedChunk) -> tuple[list[tuple[int, pa.RecordBatch]], Exception | None, int]:
@@ -260,7 +261,7 @@ class Reader(BatchStream):
 
         Each batch has the index of its first row among those held; there are several where rows are left out.
         """
-        scan, planned = self._scan, self._planned
+        scan, planned = self.scan, self._planned
         left_out: Sequence[int] = ()
         fault: RowFault | None
         self._expansion.add(chunk.payload_bytes)
@@ -299,13 +300,13 @@ class Reader(BatchStream):
     def _sources_of(self, chunk: DecodedChunk, first: int, rows: int) -> list[Source]:
         """The sources of the rows from the `first` on, or the one of all rows."""
         if not chunk.more_files:
-            return [self._scan.sources[chunk.file]]
-        files = ((self._scan.sources[file.file], file) for file in chunk.files())
+            return [self.scan.sources[chunk.file]]
+        files = ((self.scan.sources[file.file], file) for file in chunk.files())
         return [source for source, file in files for _ in range(max(file.begin, first), min(file.end, first + rows))]
 
     def _delivered(self, chunk: DecodedChunk, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What is delivered of a batch of the rows of a chunk, of those held from the `first` on."""
-        names, row_filter = self._schema.names, self._scan.row_filter
+        names, row_filter = self._schema.names, self.scan.row_filter
         if row_filter is None:
             chosen, numbers = batch.select(names) if self._selects else batch, None
         else:
@@ -337,16 +338,16 @@ class Reader(BatchStream):
         self._close_files()
         if isinstance(error, TFRecordError):
             error.records_intact = self.report.records
-        self.report.stopped = end_read(error, self._scan.options.on_error)
+        self.report.stopped = end_read(error, self.scan.options.on_error)
         self._warn_of_left_out()
 
     def _joined(self) -> Generator[pa.RecordBatch]:
         """Batches of the requested size: those of small files are joined, a large one stays as it is."""
         pending: list[pa.RecordBatch] = []
-        schema = self._scan.compiled.schema
+        schema = self.scan.compiled.schema
         joins = cache(lambda: all(can_unify(schema.field(at).type) for at in uncommon(schema)))
         if self._planned.replan is not None:  # the plan is final now, and no other scan shares the sources
-            for source in self._scan.sources:
+            for source in self.scan.sources:
                 source.read_once()
         try:
             for batch, ends in self._built():
@@ -372,11 +373,6 @@ class Reader(BatchStream):
         raise revision.late_error() if isinstance(revision, SchemaRevision) else revision
 
     # Public methods -------------------------------------------------------------------------------------------
-
-    @property
-    def scan(self) -> Scan:
-        """What is read."""
-        return self._scan
 
     @property
     def schema(self) -> pa.Schema:
@@ -428,7 +424,7 @@ class Reader(BatchStream):
 
         started = self._started
         table, whole_file = self.read_all(), self.is_one_whole_file and not started
-        return to_pandas(table, dtype_backend, whole_file=whole_file, added_index=self._scan.added_index)
+        return to_pandas(table, dtype_backend, whole_file=whole_file, added_index=self.scan.added_index)
 
     def origin(self, row: int) -> tuple[str, int]:
         """Path and record index of a row, counted from the first one delivered."""
@@ -450,25 +446,25 @@ class Reader(BatchStream):
         """The error of a row, counted from the first one delivered."""
         error = fault.to_error(*self.origins.read_as(fault.row))
         error.__cause__ = fault.__cause__
-        return _located(error, self._scan.sources[self.origins.file_of(fault.row)])
+        return _located(error, self.scan.sources[self.origins.file_of(fault.row)])
 
     @property
     def is_one_whole_file(self) -> bool:
         """Whether all rows of one file are read: only then does its stored RangeIndex apply."""
-        scan, options = self._scan, self._scan.options
+        scan, options = self.scan, self.scan.options
         is_all = options.offset == 0 and options.limit is None and scan.row_filter is None
         return is_all and len(scan.sources) == 1
 
     @property
     def is_indexed(self) -> bool:
         """Whether column indexes tell which records are read."""
-        return self._scan.picked is not None
+        return self.scan.picked is not None
 
     def _close(self) -> None:
         self._batches.close()
         self._close_files()
         if self._planned.replan is not None:
-            for source in self._scan.sources:
+            for source in self.scan.sources:
                 source.close()
 
     def _close_files(self) -> None:
@@ -484,13 +480,12 @@ class NumberedRows:
 
     def __init__(self, reader: Reader, begin: int) -> None:
         self.reader, self.begin, self.next = reader, begin, begin
-        self._picked = reader.scan.picked or ()
+        self._picked = reader.scan.picked or ()  # by column indexes; else all records are read
         self._firsts = [begin - reader.scan.left_out]  # numbers of the first records of these files, as far as read
-        self._read_files = [at for at, file in enumerate(self._picked) if file.source is not None]
 
     def __iter__(self) -> Iterator[tuple[Array, pa.RecordBatch]]:
         """Yield the numbers of the rows of each batch, and the batch."""
-        if not self.reader.is_indexed:
+        if not self._picked:
             for batch in self.reader:
                 self.next += len(batch)
                 yield np.arange(self.next - len(batch), self.next), batch
@@ -504,6 +499,10 @@ class NumberedRows:
             rows += len(batch)
             yield parts[0] if len(parts) == 1 else np.concatenate(parts), batch
         self.next = max(self.next, self._first_number(len(self._picked)))
+
+    @cached_property
+    def _read_files(self) -> list[int]:
+        return [at for at, file in enumerate(self._picked) if file.source is not None]
 
     def _numbers(self, file: int, record: int, rows: int) -> Array:
         """The numbers of consecutive records of a file, as the reader counts both."""
@@ -521,7 +520,7 @@ class NumberedRows:
 
     def row_of(self, number: int) -> int:
         """The row with a number that was delivered, counted from the first one."""
-        if not self.reader.is_indexed:
+        if not self._picked:
             return number - self.begin
         rows, runs = range(self.reader.origins.rows), self.reader.origins.runs
         return bisect_left(rows, number, key=lambda row: int(self._numbers(*next(runs(row, row + 1)))[0]))

@@ -24,6 +24,7 @@ from tfrecord_io.schema.types import with_fields
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.value_class import value_class
 
+_BYTES = (pa.large_binary(), pa.large_string())
 _SHORT_BYTES = 64  # of bytes and texts in the mean
 _MOST_READERS = 64  # of the rows of a mixture, before those without a row are let go
 
@@ -304,7 +305,7 @@ class _Runs:
         memory = pa.allocate_buffer(count * dtype.itemsize)  # which Arrow keeps for the next; NumPy does not
         gather_runs(self._arrays, owners, rows, offsets, np.frombuffer(memory, dtype))
         buffers = [None] if t.is_fixed_size_list(self._type) else [None, pa.py_buffer(offsets)]
-        if _is_bytes(self._type):
+        if self._type in _BYTES:
             return pa.Array.from_buffers(self._type, len(rows), [*buffers, memory], 0)
         items = pa.Array.from_buffers(self._type.value_type, count, [None, memory], 0)
         return pa.Array.from_buffers(self._type, len(rows), buffers, 0, children=[items])
@@ -314,7 +315,7 @@ def _items(array: pa.Array) -> RunArray | None:
     """The numbers or bytes of all rows, and the offsets of each row among them; None if Arrow takes them as fast."""
     if array.null_count:
         return None
-    if _is_bytes(array.type):
+    if array.type in _BYTES:
         offsets = offset_view(array)
         if offsets[-1] - offsets[0] < _SHORT_BYTES * len(array):  # each would cost more than what is copied
             return None
@@ -326,11 +327,6 @@ def _items(array: pa.Array) -> RunArray | None:
     rows = np.arange(array.offset, array.offset + len(array) + 1)
     offsets = rows * array.type.list_size if is_fixed else offset_view(array)
     return number_items(array.values, dtype), offsets
-
-
-def _is_bytes(type_: pa.DataType) -> bool:
-    """Whether values are bytes or texts with 64-bit offsets."""
-    return bool(t.is_large_binary(type_) or t.is_large_string(type_))
 
 
 def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:
