@@ -34,7 +34,9 @@ class BatchesByNumber:
     """
 
     def __init__(self, source: RowSource, options: IterOptions) -> None:
-        self._description, lookup = source.describe(), source.lookup()
+        stated = {name: getattr(options, name) for name in sorted({"batch_size", "max_length", *_OF_BATCHES})}
+        of_batches = [f"{name}={value!r}" for name, value in stated.items() if value is not None]
+        self._description, lookup = f"{source.describe()}, {', '.join(of_batches)}", source.lookup()
         self._rows = ArraysByNumber(lookup, options, source.pruned().list_lengths(options))
         parts = {name: leaf_fields(pa.schema([lookup.schema.field(name)])) for name in lookup.schema.names}
         deciding = [name for name, leaves in parts.items() if any(leaf.name in options.arranging for leaf in leaves)]
@@ -50,7 +52,7 @@ class BatchesByNumber:
         return len(self._batches.ends)
 
     def describe(self) -> str:
-        """For display."""
+        """For display, and for checkpoints that compare it."""
         return self._description
 
     def row(self, number: int) -> None:
@@ -88,7 +90,7 @@ def by_number(
             "batch_size": batch_size,
             **{name: keywords.pop(name, None) for name in _OF_BATCHES},
         }.items():
-            if value not in (None, False):
+            if value is not None and value is not False:  # 0 is neither
                 reason = "rows by number are put in order, and into batches, by a sampler or a loader"
                 raise ValueError(
                     say("{}: {}", Keyword(name, repr(value)), reason)
