@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 import tfrecord_io as tfr
+from counted_calls import calls
 from servers import Bucket, Web, around_requests
 from tfrecord_io.cli import tfr as command
 from tfrecord_io.storage.write.atomic import open_output
@@ -237,6 +238,15 @@ def test_a_manifest_is_read_once_for_all_folders(s3: Bucket, monkeypatch: pytest
     (left,) = clean(s3.url("d/"), older_than=NOW, **options)
     assert left.path == s3.url("d/p=3/part-00001-0123456789abcdef.tfrecord")
     assert len(requests) < 10
+
+
+def test_the_time_is_linear_in_the_folders(tmp_path: Path) -> None:
+    counts = []
+    for folders in (20, 200):
+        path = tmp_path / f"{folders}"
+        tfr.write_tfrecord({"p": range(folders)}, f"{path}/", partition_by=["p"], mode="append")
+        counts.append(calls(lambda path=path: clean(path, older_than=NOW)))
+    assert counts[1] < 11 * counts[0], counts
 
 
 def test_a_manifest_that_is_replaced_while_folders_are_listed_is_read_again(

@@ -43,7 +43,7 @@ from tfrecord_io.storage.paths.file_names import (
     roots_of_folders,
     stem_of,
 )
-from tfrecord_io.storage.paths.manifest import Manifest, parse_manifest
+from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.typing import StorageLike
 
@@ -164,6 +164,15 @@ def _left_folder(path: str) -> Leftover:
     return Leftover(path, None, time, size, partial(shutil.rmtree, path))
 
 
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """What a manifest says of files, by their names with its directory."""
+
+    dataset: str
+    listed: frozenset[str]  # shards, also by the names that they are staged under
+    replaced: frozenset[str]
+
+
 class _Manifests:
     """The manifests that are looked at: folders of columns have one, which may be large.
 
@@ -173,16 +182,24 @@ class _Manifests:
 
     def __init__(self, fs: FileSystem) -> None:
         self.fs = fs
-        self._found: dict[str, tuple[object, Manifest | None]] = {}
+        self._found: dict[str, tuple[object, _Stated | None]] = {}
 
-    def read(self, path: str) -> Manifest | None:
+    def read(self, path: str) -> _Stated | None:
         """A manifest; None if there is none of this package. CorruptRecordError or OSError if it cannot be used."""
         version = self._version(path)
         if path not in self._found or self._found[path][0] != version:
-            entry = self.fs.entry(path)
-            text = b"{}" if entry is None else read_manifest(self.fs, entry)
-            self._found[path] = version, parse_manifest(text, self.fs.display_path(path))
+            self._found[path] = version, self._parse(path)
         return self._found[path][1]
+
+    def _parse(self, path: str) -> _Stated | None:
+        entry = self.fs.entry(path)
+        text = b"{}" if entry is None else read_manifest(self.fs, entry)
+        manifest = parse_manifest(text, self.fs.display_path(path))
+        if manifest is None:
+            return None
+        directory = path[: path.rindex("/") + 1]
+        listed = frozenset(directory + name for file in manifest.files for name in (file.path, file.staged) if name)
+        return _Stated(manifest.dataset, listed, frozenset(directory + name for name in manifest.replaces))
 
     def _version(self, path: str) -> object:
         if not isinstance(self.fs, LocalFileSystem):
@@ -246,11 +263,8 @@ def _in_use(
                 warn(f"{printable(manifests.fs.display_path(folder))}: {reason} ({error})", UserWarning)
             return written, set(), set()
         if manifest is not None:
-            directory = path[: path.rindex("/") + 1]
-            listed = [directory + name for file in manifest.files for name in (file.path, file.staged) if name]
-            used.update(name.removeprefix(folder) for name in listed if name.startswith(folder))
-            gone = {directory + name for name in manifest.replaces}
-            replaced.update(name for name in names if folder + name in gone)
+            used.update(name for name in names if folder + name in manifest.listed)
+            replaced.update(name for name in names if folder + name in manifest.replaced)
             stems.add(manifest.dataset)
     others = {name for name in written if _id_of(name) and getattr(parse_shard(name), "stem", "") not in stems}
     return used | others, replaced, stems
