@@ -70,30 +70,24 @@ class OtherSuffix(NamedTuple):
 def other_suffix(path: str) -> OtherSuffix | None:
     """The suffix that the name of a file, dataset or directory has, if it is not one of TFRecord; None without one.
 
-    One that no format of this package has begins with a letter. Versions are none, nor are numbers, dates and names of
-    event files.
+    It is in lower case, and not that of a compression. One that no format of this package has begins with a letter.
+    Versions are none, nor are numbers, dates and names of event files.
 
     >>> tuple(other_suffix("out/m.csv.gz")), tuple(other_suffix("m.parquet@8")), tuple(other_suffix("m.parq-0-of-8"))
     (('.csv', True), ('.parquet', True), ('.parq', False))
     >>> [other_suffix(name) for name in ("m", "m.tfrecord", "m.v2", "m.2024-01-01", "m.1", "a.b/m")]
     [None, None, None, None, None, None]
     """
-    suffix = _suffix(path)
+    name = without_query(path).rstrip("/").rpartition("/")[2]
+    spec = parse_spec(name)
+    plain = without_compression(name if spec is None else spec.stem)
+    shard = parse_shard(plain)
+    suffix = os.path.splitext(plain if shard is None else without_compression(shard.base) + shard.suffix)[1]
     if FORMATS.of_path(f"x{suffix}") is not None:
         return OtherSuffix(suffix, is_known=True)
     is_event_file = ".tfevents." in f"{path.rpartition('/')[2]}."
     is_none = not _EXTENSION.fullmatch(suffix) or suffix in RECORD_SUFFIXES or is_event_file
     return None if is_none else OtherSuffix(suffix, is_known=False)
-
-
-def _suffix(path: str) -> str:
-    """The last suffix of a file, dataset or directory in lower case, without that of a compression."""
-    name = without_query(path).rstrip("/").rpartition("/")[2]
-    spec = parse_spec(name)
-    plain = without_compression(name if spec is None else spec.stem)
-    shard = parse_shard(plain)
-    plain = plain if shard is None else without_compression(shard.base) + shard.suffix
-    return os.path.splitext(plain)[1]
 
 
 def check_suffix(path: str, *, stated: bool = False, directory: bool = False) -> None:
