@@ -24,6 +24,7 @@ from in_processes import sum_of
 from limited import set_limits
 from records import example, field, framed, int64s, written
 from tfrecord_io.index import indexed_files
+from tfrecord_io.read import byte_ranges
 from tfrecord_io.testing.tensor_encoding_suite import NAMES, values_of
 
 ROWS = 20
@@ -95,6 +96,16 @@ def test_pieces_have_the_types_of_their_dataset(tmp_path: Path, embed: bool, col
                 assert records[:].equals(expected)
                 assert list(records[0]) == expected.column_names
                 assert by_key.lookup(piece.read()["n"]).equals(piece.read())
+
+
+def test_the_records_of_a_piece_are_searched_once(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[object] = []
+    find = byte_ranges.find_boundaries
+    monkeypatch.setattr(byte_ranges, "find_boundaries", lambda *a, **how: searched.append(a[2]) or find(*a, **how))
+    piece = tfr.dataset(paths).pieces(4)[1]
+    with tfr.open_random(piece) as records:
+        assert len(searched) == 1
+        assert records[:].equals(piece.read())
 
 
 @given(st.slices(ROWS))

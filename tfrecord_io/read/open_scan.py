@@ -116,13 +116,10 @@ def skipped(scan: AnyScan, rows: int) -> AnyScan:
     return scan.over(offset=offset, limit=None if limit is None else max(0, limit - rows))
 
 
-def selection_of(
-    path: Any, options: AnyOptions, *, as_records: bool = False, by_number: bool = False
-) -> tuple[Any, AnyOptions]:
+def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) -> tuple[Any, AnyOptions]:
     """What a path or a dataset means, as files and options: for those that plan reads of them by themselves.
 
-    With `as_records`, no other records are in the files, and what the files embed is not. Files that are read
-    `by_number` remain what they are.
+    With `as_records`, no other records are in the files, and what the files embed is not.
     """
     path = unwrapped(path)
     stated, selecting = given(path, options)
@@ -131,23 +128,35 @@ def selection_of(
     if not isinstance(path, Scan):
         return resolve_sources(path, options), options
     scan = narrowed(path, options)
+    selected = _selecting(scan, options)
+    if as_records:
+        return record_sources(scan, as_they_are=True), selected.changed(filters=options.filters, offset=0, limit=None)
+    # The rest of a file is read by the schema at its begin.
+    if not all(source.begins_file for source in scan.sources):
+        return record_sources(scan), selected.changed(filters=None, offset=0, limit=None)
+    return list(scan.sources), selected
+
+
+def _selecting(scan: Scan, options: AnyOptions) -> AnyOptions:
+    """The options with what a scan selects."""
     columns = scan.options.columns
     if scan.selected is not None:
         columns = with_paths(scan.selected, scan.options.include_file_paths)
-    if as_records:
-        return record_sources(scan, as_they_are=True), options.changed(columns=columns, offset=0, limit=None)
-    # The rest of a file is read by the schema at its begin.
-    if not by_number and not all(source.begins_file for source in scan.sources):
-        return record_sources(scan), options.changed(columns=columns, filters=None, offset=0, limit=None)
     filters = None if scan.row_filter is None else scan.row_filter.condition
     limits: dict[str, Any] = {"offset": scan.options.offset, "limit": scan.options.limit}
-    return list(scan.aligned().sources), options.changed(columns=columns, filters=filters, **limits)
+    return options.changed(columns=columns, filters=filters, **limits)
 
 
-def part_of(path: Any, options: ReadOptions) -> Scan | None:
-    """The part of a dataset that a call reads, which has the schema of the dataset; None if it reads anything else."""
+def numbered_files(path: Any, options: ReadOptions) -> tuple[list[Source], ReadOptions, Scan | None]:
+    """As `selection_of`, of files whose records are read by number; and the scan of a part, with its dataset's schema.
+
+    It is None for anything else.
+    """
     path, options = given(path, options)
-    return narrowed(path, options) if isinstance(path, Scan) and path.origin is None else None
+    if not isinstance(path, Scan):
+        return resolve_sources(path, options), options, None
+    scan = narrowed(path, options)
+    return list(scan.sources), _selecting(scan, options), scan if path.origin is None else None
 
 
 def scan_of(path: Any, options: ReadOptions) -> Scan:

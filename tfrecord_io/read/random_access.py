@@ -43,8 +43,7 @@ from tfrecord_io.read.open_scan import (
     filtered,
     indexed_fields,
     matching_numbers,
-    part_of,
-    selection_of,
+    numbered_files,
     with_columns_of,
 )
 from tfrecord_io.read.plan_random_access import index_around_damage, plan_records
@@ -743,14 +742,14 @@ def open_random(
         raise ValueError(say('{keep=}: expected "first", with {key=}', keep=keep))
     sampling: OnError = "raise" if raises(given.on_error) else "skip"  # a callable is asked when records are read
     stated = replace(given, threads=1, on_error=sampling)
-    sources, options = selection_of(source, stated, by_number=True)
+    sources, options, part = numbered_files(source, stated)
     recovery = recovery_of(given.on_error, sources)
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
     recover = None if recovery is None else partial(index_around_damage, recovery, options.limits.record_bytes)
     files = IndexedFiles(sources, index_sources, options.limits.record_bytes, named=index is not None, recover=recover)
     try:
-        records = RandomAccess(files, plan_records(files, options, part_of(source, stated)), recovery)
+        records = RandomAccess(files, plan_records(files, options, part), recovery)
         if key is not None:
             records._read_keys(key, keep)
     except BaseException:
