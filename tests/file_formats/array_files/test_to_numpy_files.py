@@ -287,6 +287,18 @@ def test_zones_and_times_of_day_come_back_of_formats_with_attributes(tmp_path: P
     assert [found[name].type for name in table.column_names] == OTHER_TIMES
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("suffix", ["h5", "zarr", "nc"])
+def test_times_come_back_in_their_unit_of_formats_with_attributes(tmp_path: Path, suffix: str, unit: str) -> None:
+    years = [1700, 2262] if unit == "ns" else [1, 9999]
+    values = [int(np.datetime64(f"{year:04}-01-01", unit).astype("i8")) + 1 for year in years]
+    table = pa.table({"x": pa.array([*values, None], pa.timestamp(unit))})
+    tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / f"b.{suffix}")
+    tfr.convert(tmp_path / f"b.{suffix}", tmp_path / "c.tfrecord")
+    assert tfr.read_table(tmp_path / "c.tfrecord").select(["x"]).equals(table)
+
+
 def _storage(type_: pa.DataType) -> pa.DataType:
     return pa.int32() if pa.types.is_time32(type_) else pa.int64()
 

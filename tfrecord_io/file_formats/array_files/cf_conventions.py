@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,9 @@ from tfrecord_io.schema.type_names import as_arrow_type
 
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 FILLS = ("_FillValue", "missing_value")
+_Unit = Literal["s", "ms", "us", "ns"]
+_UNITS_OF_NUMPY: Mapping[str, _Unit] = {"seconds": "s", "milliseconds": "ms", "microseconds": "us"}
+_EPOCH = "1970-01-01"
 _LISTS = ("coordinates", "bounds", "grid_mapping")  # attributes that name other variables
 _RAW = say("{decode_cf=False} reads the stored values")
 
@@ -200,6 +203,7 @@ def decoded(name: str, array: StoredArray, labels: Mapping[str, Label], is_text:
         advice = say("pip install 'tfrecord_io[xarray]'") & _RAW
         raise MissingDependencyError(what, path=array.path, feature=name, advice=advice) from error
     is_time = _is_time(attributes)
+    times = xr.coders.CFDatetimeCoder(time_unit=_unit_of_numbers(attributes, array.dtype))
 
     def as_variable(values: Array) -> Any:
         if values.dtype == "S1" and not is_text:
@@ -207,7 +211,9 @@ def decoded(name: str, array: StoredArray, labels: Mapping[str, Label], is_text:
         variable = (tuple(f"{name}_axis_{i}" for i in range(values.ndim)), values, attributes)
         durations = str(attributes.get("dtype", "")).startswith("timedelta64")
         with library_errors(f"{array.path}: {reason}", _RAW):
-            dataset = xr.decode_cf(xr.Dataset({name: variable}), decode_coords=False, decode_timedelta=durations)
+            dataset = xr.decode_cf(
+                xr.Dataset({name: variable}), decode_coords=False, decode_times=times, decode_timedelta=durations
+            )
             result = dataset.variables[name]
             return result.copy(data=result.values)  # which decodes them
 
@@ -274,6 +280,12 @@ def _of_bounds(name: str, labels: Mapping[str, Label]) -> dict[str, Any]:
         ):
             return {key: label.attributes[key] for key in ("units", "calendar") if key in label.attributes}
     return {}
+
+
+def _unit_of_numbers(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> _Unit:
+    """The unit of times as xarray decodes them: of integers that count from NumPy's own epoch, what they count."""
+    unit, _, epoch = str(attributes.get("units", "")).partition(" since ")
+    return _UNITS_OF_NUMPY.get(unit, "ns") if dtype.kind in "iu" and epoch == _EPOCH else "ns"
 
 
 def _is_time(attributes: Mapping[str, Any]) -> bool:
