@@ -388,7 +388,9 @@ def element_of_dtype(dtype: Any) -> Element:
     try:
         return element_named(dtype_name(dtype))
     except ValueError as error:
-        raise EncodeError(f"arrays of dtype {dtype} cannot be stored in a TFRecord: {error}", got=str(dtype)) from None
+        reason = f"arrays of dtype {dtype} cannot be stored in a TFRecord: {error}"
+        advice = "convert the array by numpy.array(array.tolist())" if getattr(dtype, "kind", "") == "T" else None
+        raise EncodeError(reason, got=str(dtype), advice=advice) from None
 
 
 def _common_dtype(arrays: list[Array], valid: Array) -> np.dtype[Any]:

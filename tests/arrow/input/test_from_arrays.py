@@ -419,6 +419,38 @@ def test_an_array_of_another_library_says_how_to_convert_it() -> None:
         assert advice in caught.value.advice
 
 
+class Sparse:
+    """An array of the library sparse, of pydata, which NumPy refuses to make dense."""
+
+    dtype, shape, ndim, size = np.dtype(float), (3, 3), 2, 9
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise RuntimeError("Cannot convert a sparse array to dense automatically.")
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, at: int) -> Sparse:
+        return Sparse()
+
+    def todense(self) -> np.ndarray:
+        return np.eye(3)
+
+
+def test_a_sparse_array_of_pydata_says_how_to_make_it_dense() -> None:
+    with pytest.raises(EncodeError, match=r"a column is an array of NumPy or a list, not .*; pass its todense\(\)"):
+        open_input({"x": Sparse()})
+
+
+@pytest.mark.parametrize("text", [np.dtype(object), getattr(np.dtypes, "StringDType", lambda: np.dtype(object))()])
+def test_the_advice_for_text_of_two_axes_works(text: Any, tmp_path: Path) -> None:
+    array = np.array([["a", "bb"], ["c", "é"]], dtype=text)
+    with pytest.raises(EncodeError, match=r"numpy\.array\(array\.tolist\(\)\)"):
+        open_input({"x": array})
+    tfr.write_tfrecord({"x": np.array(array.tolist())}, tmp_path / "a.tfrecord")
+    assert tfr.read_arrays(tmp_path / "a.tfrecord")["x"].tolist() == array.tolist()
+
+
 class Tensor:
     """An array of another library, such as PyTorch."""
 

@@ -192,3 +192,12 @@ def test_what_to_xarray_returns_is_written_back_equal(
         else:
             np.testing.assert_array_equal(actual, expected)
     assert after.sizes == before.sizes
+
+
+def test_sparse_arrays_say_how_to_make_them_dense(tmp_path: Path) -> None:
+    sparse = pytest.importorskip("sparse")
+    data = xr.Dataset({"x": (("r", "c"), sparse.COO.from_numpy(np.eye(3, dtype="f4")))})
+    for each in (data, data["x"], {"x": data["x"]}):
+        with pytest.raises(tfr.errors.EncodeError, match=r"feature 'x': .*; make it dense, by dataset\.as_numpy\(\)"):
+            tfr.write_tfrecord(each, tmp_path / "a.tfrecord")
+    assert read(data.as_numpy(), tmp_path / "a.tfrecord")["x"].values.tolist() == np.eye(3).tolist()

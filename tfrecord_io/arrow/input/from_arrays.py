@@ -505,7 +505,8 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and not isinstance(values, np.ndarray) and not _is_series(values):
         reason = f"a column is an array of NumPy or a list, not {type(values).__module__}.{type(values).__qualname__}"
-        advice = "pass its toarray()" if hasattr(values, "toarray") else "convert it with numpy.asarray"
+        dense = next((method for method in ("toarray", "todense") if hasattr(values, method)), None)  # of sparse ones
+        advice = "convert it with numpy.asarray" if dense is None else f"pass its {dense}()"
         return EncodeError(reason, feature=name, advice=advice)
     if dtype is not None and getattr(dtype, "kind", "") != "O":
         reason = f"values of dtype {dtype} cannot be stored in a TFRecord"

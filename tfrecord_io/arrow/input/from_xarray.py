@@ -67,7 +67,18 @@ class LabelledColumns:
 
     def numbers(self, begin: int, end: int) -> dict[Any, Array]:
         """Rows of the columns that are not among `objects`."""
-        return {name: self._rows(v, begin, end) for name, v in self._variables.items() if not _decides_by_values(v)}
+        found = {}
+        for name, variable in self._variables.items():
+            if not _decides_by_values(variable):
+                try:
+                    found[name] = self._rows(variable, begin, end)
+                except RuntimeError as error:
+                    if imported("sparse") is None:
+                        raise
+                    reason = f"its values are no array of NumPy: {printable(str(error), 200)}"
+                    advice = "make it dense, by dataset.as_numpy()"
+                    raise EncodeError(reason, feature=str(name), advice=advice) from error
+        return found
 
     def _column(self, variable: Any) -> Any:
         """All rows of a column of `objects`; of an array of pandas a Series, which has its missing values."""

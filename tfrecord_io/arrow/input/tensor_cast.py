@@ -368,7 +368,8 @@ def _objects() -> EncodeError:
         "arrays of objects cannot be stored in a TFRecord, and are not pickled",
         expected="a dtype of numbers, or of text or bytes of one width",
         got="object",
-        advice="convert them to one dtype, or write the bytes that tfr.io.serialize_tensor makes of each",
+        advice="convert them to one dtype, text by numpy.array(array.tolist()), or write the bytes that "
+        "tfr.io.serialize_tensor makes of each",
     )
 
 
