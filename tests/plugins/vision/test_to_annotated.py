@@ -483,6 +483,7 @@ WRONG = [
     ("voc", {"image/filename": "a/b.jpg"}, "is in a folder"),
     ("voc", {f"{OBJECT}class/text": ["a\x01"]}, "U\\+0001, which XML cannot hold"),
     ("yolo", {"image/filename": "b.xyz"}, "YOLO finds no image"),
+    ("yolo", {"image/filename": "b.GIF"}, "YOLO finds no image"),
     ("yolo", {"image/filename": "images/b.jpg"}, "YOLO finds no image"),
     ("coco", {"image/height": 0, "image/encoded": b"x"}, "not an image of a known format"),
     ("coco", {"image/encoded": None, "image/filename": None}, "neither an image nor the name"),

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import image_header
 from tfrecord_io.errors import DecodeError, printable, say
-from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS
+from tfrecord_io.file_formats.files_below import REMOTE_READERS
 from tfrecord_io.options import unwrapped
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT, upright
@@ -49,6 +49,7 @@ INSTANCES = "instances.json"
 _PART = 1 << 20  # characters of annotations that are written at once
 _XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML document holds
 _MOST_PAIRS = 1 << 22  # of corners, whose distances are computed
+_YOLO_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")  # of files that Ultralytics reads
 _EDGE = 1e-5  # what is so little beyond an edge is rounded
 Files = list[tuple[str, Any]]  # names and contents: bytes, or a buffer
 
@@ -442,10 +443,10 @@ class _Yolo(_Target):
             )
 
     def add(self, row: AnnotatedRow) -> Files:
-        if not row.name.lower().endswith(IMAGE_SUFFIXES) or IMAGES in row.name.split("/")[:-1]:
+        if not row.name.lower().endswith(_YOLO_SUFFIXES) or IMAGES in row.name.split("/")[:-1]:
             text = f"{self.title} finds no image by the name '{printable(row.name)}': its suffix is not one of "
-            text += f"{', '.join(IMAGE_SUFFIXES)}, or it is in another folder '{IMAGES}'"
-            raise row.error(text, "image/filename", NUMBERS)
+            text += f"{', '.join(_YOLO_SUFFIXES)}, or it is in another folder '{IMAGES}'"
+            raise row.error(text, "image/filename", "encode it as one of these" | NUMBERS)
         lines = []
         for each in row.objects:
             words = self._words(each, row)
