@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,15 @@ def test_key_points(tmp_path: Path) -> None:
     folder = write(tmp_path, {"a": "1 0.5 0.5 0.5 0.5 0.25 0.5 0 0\n"}, f"kpt_shape: [2, 2]\n{DATA}")
     (row,) = tfr.formats.open_yolo(folder).read_all().to_pylist()
     assert row["image/object/keypoint/visibility"] == [2, 0]
+
+
+def test_data_yaml_is_read_where_class_names_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path, {"a": "1 0.5 0.5 0.5 0.5 0.25 0.5 0 0\n"}, f"kpt_shape: [2, 2]\n{DATA}")
+    (row,) = tfr.formats.open_yolo(folder, class_names=["a", "b"]).read_all().to_pylist()
+    assert boxes(row) == [(0.25, 0.25, 0.75, 0.75)]
+    monkeypatch.setitem(sys.modules, "yaml", None)  # without it, key points would be the corners of a polygon
+    with pytest.raises(tfr.errors.MissingDependencyError, match=r"data\.yaml needs the package pyyaml; pip install"):
+        tfr.formats.open_yolo(folder, class_names=["a", "b"])
 
 
 @pytest.mark.parametrize("images", ["images/train", "train/images"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from typing import Any, NamedTuple, get_args
 
 from tfrecord_io.arrow.image_pixels import pillow
@@ -76,8 +75,8 @@ def open_yolo(
         ``"train"``, ``"val"`` or ``"test"``: the images that ``data.yaml`` names so, a folder or a text file with
         their paths; else those in ``images/<image_set>`` or ``<image_set>/images``.
     class_names : sequence of str, optional
-        The names of the classes 0, 1, …; by default ``names`` of ``data.yaml`` (which needs the package pyyaml), or the
-        lines of ``classes.txt``. Their labels are 1, 2, …, as the Object Detection API keeps 0 for the background.
+        The names of the classes 0, 1, …; by default ``names`` of ``data.yaml``, or the lines of ``classes.txt``. Their
+        labels are 1, 2, …, as the Object Detection API keeps 0 for the background.
     masks : {"json", "png"}, optional
         Whether polygons are read, and as what: as in `open_coco`. The box of an object with a polygon is around it.
     invalid_boxes, check_sizes, orient, shuffle_seed, on_error, threads
@@ -100,14 +99,14 @@ def open_yolo(
     FileNotFoundError
         There are no images, or no names of classes, or no image has a file of labels.
     MissingDependencyError
-        The package pillow is not installed, or pyyaml, where it is needed.
+        The package pillow is not installed, or pyyaml, where there is a ``data.yaml``.
     """
     options = AnnotationOptions.of_call(open_yolo, locals())
     check_choice("masks", masks, (None, *get_args(Masks)))
     pillow("reading the sizes of images")
     if image_set is not None and (wrong := "it has a slash" if "/" in image_set else refused(image_set)) is not None:
         raise ValueError(say("{image_set=}: expected the name of a set, such as 'train'", image_set=image_set) & wrong)
-    dataset = _Dataset.open(os.fspath(path), options.storage, with_names=class_names is None)
+    dataset = _Dataset.open(os.fspath(path), options.storage)
     names = list(class_names) if class_names is not None else dataset.class_names()
     labels = _Labels(names, dataset.keypoints())
     folder = os.fspath(images) if images is not None else None
@@ -139,8 +138,8 @@ class _Dataset(NamedTuple):
     source: str  # the path of `data`
 
     @classmethod
-    def open(cls, path: str, storage: StorageOptions, *, with_names: bool) -> _Dataset:
-        """Find the folder; ``data.yaml`` in it is read if it is named, or its names are needed."""
+    def open(cls, path: str, storage: StorageOptions) -> _Dataset:
+        """Find the folder, and read ``data.yaml`` in it: it also says whether lines have polygons or key points."""
         folder, name = os.path.split(path) if path.lower().endswith(_YAML) else (path, "")
         fs, root = find_folder(folder or ".", storage)
         plain = root.name.rstrip("/")
@@ -148,8 +147,7 @@ class _Dataset(NamedTuple):
         if entry is None and name:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         source = f"{folder.rstrip('/') or '.'}/{name or DATA}"
-        has_yaml = entry is not None and (with_names or find_spec("yaml") is not None or bool(name))
-        data = _load_yaml(fs, entry, source) if has_yaml and entry is not None else {}
+        data = {} if entry is None else _load_yaml(fs, entry, source)
         return cls(folder or ".", fs, plain, storage, data, source)
 
     def class_names(self) -> list[str]:
@@ -406,8 +404,7 @@ def _load_yaml(fs: FileSystem, entry: Entry, path: str) -> Mapping[str, Any]:
         import yaml
     except ImportError as error:
         reason = f"reading {DATA} needs the package pyyaml"
-        advice = "pip install 'tfrecord_io[yolo]'" | say("pass {class_names=}")
-        raise MissingDependencyError(reason, advice=advice) from error
+        raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[yolo]'") from error
     text = _text(fs, entry, _YAML_BYTES)
     try:
         data = yaml.load(text, Loader=yaml.BaseLoader)
