@@ -23,8 +23,8 @@ tensor_representation_group               dense: shape, and a default or require
 sparse_feature, sparse tensors            the features of indices and values, as lists
 ========================================  ==============================================================================
 
-Writing is the reverse. What TFX cannot describe (text that is not categorical, int16 in a tensor, …) is written to an
-annotation's tag, which is used as long as the feature is as it was written; other programs ignore it.
+Writing is the reverse. What TFX cannot describe (images, text that is not categorical, int16 in a tensor, …) is written
+to an annotation's tag, which is used as long as the feature is as it was written; other programs ignore it.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ from tfrecord_io.schema.composite import VALUES, Composite, composite_of
 from tfrecord_io.schema.field import CONTEXT, CONVERSION_ERRORS, Field, check_names
 from tfrecord_io.schema.field_makers import tensor
 from tfrecord_io.schema.formats.text_forms import from_json, to_json
+from tfrecord_io.schema.image_form import is_image
 from tfrecord_io.schema.tensor_types import Shape, encoding_rules, is_any_tensor, tensor_value_type
 from tfrecord_io.schema.type_names import type_name
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_number, kind_of
@@ -150,7 +151,7 @@ def to_tfx(fields: Iterable[Field]) -> str:
             _add_feature(field, single)
             _add_representation(field, single, with_sparse=False)
             target = _add_feature(field, message)
-            if TfxSchemaReader(single).fields() != [field]:
+            if is_image(field) or TfxSchemaReader(single).fields() != [field]:
                 target.annotation.tag.append(TAG + to_json([field]))
             _add_components(field, message)
             _add_representation(field, message)
