@@ -134,6 +134,8 @@ tfr.write_tfrecord({{"x": [1]}}, "a.tfrecord")
 tfr.convert("a.tfrecord", "a.csv")
 tfr.convert("a.csv", "b.tfrecord")
 assert tfr.read_table("b.tfrecord").to_pydict() == {{"x": [1]}}
+tfr.write_tfrecord({{"x": [1]}}, "c.tfrecord", embed_schema=False)
+assert tfr.read_table("c.tfrecord").to_pydict() == {{"x": [1]}}
 """
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Summary, counted, name_advice
 from tfrecord_io.errors import FeatureNotFoundError, printable, say
+from tfrecord_io.options import Options
 from tfrecord_io.registry import SCHEMAS, load_point
 from tfrecord_io.schema.field import CONTEXT, Field, check_columns
 from tfrecord_io.typing import SchemaLike, StorageLike
@@ -305,7 +306,10 @@ class Schema:
         SchemaError
             It is damaged, or has a feature of an unsupported class.
         """
-        return cls(_form("tfds").from_tfds(path, class_labels, storage_options))
+        from tfrecord_io.schema.formats.tfds_info import read_features
+
+        folder, text = read_features(path, Options.from_keywords({"storage_options": storage_options}).storage)
+        return cls(_form("tfds").from_tfds(folder, text, class_labels))
 
     @classmethod
     @check_keywords

@@ -10,7 +10,6 @@ How a leaf is stored is in tensorflow_datasets/core: features/*.py (`get_seriali
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -20,14 +19,12 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError, printable, say
-from tfrecord_io.options import Options
 from tfrecord_io.schema.composite import VALUES, Composite
 from tfrecord_io.schema.field import CONTEXT, Field, check_names
-from tfrecord_io.schema.formats.tfds_info import FEATURES, dataset_directory
+from tfrecord_io.schema.formats.tfds_info import FEATURES
 from tfrecord_io.schema.tensor_types import Shape
 from tfrecord_io.schema.type_names import type_name
 from tfrecord_io.storage.paths.plain_files import Directory
-from tfrecord_io.typing import StorageLike
 from tfrecord_io.value_class import value_class
 
 CLASS_LABELS = ("codes", "names")
@@ -37,15 +34,11 @@ _MAX_LENGTH = 2**31 - 1  # of a dimension: no record has more values
 _ENCODINGS = ("none", "bytes", "zlib")
 
 
-def from_tfds(path: str | os.PathLike[str], class_labels: str, storage_options: StorageLike | None) -> list[Field]:
-    """The fields of a dataset that TFDS wrote; see `Schema.from_tfds`."""
+def from_tfds(folder: Directory, text: bytes, class_labels: str) -> list[Field]:
+    """The fields of a dataset by the text of its ``features.json``; see `Schema.from_tfds`."""
     if class_labels not in CLASS_LABELS:
         raise ValueError(f"class_labels={class_labels!r}: expected one of {', '.join(CLASS_LABELS)}")
-    folder = Directory(dataset_directory(path), Options.from_keywords({"storage_options": storage_options}).storage)
-    text = folder.read(FEATURES)
     file = folder.display_path(FEATURES)
-    if text is None:
-        raise FileNotFoundError(2, "no features.json, which TFDS writes next to a dataset's files", file)
     try:
         leaves = leaves_of(json.loads(text))
         has_names = class_labels == "names"

@@ -1,4 +1,4 @@
-"""The splits of a dataset that TFDS (tensorflow_datasets) wrote, from the ``dataset_info.json`` next to its files."""
+"""What a dataset that TFDS (tensorflow_datasets) wrote has next to its files: the splits in ``dataset_info.json``."""
 
 from __future__ import annotations
 
@@ -49,6 +49,16 @@ class TfdsInfo:
             for split in self.splits.values()
             for file, length in zip(split.files, split.lengths, strict=True)
         }
+
+
+def read_features(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[Directory, bytes]:
+    """The directory of a dataset, and its ``features.json``; FileNotFoundError if it has none."""
+    folder = Directory(dataset_directory(path), storage)
+    text = folder.read(FEATURES)
+    if text is None:
+        reason = "no features.json, which TFDS writes next to a dataset's files"
+        raise FileNotFoundError(2, reason, folder.display_path(FEATURES))
+    return folder, text
 
 
 def read_info(folder: Directory) -> TfdsInfo | None:
