@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -126,7 +127,7 @@ def store(store_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> St
     if store_name == "`memory://`":
         import fsspec
 
-        folder = f"/{tmp_path.name}"
+        folder = f"/{uuid.uuid4().hex}"  # files stay there until the process ends
         return of_fsspec(fsspec.filesystem("memory"), folder, lambda name: f"memory:/{folder}/{name}", {})
     if store_name == "`ftp://`":
         begin = request.getfixturevalue("ftp")

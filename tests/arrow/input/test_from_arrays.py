@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import subprocess
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -487,7 +488,12 @@ def test_a_series_of_the_other_byte_order_is_that_of_a_frame(dtype: str, nan_to_
 
 def exchanged(values: np.ndarray, *names: str) -> Any:
     """An array that has only the protocols of these names."""
-    return type("Exchanged", (), {name: getattr(values, name) for name in names})()
+
+    def method(call: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda self, *arguments, **keywords: call(*arguments, **keywords)
+
+    protocols = {name: getattr(values, name) for name in names}
+    return type("Exchanged", (), {name: method(of) if callable(of) else of for name, of in protocols.items()})()
 
 
 @given(hnp.arrays(hnp.integer_dtypes(endianness="=") | hnp.boolean_dtypes(), hnp.array_shapes(max_dims=3)))

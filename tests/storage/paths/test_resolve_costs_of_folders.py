@@ -179,15 +179,18 @@ def test_pages_of_a_bucket_are_the_requests(
 def test_a_policy_may_allow_the_listing_of_folders_alone(
     s3: Bucket, monkeypatch: pytest.MonkeyPatch, allowed: bool
 ) -> None:
+    from aiobotocore.client import AioBaseClient
+    from botocore.exceptions import ClientError
+
     tfr.write_tfrecord({"x": [1, 2]}, s3.url("d/train@2"), storage_options=s3.storage_options)
-    real = type(s3.fs)._call_s3
+    real = AioBaseClient._make_api_call
 
-    async def refused(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
-        if method == "list_objects_v2" and not (allowed and keywords.get("Delimiter")):
-            raise PermissionError("Access Denied")
-        return await real(self, method, *arguments, **keywords)
+    async def refused(self: Any, operation: str, parameters: dict[str, Any]) -> Any:
+        if operation == "ListObjectsV2" and not (allowed and parameters.get("Delimiter")):
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "Access Denied"}}, operation)
+        return await real(self, operation, parameters)
 
-    monkeypatch.setattr(type(s3.fs), "_call_s3", refused)
+    monkeypatch.setattr(AioBaseClient, "_make_api_call", refused)
     with nullcontext() if allowed else pytest.raises(PermissionError):
         assert tfr.count(s3.url("d/"), storage_options=s3.storage_options) == 2
 
