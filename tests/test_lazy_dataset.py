@@ -6,6 +6,8 @@ import copy
 import os
 import pickle
 import sys
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +241,13 @@ def test_names_of_other_libraries(tmp_path: Path) -> None:
     assert tfr.read_table(tmp_path / "c.tfrecord").equals(dataset.to_table())
 
 
+STREAMS: dict[str, Callable[[str], Iterator[int]]] = {
+    "reader": lambda path: chain.from_iterable(batch["x"].to_pylist() for batch in tfr.open_reader(path)),
+    "records": lambda path: (tfr.decode_example(record)["x"].item() for record in tfr.RecordReader(path)),
+    "epochs": lambda path: (batch["x"].item() for batch in tfr.iter_arrays(path, batch_size=1, epochs=2)),
+}
+
+
 @pytest.mark.parametrize("removed", [False, True])
 @pytest.mark.parametrize("is_planned", [False, True])
 @pytest.mark.parametrize("path", ["a.tfrecord", "d/", "d/train@2", "d/*-of-*", ["a.tfrecord"], Path("d"), "../here/d"])
@@ -273,6 +282,26 @@ def test_relative_paths_stay_those_of_the_directory_in_which_they_were_given(
     with tfr.open_random(data) as records:
         assert records[:]["x"].to_pylist() == [1, 2]
     assert all(map(os.path.isabs, data.files))
+
+
+@pytest.mark.parametrize("path", ["plain/", "plain/*.tfrecord", "shards/"])
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("stream", [*STREAMS])
+def test_streams_go_on_in_the_directory_in_which_they_were_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: str, begun: bool, path: str
+) -> None:
+    """Other files of the same names are in the later one."""
+    for name, first in (("here", 0), ("there", 9)):
+        (tmp_path / name / "plain").mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / name)
+        tfr.write_tfrecord({"x": range(first, first + 3)}, "shards/", shards=3)
+        for x in range(first, first + 3):
+            tfr.write_tfrecord({"x": [x]}, f"plain/{x - first}.tfrecord")
+    monkeypatch.chdir(tmp_path / "here")
+    values = STREAMS[stream](path)
+    read = [next(values)] if begun else []
+    monkeypatch.chdir(tmp_path / "there")
+    assert [*read, *values] == [0, 1, 2] * (2 if stream == "epochs" else 1)
 
 
 def test_a_dataset_and_its_pieces_have_public_names_only(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tfrecord_io.errors import DamagedDataWarning, say, warn
 from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions, stops
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
+from tfrecord_io.read.deferred_schema import LazyScan
 from tfrecord_io.read.open_scan import narrowed
 from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.report import ReadReport, end_read
@@ -444,7 +445,7 @@ def iter_arrays(
     limits = {"batch_size": LIMITS.batch_rows, "batch_bytes": _CHUNK_BYTES}
     reads = ReadOptions.of_read(options, threads=options.thread_count, **limits)
     planned = plan_scan(path, reads, only_sample=True)
-    scan = planned.close()
+    scan = LazyScan.planned(planned.close())  # its files are opened in each epoch
     if any(source.is_file_object for source in scan.sources):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
     damage = None if scan.schema.names else planned.error

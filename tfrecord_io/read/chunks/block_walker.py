@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -19,7 +21,7 @@ from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_heade
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.storage import system
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, SPARE, Block, BlockReader, Bytes
-from tfrecord_io.storage.read.source import OpenPlainFile, PlainFileReader, Source
+from tfrecord_io.storage.read.source import OpenPlainFile, PlainFileReader, Source, is_elsewhere
 
 if TYPE_CHECKING:
     from tfrecord_io.compression.recovering_stream import Gap, RecoveringStream
@@ -174,6 +176,9 @@ class BlockWalker:
         self.error: Exception | None = None  # what ended the walk, to be raised after the records before it
         self.unread = 0  # if reading failed: offset of the first byte that was not consumed
         self._sources = sources
+        self._directory: str | None = None  # the working directory; there is none if it was removed
+        with suppress(FileNotFoundError):
+            self._directory = os.getcwd()
         self._open_file = open_file
         self._progress, self._counted = progress, 0  # bytes of the file that were counted
         self._recover = recover
@@ -248,7 +253,7 @@ class BlockWalker:
     def open_ahead(self) -> RecordFile | None:
         """Open another file in advance; None at the end, or if it cannot be opened: `open_next` raises the error."""
         failed = bool(self._upcoming) and isinstance(self._upcoming[-1], Exception)
-        source = None if failed else self._waiting.popleft() if self._waiting else next(self._sources, None)
+        source = None if failed else self._waiting.popleft() if self._waiting else self._next_source()
         if source is None:
             return None
         try:
@@ -259,11 +264,18 @@ class BlockWalker:
         self._upcoming.append(file)
         return file
 
+    def _next_source(self) -> Source | None:
+        """The next file: a relative path means the same one in another working directory."""
+        source = next(self._sources, None)
+        if source is not None and self._directory is not None and is_elsewhere(self._directory):
+            return source.absolute(self._directory)
+        return source
+
     def next_sources(self) -> Iterator[Source]:
         """The next files, which are not opened, unless one is open; they are opened in their turn, or passed."""
         if self.file is None and not self._upcoming and not self._closed:
             yield from tuple(self._waiting)
-            while (source := next(self._sources, None)) is not None:
+            while (source := self._next_source()) is not None:
                 self._waiting.append(source)
                 yield source
 
