@@ -157,7 +157,7 @@ def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | No
     ------
     ValueError
         Without `labels`: images are both in folders and outside, or the folders look like parts of a dataset. A folder
-        is not among the `class_names`.
+        is not among the `class_names`, or these are given with ``labels=False``.
     """
     found = sorted({file.top for file in folder.files if file.top is not None})
     outside = next((file for file in folder.files if file.top is None), None)
@@ -176,6 +176,8 @@ def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | No
                 say("{}", where) & "convert them one by one" | say("pass {labels=True} if they are classes")
             )
     if not labels:
+        if class_names is not None:
+            raise ValueError(say("{class_names=} names labels, which {labels=False} leaves out"))
         return None
     if class_names is None:
         return found

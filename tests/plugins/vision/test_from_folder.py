@@ -86,6 +86,8 @@ def test_folders_are_classes_in_the_order_of_their_names(tmp_path: Path) -> None
     named = tfr.formats.open_image_folder(tmp_path, class_names=["dog", "cow", "cat", "Ape", "_dog"]).read_all()
     assert named["label"].to_pylist() == [3, 4, 2, 0, 0, 0]
     assert "label" not in tfr.formats.open_image_folder(tmp_path, labels=False).schema.names
+    with pytest.raises(ValueError, match="class_names= names labels, which labels=False leaves out"):
+        tfr.formats.open_image_folder(tmp_path, labels=False, class_names=["cat"])
     with pytest.raises(ValueError, match="'dog' is not among class_names"):
         tfr.formats.open_image_folder(tmp_path, class_names=["cat", "Ape", "_dog"])
     with pytest.raises(ValueError, match="twice"):
