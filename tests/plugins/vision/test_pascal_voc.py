@@ -116,7 +116,7 @@ def test_a_folder_of_images_and_annotations(tmp_path: Path) -> None:
 def sets(folder: Path) -> Path:
     names = {"1": "cat", "2": "dog", "3": "ape"}
     write(folder, {at: xml(dog(name), filename=f"{at}.jpg") for at, name in names.items()})
-    (folder / "ImageSets/Main/train.txt").write_text("2\n\n1  -1\n")
+    (folder / "ImageSets/Main/train.txt").write_text("2\n\n1  -1\n", "utf-8-sig")  # as some editors write it
     return folder
 
 

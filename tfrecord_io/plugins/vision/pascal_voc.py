@@ -166,7 +166,7 @@ class _Folder(NamedTuple):
         by_name = {file.basename[: -len(_SUFFIX)]: file for file in files}
         chosen: dict[str, Entry] = {}
         content = read_whole(self.fs, entry, MOST_BYTES)
-        for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
+        for number, line in enumerate(content.decode("utf-8-sig", "replace").splitlines(), start=1):
             name = line.strip()
             if not name:
                 continue
