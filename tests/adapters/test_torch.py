@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from in_processes import put_epochs
 from pictures import assert_pictures, written_pictures
 from records import example, int64s, written
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
@@ -223,6 +224,22 @@ def test_workers_agree_on_the_epoch(numbers: tfr.Dataset, workers: int, persiste
     assert [[batch["x"].tolist() for batch in batches] for _ in range(3)] == expected
     batches.dataset.set_epoch(1)
     assert [[batch["x"].tolist() for batch in batches] for _ in range(2)] == expected[1:]
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_process_that_gets_a_stream_counts_epochs_by_itself(numbers: tfr.Dataset, start: str, workers: int) -> None:
+    """Ranks that one process starts have the same epochs, though it has made the stream."""
+    stream, other = (numbers.to_torch(batch_size=5, shuffle_buffer=20, seed=1, uneven="drop") for _ in range(2))
+    expected = [seen(other, workers) for _ in range(2)]
+    context: Any = multiprocessing.get_context(start)
+    answers = context.Queue()
+    for _ in range(2):
+        rank = context.Process(target=put_epochs, args=(stream, workers, answers))
+        rank.start()
+        assert answers.get(timeout=120) == expected
+        rank.join()
+    assert [seen(stream, workers) for _ in range(2)] == expected
 
 
 @pytest.mark.parametrize("seeded", ["global", "generator"])

@@ -118,3 +118,12 @@ def die_in_task(pickled: bytes, task: int) -> None:
 def rows_of_keys(records: Any, keys: list[Any]) -> list[Any]:
     """A number of each record that a RandomAccess finds by its key."""
     return [records.lookup(key)["number"] for key in keys]
+
+
+def put_epochs(stream: Any, workers: int, answers: Any) -> None:
+    """Put the rows of two epochs of a stream of torch in a queue, as a rank that trains."""
+    from torch.utils.data import DataLoader
+
+    context = {"multiprocessing_context": "fork"} if workers else {}
+    loader = DataLoader(stream, batch_size=None, num_workers=workers, **context)  # type: ignore[arg-type]
+    answers.put([[n for batch in loader for n in batch["x"].tolist()] for _ in range(2)])

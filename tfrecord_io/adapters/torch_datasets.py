@@ -6,6 +6,7 @@ import multiprocessing
 import operator
 import os
 import sys
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any, Self
@@ -170,13 +171,27 @@ class _EpochNumbers:
     `table` is shared with them. Its first item is the seed that was drawn, the second one the epoch that `set` chose;
     the others are of iterations, each of one worker, which writes no other: in the upper half the iteration, and in the
     lower half the number of the epoch plus 1, in one store, so that no lock is needed: workers that do not find their
-    iteration yet count alike.
+    iteration yet count alike. A process that is no worker counts by itself: ranks that get the numbers of the process
+    which started them would take the epochs of each other for earlier ones.
     """
 
-    def __init__(self, table: torch.Tensor) -> None:
-        self.table = table.share_memory_()
-        self._items = self.table.numpy()[1:]
+    def __init__(self, table: torch.Tensor, process: int | None = None) -> None:
+        self._share(table, process or os.getpid())
         self._begun = 0  # iterations of this process
+        _all_numbers.add(self)
+
+    def _share(self, table: torch.Tensor, process: int) -> None:
+        self.table, self._process = table.share_memory_(), process
+        self._items = self.table.numpy()[1:]
+
+    def own(self) -> None:
+        """Count on in a table of this process, unless that is a worker."""
+        if self._process != os.getpid() and get_worker_info() is None:
+            self._share(self.table.clone(), os.getpid())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self.own()
+        return _EpochNumbers, (self.table, self._process)
 
     @property
     def seed(self) -> int:
@@ -190,11 +205,14 @@ class _EpochNumbers:
 
     def set(self, epoch: int) -> None:
         """Choose the next one."""
+        self.own()
         self._items[1:] = 0
         self._items[0] = epoch
 
     def begin(self, info: Any) -> tuple[tuple[int, int], int]:
         """Begin an iteration, of a worker with this `info` if it has one: its place and name there, and its epoch."""
+        if info is None:
+            self.own()
         self._begun += 1
         # One copy: between two looks, another worker could note this iteration, which would seem to be an earlier one.
         noted, slot, iteration = self._items[1:].copy(), 1, 0
@@ -237,6 +255,19 @@ class _EpochNumbers:
         self._items[slot] = iteration << _BITS | epoch + 1
 
 
+_all_numbers: weakref.WeakSet[_EpochNumbers] = weakref.WeakSet()
+
+
+def _own_all() -> None:
+    """Have the numbers of each stream in tables of this process, which is about to fork: perhaps workers."""
+    for numbers in list(_all_numbers):
+        numbers.own()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_own_all)
+
+
 class TFRecordStream(IterableDataset):  # type: ignore[misc]
     """Rows of TFRecord files, or batches of them; each iteration is an epoch."""
 
@@ -245,16 +276,17 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         iteration: ArrayIterator,
         by_row: bool,
         workers: int | None,
-        epochs: torch.Tensor
-        | None = None,  # of the process that pickled it, as `place` is, for workers that are spawned
+        # Those of the process that pickled it, for workers that are spawned.
+        epochs: _EpochNumbers | None = None,
         place: _Place | None = None,
     ) -> None:
         if epochs is None:
-            epochs = torch.zeros(2 + _EPOCH_SLOTS, dtype=torch.int64)
+            table = torch.zeros(2 + _EPOCH_SLOTS, dtype=torch.int64)
             if iteration.options.seed is None:
-                epochs[0] = torch.randint(2**_SEED_BITS, ())
+                table[0] = torch.randint(2**_SEED_BITS, ())
+            epochs = _EpochNumbers(table)
         self.iteration, self.by_row, self.workers = iteration, by_row, workers
-        self.epochs = _EpochNumbers(epochs)  # workers that persist see what is set
+        self.epochs = epochs  # workers that persist see what is set
         self._place = place
         self._lengths: dict[_Place, int] = {}
 
@@ -315,7 +347,7 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
 
     def __reduce__(self) -> tuple[Any, ...]:
         place = _Place.found(self.iteration.options.worker)
-        return TFRecordStream, (self.iteration, self.by_row, self.workers, self.epochs.table, place)
+        return TFRecordStream, (self.iteration, self.by_row, self.workers, self.epochs, place)
 
 
 # ---- rows by number
