@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from reading import read_by
-from records import example, framed, int64s
+from records import example, flip, framed, int64s, written
 from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.tools.build_index import write_indexes
 from tfrecord_io.training.epochs import JoinedBatches, NumberedBatch, Share
@@ -220,6 +220,23 @@ def test_records_are_counted_only_where_that_is_needed(tmp_path: Path, monkeypat
     compressed = tmp_path / "d.tfrecord.gz"
     tfr.write_tfrecord({"x": range(10)}, compressed)
     assert joined(values(compressed, batch_size=3, worker=(2, 3), uneven="pad")) == [8, 9, 0, 1]
+
+
+@pytest.mark.parametrize("uneven", ["drop", "pad"])
+@pytest.mark.parametrize("windowed", [False, True])
+def test_one_worker_may_leave_out_records(tmp_path: Path, uneven: Any, windowed: bool) -> None:
+    """Which was refused as a file that had changed since its records were counted."""
+    records = [example(**{"x": int64s(i), "steps/n": int64s(i, i)}) for i in range(9)]
+    damaged = flip(written(tmp_path / "a.tfrecord", records), len(framed(*records[:4])) + 14)
+    schema = {"x": "int64", "steps/n": "list<int64>"}
+    data: Any = tfr.dataset(damaged, on_error="skip", schema=schema)
+    if windowed:
+        data = tfr.windows(data, length=2)
+    with pytest.warns(tfr.errors.DamagedDataWarning):
+        got = [n for batch in data.iter_arrays(batch_size=2, uneven=uneven) for n in batch["x"].tolist()]
+    assert got == [0, 1, 2, 3, 5, 6, 7, 8]
+    with pytest.raises(ValueError, match=r"cannot be combined with .*on_error='skip'"):
+        data.iter_arrays(batch_size=2, uneven=uneven, worker=(0, 2))
 
 
 @pytest.mark.parametrize(

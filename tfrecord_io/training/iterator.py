@@ -15,7 +15,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, cached_property
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, say, warn
-from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions, stops
+from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions, raises, stops
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
 from tfrecord_io.read.deferred_schema import LazyScan
@@ -476,6 +476,7 @@ def iterate(data: DatasetValue | Scan | RowSource, **keywords: Any) -> ArrayIter
     _refuse_idle_seed(keywords)
     source = source.pruned().over(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
     source.refuse_own_seeds(options)
-    counts = None if options.uneven == "keep" else source.counts()
+    # One worker alone may leave records out; if there are several, which `to_torch` finds out later, that is refused.
+    counts = source.counts() if options.uneven != "keep" and raises(options.on_error) else None
     lengths = source.list_lengths(options)
     return ArrayIterator(source.over(threads=options.thread_count), options, lengths, None, counts)
