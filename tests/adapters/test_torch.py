@@ -297,6 +297,11 @@ def test_an_epoch_that_is_set_before_the_first_batch(numbers: tfr.Dataset, libra
     assert [n for batch in batches for n in batch["x"].tolist()] == orders[3]
     assert seen(stream, 0) == orders[4]
     batches = iter(stream)
+    stream.set_epoch(1)
+    assert seen(stream, 0) == orders[1]  # which another iteration takes
+    assert [n for batch in batches for n in batch["x"].tolist()] == orders[2]
+    stream.set_epoch(5)
+    batches = iter(stream)
     following = next(batches)["x"]
     state = batches.state_dict()
     batches = iter(stream)

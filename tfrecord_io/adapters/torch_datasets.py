@@ -125,6 +125,7 @@ class _TensorIterator:
         if info is not None and self._iteration.options.threads is None:
             self._changes["threads"] = 1  # the processes share the processors already
         self._slot, self._epoch = self._epochs.begin(info)
+        self._chosen = self._epochs.chosen
         self._may_change = info is None  # workers begin at once, and have to agree
         self._collate = None if info is None else default_convert  # what changes nothing in a batch that a worker sends
         self._arrays: ArrayIterator = self._begin(seed=self._seed)
@@ -141,7 +142,7 @@ class _TensorIterator:
             raise StopIteration
         if self._may_change:  # StatefulDataLoader.state_dict makes an iterator that is used later
             self._may_change = False
-            if self._epochs.has_changed(self._slot):
+            if self._epochs.chosen != self._chosen:
                 self._slot, self._epoch = self._epochs.begin(None)
                 self._arrays = self._begin(seed=self._seed)
         arrays = next(self._arrays)
@@ -178,6 +179,7 @@ class _EpochNumbers:
     def __init__(self, table: torch.Tensor, process: int | None = None) -> None:
         self._share(table, process or os.getpid())
         self._begun = 0  # iterations of this process
+        self.chosen = 0  # how often it chose an epoch
         _all_numbers.add(self)
 
     def _share(self, table: torch.Tensor, process: int) -> None:
@@ -206,6 +208,7 @@ class _EpochNumbers:
     def set(self, epoch: int) -> None:
         """Choose the next one."""
         self.own()
+        self.chosen += 1
         self._items[1:] = 0
         self._items[0] = epoch
 
@@ -243,10 +246,6 @@ class _EpochNumbers:
         """Which notes are of an iteration; a process that another thread began meanwhile has one of its numbers."""
         of_loader, first = (noted >> _BITS) ^ iteration, (noted >> _BITS) - iteration & _FIRST
         return (of_loader >> _FIRST_BITS == 0) & (np.minimum(first, _FIRST + 1 - first) < workers)
-
-    def has_changed(self, place: tuple[int, int]) -> bool:
-        """Whether an epoch was chosen since an iteration began."""
-        return not self._items[place[0]]
 
     def note(self, place: tuple[int, int], epoch: int) -> None:
         """Note that an iteration goes on with another epoch, which those after it follow."""
