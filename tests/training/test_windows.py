@@ -23,6 +23,7 @@ import tfrecord_io as tfr
 from limited import set_limits
 from records import example, int64s, written
 from rounds import rounds
+from tfrecord_io.options import unwrapped
 from tfrecord_io.training.batches_by_number import by_number
 from training_batches import going_on
 
@@ -472,6 +473,25 @@ def test_mixtures_of_windows_share_their_rows_equally(dataset: tfr.Dataset) -> N
         assert [len(part) for part in parts] == [size] * 5
         joined = list(itertools.chain(*parts))
         assert joined == (whole + whole)[: 5 * size]
+
+
+def test_windows_by_number_are_made_in_parts(dataset: tfr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that offsets reach their values, and those of an episode are repeated in few windows at a time."""
+    lookup = unwrapped(tfr.windows(dataset, length=3)).lookup()
+    numbers = np.array([5, 0, 3, 3])
+    whole = lookup.table(numbers)
+    monkeypatch.setattr("tfrecord_io.training.windows._BATCH_BYTES", 1)
+    parts = lookup.table(numbers)
+    assert parts.equals(whole)
+    assert [len(batch) for batch in parts.to_batches()] == [1] * 4
+
+
+def test_classes_of_windows_may_be_more_text_than_offsets_reach(tmp_path: Path) -> None:
+    """That of an episode is repeated in each of its windows."""
+    rows = {"label": ["a" * (32 << 20), "b"], "steps/n": [[*range(80)], [1, 2]]}
+    tfr.write_tfrecord(rows, tmp_path / "a.tfrecord")
+    balanced = tfr.mix(tfr.windows(tmp_path / "a.tfrecord", length=1), balance="label", stop="all")
+    assert 100 < balanced.count_rows() < 300
 
 
 def test_windows_are_balanced_by_a_column_of_their_episodes(dataset: tfr.Dataset) -> None:

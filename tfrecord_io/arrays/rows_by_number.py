@@ -68,8 +68,8 @@ class PartLookup(Lookup):
     """The rows of a dataset, from which those of balanced mixtures are drawn."""
 
     @abstractmethod
-    def column(self, name: str) -> list[pa.Array]:
-        """The values of a column in all rows."""
+    def column(self, name: str) -> pa.ChunkedArray:
+        """The values of a column in all rows, as dictionary arrays: of repeated text, offsets may not reach all."""
 
     @abstractmethod
     def of(self, scan: Scan) -> Self:
@@ -128,12 +128,12 @@ class ScanLookup(PartLookup):
     def table(self, numbers: Array) -> pa.Table:
         return self._records[self._records_of(numbers)].select(self.scan.schema.names)
 
-    def column(self, name: str) -> list[pa.Array]:
+    def column(self, name: str) -> pa.ChunkedArray:
         chunks = RandomAccess(self._files, replace(self.scan, row_filter=None).only([name]).decoded()).values()
-        if len(self) == len(self._files):
-            return chunks
-        values: list[pa.Array] = pa.chunked_array(chunks).take(int64_array(np.asarray(self._numbers))).chunks
-        return values
+        type_ = self.schema.field(name).type
+        type_ = type_.value_type if t.is_dictionary(type_) else type_
+        values = pa.chunked_array([chunk.cast(type_) for chunk in chunks], type_).dictionary_encode()
+        return values if len(self) == len(self._files) else values.take(int64_array(np.asarray(self._numbers)))
 
     def measured(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
         with open_scan(self.scan.only(names)) as reader:

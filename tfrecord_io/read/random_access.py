@@ -411,16 +411,19 @@ class RandomAccess(Closing, Shared):
 
     def _column(self, numbers: Array) -> list[pa.Array]:
         """The values of the only column in consecutive records; null in those that are left out as damaged."""
-        batches = list(self.batches(numbers, leaves_out=True))
-        found = np.concatenate([numbers[:0], *(rows for rows, _ in batches)])
-        arrays: list[pa.Array] = [batch.column(0) for _, batch in batches]
-        if len(found) == len(numbers):
-            return arrays
-        places = np.full(len(numbers), -1)
-        places[found - numbers[0]] = np.arange(len(found))
-        column = pa.chunked_array(arrays, self.schema.field(0).type)
-        taken: pa.ChunkedArray = column.take(pa.array(places, mask=places < 0))
-        return list(taken.chunks)
+        arrays, first = [], 0
+        for rows, batch in self.batches(numbers, leaves_out=True):
+            end = int(rows[-1] - numbers[0]) + 1 if len(rows) else first
+            column = batch.column(0)
+            if len(rows) < end - first:
+                places = np.full(end - first, -1)
+                places[rows - numbers[first]] = np.arange(len(rows))
+                column = column.take(pa.array(places, mask=places < 0))
+            arrays.append(column)
+            first = end
+        if first < len(numbers):
+            arrays.append(pa.nulls(len(numbers) - first, self.schema.field(0).type))
+        return arrays
 
     @property
     def key(self) -> str | None:

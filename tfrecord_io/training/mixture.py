@@ -79,7 +79,7 @@ def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[f
     _check_field(lookups[0].schema, column)
     values = [_values(lookup, column) for lookup in lookups]
     sizes = list(map(len, values))
-    codes = pa.concat_arrays(values).dictionary_encode().indices.to_numpy().astype(np.int64)
+    codes = _codes(pa.chunked_array([chunk for of_lookup in values for chunk in of_lookup.chunks], values[0].type))
     if not len(codes):
         raise ValueError(say("{balance=}: the datasets have no rows", balance=column))
     datasets = np.repeat(np.arange(len(lookups)), sizes)
@@ -109,16 +109,25 @@ def _value_type(type_: pa.DataType) -> pa.DataType:
     return type_.value_type if t.is_dictionary(type_) else type_
 
 
-def _values(lookup: PartLookup, column: str) -> pa.Array:
-    """The values of a column, in all rows; DecodeError if one is missing."""
-    chunks = lookup.column(column)
-    type_ = _value_type(lookup.schema.field(column).type)
-    values = pa.concat_arrays([pa.array([], type_), *(chunk.cast(type_) for chunk in chunks)])
+def _values(lookup: PartLookup, column: str) -> pa.ChunkedArray:
+    """The values of a column, in all rows, as dictionary arrays; DecodeError if one is missing."""
+    values = lookup.column(column)
     if values.null_count:
-        row = int(values.is_null().to_numpy(zero_copy_only=False).argmax())
+        row = int(values.is_null().to_numpy().argmax())
         reason, advice = "a row has no class", f'leave such rows out: filter([("{column}", "!=", None)])'
         raise lookup.row_error(RowFault(row, reason, feature=column, advice=advice, error=DecodeError))
     return values
+
+
+def _codes(values: pa.ChunkedArray) -> Array:
+    """The numbers of the values of dictionary arrays, in the order of their first rows."""
+    chunks = values.unify_dictionaries().chunks
+    codes = np.concatenate([np.empty(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
+    _, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
+    ranks = np.empty(len(first), np.int64)
+    ranks[np.argsort(first)] = np.arange(len(first))
+    found: Array = ranks[numbers]
+    return found
 
 
 _CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has others

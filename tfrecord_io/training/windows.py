@@ -76,8 +76,10 @@ class _Episodes:
 
     def parts(self) -> Iterator[tuple[Array, Array]]:
         """The windows, some at a time: the row of the episode and the number in it of each."""
-        counts = self._form.counts(self.steps)
-        rows, numbers = rows_and_numbers(counts)
+        yield from self.in_parts(*rows_and_numbers(self._form.counts(self.steps)))
+
+    def in_parts(self, rows: Array, numbers: Array) -> Iterator[tuple[Array, Array]]:
+        """As `parts`, of these windows."""
         step_bytes = self._batch.nbytes / max(1, int(self.steps.sum()))
         size = int(max(1, min(LIMITS.batch_rows, _BATCH_BYTES / max(1, step_bytes * self._form.length))))
         for at in range(0, len(rows), size):
@@ -375,10 +377,11 @@ class WindowLookup(PartLookup):
         table = self._episodes.table(episodes).combine_chunks()
         batches = table.to_batches() or [empty_batch(table.schema)]
         try:
-            made = _Episodes(batches[0], self._windows.form).windows(places, numbers - first)
+            of_batch = _Episodes(batches[0], self._windows.form)
+            made = list(starmap(of_batch.windows, of_batch.in_parts(places, numbers - first)))
         except RowFault as fault:
             raise self._episodes.row_error(fault.at(int(episodes[fault.row]))) from fault.__cause__
-        return pa.Table.from_batches([made])
+        return pa.Table.from_batches(made, self.schema)
 
     def describe(self) -> str:
         return self._windows.describe()
@@ -386,11 +389,9 @@ class WindowLookup(PartLookup):
     def row_error(self, fault: RowFault) -> TFRecordError:
         return self._episodes.row_error(fault.at(int(self._ends.searchsorted(fault.row, side="right"))))
 
-    def column(self, name: str) -> list[pa.Array]:
-        of_rows = int64_array(np.repeat(np.arange(len(self._counts)), self._counts))
-        chunks = self._episodes.column(name)
-        values: list[pa.Array] = pa.chunked_array(chunks).take(of_rows).chunks if chunks else chunks
-        return values
+    def column(self, name: str) -> pa.ChunkedArray:
+        of_rows = np.repeat(np.arange(len(self._counts)), self._counts)
+        return self._episodes.column(name).take(int64_array(of_rows))
 
     def measured(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
         columns = [*dict.fromkeys([*names, self._windows.form.names[0]])]
