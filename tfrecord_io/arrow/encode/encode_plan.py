@@ -145,13 +145,7 @@ def plan_writing(
         for column in image_encodings(asked):
             del asked[column]
     try:
-        annotates = bool(asked) or float64 == RAW
-        fields = [
-            column
-            if not annotates and plain_kind(column.type) is not None and not column.metadata
-            else _annotate_column(column, asked, float64 == RAW, sequence)
-            for column in schema
-        ]
+        fields = [_annotate_column(column, asked, float64 == RAW, sequence) for column in schema]
         if asked:
             reason = say("{column_encoding=} names a column that the data does not have")
             raise FeatureNotFoundError(reason, feature=next(iter(asked)))
@@ -173,24 +167,24 @@ def plan_writing(
 
 def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool, sequence: bool) -> pa.Field:
     """Put the encodings into the metadata of a column; of one that plain features cannot store, that it is nested."""
+    annotate = partial(_annotate, feature=column.name, asked=asked, above=None, raw_float64=raw_float64)
     if plain_kind(column.type) is not None and column.name not in asked and not column.metadata:
-        return _annotate(column, column.name, asked, None, raw_float64)
+        return annotate(column) if raw_float64 else column
     refuse_deep(column.name, column.type)
     form = asked.get(column.name) or encoding_of(column)
     if form == JSON:
         asked.pop(column.name, None)
         return with_encoding(column, JSON)
     if form != NESTED and not needs_nesting(column, in_steps=sequence):
-        return _annotate(column, column.name, asked, None, raw_float64)
+        return annotate(column)
     if form == NESTED:
         asked.pop(column.name, None)
         form = None
     column = with_encoding(column, form)
     bare = column.with_type(without_wrappers(column.type))
     if not t.is_nested(bare.type) and not needs_nesting(bare):  # which has no parts
-        return _annotate(bare, column.name, asked, None, raw_float64)
-    restored = column.with_type(nested_restored(column.type))
-    annotated = _annotate(restored, column.name, asked, None, raw_float64, nested=True)
+        return annotate(bare)
+    annotated = annotate(column.with_type(nested_restored(column.type)), nested=True)
     if (encoding := encoding_of(annotated)) is not None:  # a dictionary has no field for that of its values
         reason = f'the encoding "{encoding}" does not store values of type {column.type}'
         raise UnsupportedType(column.name, reason, f"cast the column to {nested_restored(column.type)}")
