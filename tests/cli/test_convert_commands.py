@@ -107,6 +107,7 @@ def test_missing_values_name_the_option(run, tmp_path: Path) -> None:
     assert "exclude the column with --columns" in shown.stderr
 
 
+@pytest.mark.plugins("tensorflow")
 def test_missing_shards_are_allowed_by_the_option_that_the_error_advises(run, tmp_path: Path) -> None:
     folder, target = tmp_path / "shards", tmp_path / "x.npy"
     folder.mkdir()

@@ -61,6 +61,7 @@ def test_tfx_text_is_read_back(run: Any, path: Path) -> None:
     assert {"id", "tags", "pair"} <= set(names)
 
 
+@pytest.mark.plugins("tensorflow")
 def test_a_feature_description_parses_the_file(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "b.tfrecord"
     tfr.write_tfrecord({"id": [1, 2], "tags": [["a"], []]}, path, embed_schema=False)

@@ -374,6 +374,7 @@ print(_is_path("b/x.pipes"), _is_path("b/x.tfrecord"))
     assert run("-W", "error::UserWarning", "-m", "tfrecord_io", "convert", "--help").stderr == ""
 
 
+@pytest.mark.plugins("tensorflow")
 def test_a_package_adds_a_format(tmp_path: Path) -> None:
     """By an entry point: with a keyword and an option of its own, in both directions, in the help, and in messages."""
     install(tmp_path, "pipes_format", PIPES, FORMATS.group, {"pipes": "pipes_format:ROW"})

@@ -148,6 +148,7 @@ def test_columns_of_a_data_frame_in_parquet(tmp_path: Path) -> None:
     assert tfr.read_tfrecord(tmp_path / "x.tfrecord").reset_index().to_dict("list") == {"row": ["r", "s"], "x": [1, 2]}
 
 
+@pytest.mark.plugins("tensorflow")
 def test_keywords_of_reading_apply_to_tfrecord_sources(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.arange(10)}, tmp_path / "a.tfrecord")
     part, bytes_ = tmp_path / "part.tfrecord", tmp_path / "bytes.tfrecord"

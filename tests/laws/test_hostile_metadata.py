@@ -144,6 +144,7 @@ def test_decimals_of_text_with_exponents(tmp_path: Path) -> None:
     assert values[4] == 0
 
 
+@pytest.mark.plugins("tensorflow")
 def test_a_language_with_a_lone_surrogate(tmp_path: Path) -> None:
     path = written(tmp_path / "data-train.tfrecord-00000-of-00001", [example(label=int64s(1))])
     document = json.dumps(FEATURES).replace('"en"', '"\\ud800"')
