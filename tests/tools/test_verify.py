@@ -20,8 +20,10 @@ from running_threads import running
 from servers import Bucket, meeting_requests
 from tfrecord_io import RecordWriter
 from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
+from tfrecord_io.storage.read.block_reader import BLOCK_BYTES
 from tfrecord_io.tools.file_check import FileChecker
 from tfrecord_io.tools.verify import verify
+from traced import peak
 
 
 @pytest.mark.parametrize("name", ["tutorial", "ragged", "sequence", "images", "extremes", "empty"])
@@ -207,6 +209,14 @@ def test_files_are_checked_by_threads_in_their_order(tmp_path: Path, threads: in
     assert [file.intact for file in report.files] == [1, 2, 3, 4, 4, 6, 7, 8, 9]
     with pytest.raises(ValueError, match="threads=0"):
         verify(tfr.dataset(paths, threads=0))
+
+
+def test_no_file_is_kept_in_memory(tmp_path: Path) -> None:
+    for at in range(20):
+        tfr.write_tfrecord({"x": [1]}, tmp_path / f"{at}.tfrecord")
+    files = tfr.dataset(tmp_path, threads=1)
+    verify(files)  # modules are loaded
+    assert peak(lambda: verify(files)) < 5 * BLOCK_BYTES
 
 
 @pytest.mark.fault(61)

@@ -136,7 +136,9 @@ class RecordFile:
         return record_error(self.path, fault, record=record, offset=offset, data=data, **context)
 
     def close(self) -> None:
+        """Close the file and drop its blocks: whoever asks for `gaps` later would keep their memory."""
         self.blocks.close()
+        del self.blocks
         self._stream.close()
 
 
