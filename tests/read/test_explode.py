@@ -147,3 +147,18 @@ def test_tables_of_any_layout() -> None:
     found = tfr.explode(pa.table({"id": ids, "inside": inside, "steps/a": steps})).read_all()
     assert found["inside"].to_pylist() == [{"id": "a"}] * 3
     assert found.select(["id", "steps/a"]).to_pylist() == [{"id": "a", "steps/a": step} for step in ("x", "y", None)]
+
+
+@pytest.mark.parametrize("begin", [0, 1, 3])
+def test_slices_of_matrices_as_fixed_size_lists(begin: int) -> None:
+    """Arrow takes rows of such slices from a wrong place."""
+    cells = [[[4 * i, 4 * i + 1], [4 * i + 2, 4 * i + 3]] for i in range(5)]
+    matrix = pa.list_(pa.list_(pa.int64(), 2), 2)
+    steps = pa.array([[cell, cell] for cell in cells], pa.list_(matrix))
+    table = pa.table({"whole": pa.array(cells, matrix), "steps/x": steps}).slice(begin)
+    expected = [cell for cell in cells[begin:] for _ in range(2)]
+    exploded = tfr.explode(table).read_all()
+    assert exploded["whole"].to_pylist() == exploded["steps/x"].to_pylist() == expected
+    windows = tfr.windows(table, length=1).read_all()
+    assert windows["whole"].to_pylist() == expected
+    assert windows["steps/x"].to_pylist() == [[cell] for cell in expected]

@@ -192,6 +192,15 @@ def test_tables_of_any_layout(tmp_path: Path, layout: str) -> None:
     assert joined["lists"].to_pylist() == [None, ["x", None]]
 
 
+def test_a_slice_of_matrices_as_fixed_size_lists(tmp_path: Path) -> None:
+    """Arrow takes rows of such slices from a wrong place."""
+    tfr.write_tfrecord({"id": [3, 1, 2]}, tmp_path / "x.tfrecord")
+    matrices = pa.array([[[i], [-i]] for i in range(5)], pa.list_(pa.list_(pa.int64(), 1), 2))
+    table = pa.table({"id": range(5), "matrix": matrices}).slice(1)
+    joined = tfr.join(tmp_path / "x.tfrecord", table, on="id").read_all()
+    assert joined["matrix"].to_pylist() == [[[3], [-3]], [[1], [-1]], [[2], [-2]]]
+
+
 def test_keys_of_half_floats(tmp_path: Path) -> None:
     tfr.write_tfrecord({"k": np.array([1.5, -0.0], np.float16)}, tmp_path / "x.tfrecord")
     table = {"k": np.array([0, 1.5], np.float16), "n": [1, 2]}

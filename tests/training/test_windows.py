@@ -464,6 +464,27 @@ def test_states_of_mixtures_of_windows_continue_exactly(
         other.iter_arrays(**keywords, state=state)
 
 
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> tfr.Dataset:
+    """The episodes, with a vector for each step."""
+    path = tmp_path_factory.mktemp("vectors") / "episodes@4"
+    columns = {"id": range(len(EPISODES)), "steps/n": pa.array(EPISODES, pa.list_(pa.int64()))}
+    cells = [[[n, -n] for n in steps] for steps in EPISODES]
+    tfr.write_tfrecord(pa.table({**columns, "steps/vector": pa.array(cells, pa.list_(pa.list_(pa.int64(), 2)))}), path)
+    return tfr.dataset(path)
+
+
+@settings(max_examples=rounds(20))
+@given(form=forms, buffer=st.sampled_from([0, 20]), worker=st.sampled_from([None, (1, 2), (0, 3)]))
+def test_mixtures_have_the_vectors_of_the_steps(
+    vectors: tfr.Dataset, form: dict[str, Any], buffer: int, worker: tuple[int, int] | None
+) -> None:
+    """Arrow takes rows of slices of windows of vectors, fixed-size lists of such lists, from a wrong place."""
+    mixed, _ = mixture_of(vectors, form, stop="all")
+    for batch in mixed.iter_arrays(batch_size=6, shuffle_buffer=buffer, seed=3, worker=worker):
+        assert (batch["steps/vector"] == batch["steps/n"][..., None] * [1, -1]).all()
+
+
 def test_mixtures_of_windows_share_their_rows_equally(dataset: tfr.Dataset) -> None:
     mixed, _ = mixture_of(dataset, {"length": 3, "stride": 2, "pad": "edge"}, stop="all")
     whole = drawn_from(mixed.iter_arrays(batch_size=9))

@@ -15,7 +15,7 @@ from pyarrow import types as t
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.image_columns import ImageColumns
 from tfrecord_io.arrays.representation import TableRepresentation, pad_value, varies
-from tfrecord_io.arrow.buffers import empty_table, int64_array, offset_dtype, offsets_of
+from tfrecord_io.arrow.buffers import empty_table, int64_array, offset_dtype, offsets_of, selectable
 from tfrecord_io.arrow.output.to_numpy import list_lengths, to_rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
@@ -211,7 +211,7 @@ def _cut(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[pa.Arr
     own = list_lengths(lists)
     lengths = own if layout.max_length is None else np.minimum(own, layout.max_length)
     begins = np.cumsum(own) - (lengths if layout.from_left else own)
-    values, missing = lists.flatten(), lists.is_null()
+    values, missing = selectable(lists.flatten()), lists.is_null()
     if layout.length is None:
         at = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
         offsets = pa.array(offsets_of(lengths).astype(offset_dtype(lists.type)))

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import made, needs
 from tfrecord_io.arrays.representation import MASK, TableRepresentation, slice_columns
-from tfrecord_io.arrow.buffers import empty_batch
+from tfrecord_io.arrow.buffers import empty_batch, selectable
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
@@ -87,7 +87,7 @@ class _TableRecords:
         return int(self._table.num_rows)
 
     def table(self, column: str, numbers: Array) -> pa.Table:
-        return self._table.select([column]).take(pa.array(numbers))
+        return selectable(self._table.select([column])).take(pa.array(numbers))
 
     def origin(self, number: int) -> tuple[str | None, int | None]:
         """Path and record index of a row, where they are known."""
@@ -127,7 +127,7 @@ class _SequentialRecords:
     def table(self, column: str, numbers: Array) -> pa.Table:
         begin, end = (int(numbers.min()), int(numbers.max()) + 1) if len(numbers) else (0, 0)
         part = self.scan.only([column]).over(offset=begin, limit=end - begin)
-        return read_scan(part).take(pa.array(numbers - begin))
+        return selectable(read_scan(part)).take(pa.array(numbers - begin))
 
     def origin(self, number: int) -> tuple[str | None, int | None]:
         return None, number

@@ -6,7 +6,7 @@ import ctypes
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,8 @@ from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.format.feature_types import Layout
 from tfrecord_io.schema.types import has_wide_offsets, types_within, with_fields_at
+
+D = TypeVar("D", pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)
 
 
 def runs_within(sizes: Any, most: int) -> Iterator[tuple[int, int]]:
@@ -166,6 +168,31 @@ def value_bytes(array: pa.Array) -> int:
 
 def _holds_union(type_: pa.DataType) -> bool:
     return any(map(t.is_union, types_within(type_, storage=True)))
+
+
+def selectable(data: D) -> D:
+    """The same rows for ``take`` and ``filter``: a copy of fixed-size lists that are in fixed-size lists.
+
+    Arrow (26.0) reads the values of a slice of them at a wrong place, also beyond the end of their memory.
+
+    >>> rows = pa.array([[[1], [2]], [[3], [4]], [[5], [6]]], pa.list_(pa.list_(pa.int8(), 1), 2))
+    >>> selectable(rows.slice(1)).take(pa.array([0])).to_pylist()
+    [[[3], [4]]]
+    """
+    if isinstance(data, pa.RecordBatch | pa.Table):
+        if not any(map(_nests_fixed_sizes, data.schema.types)):
+            return data
+        return type(data).from_arrays(list(map(selectable, data.columns)), schema=data.schema)
+    if not _nests_fixed_sizes(data.type):
+        return data
+    if isinstance(data, pa.ChunkedArray):
+        return pa.chunked_array(list(map(selectable, data.chunks)), data.type)
+    return pa.concat_arrays([data])
+
+
+def _nests_fixed_sizes(type_: pa.DataType) -> bool:
+    lists = filter(t.is_fixed_size_list, types_within(type_, storage=True))
+    return bool(type_.num_fields) and any(t.is_fixed_size_list(each.value_type) for each in lists)
 
 
 def struct_fields(array: pa.StructArray) -> list[pa.Array]:

@@ -14,7 +14,15 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import number_view, offset_dtype, offset_view, offsets_of, typed_view, valid_mask
+from tfrecord_io.arrow.buffers import (
+    number_view,
+    offset_dtype,
+    offset_view,
+    offsets_of,
+    selectable,
+    typed_view,
+    valid_mask,
+)
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable, say
 from tfrecord_io.remedies import Written
@@ -69,7 +77,7 @@ def cut_steps(array: pa.Array, feature: str, base: int = 0) -> tuple[Rows, pa.Ar
     """The outer lists of a feature list: its rows, cut by ``offsets`` into steps, and the array of all steps."""
     values, rows = cut_lists(*_unwrap(array, Rows(feature, base, len(array), column=feature)))
     if rows.index is not None:
-        values = values.take(pa.array(rows.index))
+        values = selectable(values).take(pa.array(rows.index))
     return replace(rows, index=None), values
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tfrecord_io.arrow.buffers import selectable
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, to_table
 from tfrecord_io.arrow.output.python_rows import PayloadDicts, RecordDicts
 from tfrecord_io.arrow.output.to_python import cell
@@ -418,7 +419,7 @@ class RandomAccess(Closing, Shared):
             if len(rows) < end - first:
                 places = np.full(end - first, -1)
                 places[rows - numbers[first]] = np.arange(len(rows))
-                column = column.take(pa.array(places, mask=places < 0))
+                column = selectable(column).take(pa.array(places, mask=places < 0))
             arrays.append(column)
             first = end
         if first < len(numbers):

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.arrow.buffers import selectable
 from tfrecord_io.arrow.evaluate_condition import values_of, with_typed_literals
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.display import name_advice
@@ -143,7 +144,7 @@ class RowFilter:
         if not names:  # a batch without columns has no rows after filtering
             return pa.RecordBatch.from_arrays([pa.nulls(len(kept))], ["x"]).select([]), kept
         last = int(kept[-1]) + 1 if len(kept) else 0
-        return batch.slice(0, last).filter(mask.slice(0, last)), kept
+        return selectable(batch.slice(0, last)).filter(mask.slice(0, last)), kept
 
     def possible(self, sources: Sequence[Source], partitions: PartitionColumns) -> tuple[Source, ...]:
         """The files that can have rows which fulfil the condition, by the values in their directory names."""

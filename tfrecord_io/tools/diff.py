@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.buffers import selectable
 from tfrecord_io.arrow.output.to_python import rows_of
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, counted, short
@@ -244,7 +245,7 @@ class _Side:
                 begin = 0
                 for batch in reader:
                     own = wanted[np.searchsorted(wanted, begin) : np.searchsorted(wanted, begin + len(batch))]
-                    rows = _rows(batch.take(pa.array(own - begin)), columns) if len(own) else ()
+                    rows = _rows(selectable(batch).take(pa.array(own - begin)), columns) if len(own) else ()
                     found.update(zip(own.tolist(), rows, strict=False))
                     begin += len(batch)
                     if len(found) == len(wanted):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.api import open_reader
-from tfrecord_io.arrow.buffers import int64_array, runs_within
+from tfrecord_io.arrow.buffers import int64_array, runs_within, selectable
 from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
@@ -167,11 +167,11 @@ def _row_bytes(table: pa.Table) -> Array:
 def _taken(column: pa.ChunkedArray, rows: pa.Array) -> pa.Array:
     """Rows of a column, null where they are; ``column.take`` would join its chunks, which offsets may not reach."""
     if column.num_chunks <= 1:
-        return (column.chunk(0) if column.num_chunks else column.combine_chunks()).take(rows)
+        return selectable(column.chunk(0) if column.num_chunks else column.combine_chunks()).take(rows)
     firsts, numbers = np.cumsum([0, *map(len, column.chunks)]), rows.drop_null().to_numpy()
     chunk_of = firsts.searchsorted(numbers, side="right") - 1
     numbered = enumerate(column.chunks)
-    parts = [chunk.take(int64_array(numbers[chunk_of == at] - firsts[at])) for at, chunk in numbered]
+    parts = [selectable(chunk).take(int64_array(numbers[chunk_of == at] - firsts[at])) for at, chunk in numbered]
     is_null, places = rows.is_null().to_numpy(zero_copy_only=False), np.zeros(len(rows), np.int64)
     places[np.flatnonzero(~is_null)[np.argsort(chunk_of, kind="stable")]] = np.arange(len(numbers))
     return pa.concat_arrays(parts).take(pa.array(places, mask=is_null))

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import int64_array, offset_view, offsets_of, typed_view
+from tfrecord_io.arrow.buffers import int64_array, offset_view, offsets_of, selectable, typed_view
 from tfrecord_io.arrow.output.to_numpy import number_dtype, number_items
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
@@ -333,10 +333,10 @@ def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with categories decoded and 64-bit offsets: joined batches may exceed what 32-bit offsets address."""
     types = list(map(_wide, batch.schema.types))
     if types == batch.schema.types:
-        return batch
+        return selectable(batch)
     schema = pa.schema([field.with_type(type_) for field, type_ in zip(batch.schema, types, strict=True)])
     columns = [_widened(array, type_) for array, type_ in zip(batch.columns, types, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return selectable(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
 def _widened(array: pa.Array, type_: pa.DataType) -> pa.Array:

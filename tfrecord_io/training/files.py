@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrays.rows_by_number import ScanLookup
-from tfrecord_io.arrow.buffers import int64_array, offsets_of, value_bytes
+from tfrecord_io.arrow.buffers import int64_array, offsets_of, selectable, value_bytes
 from tfrecord_io.arrow.output.to_numpy import Ragged, joined, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
@@ -385,7 +385,7 @@ class FilesReader(EpochReader):
             batch = batch.select(self._names)
         if len(rows) == len(batch):
             return numbers, batch
-        return numbers[rows], batch.take(int64_array(rows))
+        return numbers[rows], selectable(batch).take(int64_array(rows))
 
     def reports(self) -> list[ReadReport]:
         return [reader.report for reader in self._opened]

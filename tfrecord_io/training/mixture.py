@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrays.rows_by_number import Lookup, PartLookup
-from tfrecord_io.arrow.buffers import int64_array, offsets_of
+from tfrecord_io.arrow.buffers import int64_array, offsets_of, selectable
 from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
@@ -260,7 +260,7 @@ class Mixture(RowSource):
         tables = [lookups[dataset].table(rows[at]) for dataset, at in zip(used, places, strict=True)]
         table = pa.concat_tables(tables).combine_chunks()
         if len(used) > 1:
-            table = table.take(int64_array(np.argsort(np.concatenate(places))))
+            table = selectable(table).take(int64_array(np.argsort(np.concatenate(places))))
         source = [] if self.source_column is None else [pa.chunked_array([int64_array(datasets.astype(np.int64))])]
         return pa.Table.from_arrays([*table.columns, *source], schema=self.schema)
 

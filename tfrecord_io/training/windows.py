@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrays.rows_by_number import PartLookup, ScanLookup
-from tfrecord_io.arrow.buffers import empty_batch, int64_array
+from tfrecord_io.arrow.buffers import empty_batch, int64_array, selectable
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import Array
@@ -98,7 +98,7 @@ class _Episodes:
 def _joined(values: pa.Array, taken: pa.Array, length: int) -> pa.Array:
     """Lists of `length` of the values at some indices; tensors get an axis in front."""
     if not isinstance(values.type, pa.FixedShapeTensorType):
-        return pa.FixedSizeListArray.from_arrays(values.take(taken), length)
+        return pa.FixedSizeListArray.from_arrays(selectable(values).take(taken), length)
     inner = values.storage.take(taken)
     type_ = pa.fixed_shape_tensor(values.type.value_type, [length, *values.type.shape])
     size = int(np.prod(type_.shape))

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import empty_batch
+from tfrecord_io.arrow.buffers import empty_batch, selectable
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
@@ -252,7 +252,7 @@ def filtered(stream: Any, filters: Any, columns: Columns) -> pa.RecordBatchReade
     if filters is None:
         return selected(stream.schema, iter(stream), projection)
     row_filter = RowFilter.for_schema(filters, stream.schema)
-    kept = (batch.filter(row_filter.mask(batch)) for batch in stream)
+    kept = (selectable(batch).filter(row_filter.mask(batch)) for batch in stream)
     return selected(stream.schema, kept, projection)
 
 

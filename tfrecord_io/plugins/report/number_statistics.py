@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.buffers import selectable
 from tfrecord_io.display import byte_size, counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import MIB, check_integer
@@ -355,7 +356,7 @@ class Reservoir:
         for row in np.argsort(keys)[: self._rows].tolist():
             if len(self._kept) == self._rows and keys[row] >= self._kept[-1][0]:
                 break
-            copy = batch.take(pa.array([row]))
+            copy = selectable(batch).take(pa.array([row]))
             if copy.nbytes > self._max_bytes:
                 self.large += 1
                 continue
