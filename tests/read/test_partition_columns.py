@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,45 @@ def test_values_that_are_not_all_integers_are_text(tmp_path: Path) -> None:
     assert tfr.read_table([tmp_path]).schema == table.schema
     tfr.write_tfrecord({"x": [1]}, f"{tmp_path}/only=__HIVE_DEFAULT_PARTITION__/")
     assert tfr.read_table(tmp_path, columns=["only"]).schema.types == [pa.string()]
+
+
+DAY = date(2024, 5, 1)
+
+
+@pytest.mark.parametrize("listed", [False, True], ids=["sum", "list"])
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (pa.array(["01"]), pa.array([2]), pa.array(["01", "2"])),
+        (pa.array([2]), pa.array(["01"]), pa.array(["2", "01"])),
+        (pa.array(["01"]), None, pa.array(["01", "7"])),  # of a folder without a manifest
+        (pa.array([1], pa.int8()), pa.array([2]), pa.array([1, 2])),
+        (pa.array([DAY]), pa.array(["x"]), pa.array(["2024-05-01", "x"])),
+        (pa.array([DAY]), pa.array([DAY]), pa.array([DAY, DAY])),
+    ],
+)
+def test_several_datasets_have_what_their_manifests_state(
+    first: pa.Array, second: pa.Array | None, expected: pa.Array, listed: bool, tmp_path: Path
+) -> None:
+    """Text of digits in the names of folders stays text, whatever is read with it."""
+    paths = [str(tmp_path / name) for name in "ab"]
+    for path, values in zip(paths, (first, second), strict=True):
+        if values is None:
+            (tmp_path / "b" / "p=7").mkdir(parents=True)
+            tfr.write_tfrecord({"x": [1]}, tmp_path / "b" / "p=7" / "a.tfrecord")
+        else:
+            tfr.write_tfrecord({"x": [1], "p": values}, path, partition_by=["p"])
+    data = tfr.dataset(paths) if listed else tfr.dataset(paths[0]) + tfr.dataset(paths[1])
+    assert data.select(["p"]).to_table()["p"].combine_chunks().equals(expected)
+
+
+@pytest.mark.parametrize("other", ["flat", "q=1"])
+def test_a_type_stays_that_of_its_manifest_beside_files_without_the_column(other: str, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1], "p": [DAY]}, tmp_path / "d", partition_by=["p"])
+    (tmp_path / other).mkdir()
+    tfr.write_tfrecord({"x": [2]}, tmp_path / other / "a.tfrecord")
+    table = tfr.read_table([tmp_path / "d", tmp_path / other / "a.tfrecord"])
+    assert table["p"].combine_chunks().equals(pa.array([DAY, None]))
 
 
 @pytest.mark.parametrize("mode", [{}, {"schema": "infer"}, {"stable_types": True}], ids=str)

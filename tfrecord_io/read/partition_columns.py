@@ -29,8 +29,9 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 class PartitionColumns:
     """The columns whose values are in directory names.
 
-    They have the declared type if a schema names them, else int64 if all values are integers, else string; the declared
-    default, or null, for a file that is in no such directory.
+    They have the declared type if a schema names them, else the one that all their manifests state, else int64 if all
+    values are integers, and no manifest states another type, else string; the declared default, or null, for a file
+    that is in no such directory.
     """
 
     fields: tuple[pa.Field, ...] = ()
@@ -43,10 +44,16 @@ class PartitionColumns:
         if types is not None:
             return cls(tuple(types))
         values: dict[str, set[str]] = {}
+        known: dict[str, set[pa.DataType | None]] = {}
+        of_manifest: dict[bytes | None, dict[str, pa.DataType]] = {None: {}}
         for source in sources:
+            content = _stated_content(source) if stated else None
+            if content not in of_manifest:
+                of_manifest[content] = {field.name: field.type for field in _unpacked(content) or ()}
             for name, value in source.partitions:
                 values.setdefault(name, set()).update(() if value is None else (value,))
-        return cls(tuple(pa.field(name, _type_of(texts)) for name, texts in values.items()))
+                known.setdefault(name, set()).add(of_manifest[content].get(name))
+        return cls(tuple(pa.field(name, _type_of(texts, known[name])) for name, texts in values.items()))
 
     @property
     def names(self) -> list[str]:
@@ -140,24 +147,33 @@ def shard_of(source: Source) -> ManifestShard | None:
     return source.shard or getattr(source.derived, "shard", None)
 
 
-def _stated_types(sources: Sequence[Source]) -> pa.Schema | None:
-    """The types of the partition columns, if one manifest states them for all files."""
-    shards = map(shard_of, sources)
-    contents = {None if shard is None else shard.manifest.partition_schema for shard in shards}
-    content = contents.pop() if len(contents) == 1 else None
-    names = [name for name, _ in sources[0].partitions] if content is not None else []
-    if content is None or not names:
-        return None
+def _stated_content(source: Source) -> bytes | None:
+    """The types of the partition columns that the manifest of a file states."""
+    shard = shard_of(source)
+    return None if shard is None else shard.manifest.partition_schema
+
+
+def _unpacked(content: bytes | None) -> pa.Schema | None:
     with suppress(EmbeddedSchemaUnreadable):
-        types = unpack(content).schema
-        if types.names == names:
-            return types
+        return None if content is None else unpack(content).schema
     return None
 
 
-def _type_of(texts: set[str]) -> pa.DataType:
+def _stated_types(sources: Sequence[Source]) -> pa.Schema | None:
+    """The types of the partition columns, if one manifest states them for all files."""
+    contents = set(map(_stated_content, sources))
+    types = _unpacked(contents.pop()) if len(contents) == 1 else None
+    names = [name for name, _ in sources[0].partitions] if types is not None else []
+    return types if types is not None and names and types.names == names else None
+
+
+def _type_of(texts: set[str], stated: set[pa.DataType | None]) -> pa.DataType:
+    """The type of a column with these texts, by what the manifests of its files state; None: one states nothing."""
+    if len(stated) == 1 and (type_ := next(iter(stated))) is not None:
+        return type_
+    may_be_integers = all(type_ is None or pa.types.is_integer(type_) for type_ in stated)
     integers = bool(texts) and all(_INTEGER.fullmatch(text) and _LEAST <= int(text) <= _MOST for text in texts)
-    return pa.int64() if integers else pa.string()
+    return pa.int64() if may_be_integers and integers else pa.string()
 
 
 def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
