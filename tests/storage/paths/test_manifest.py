@@ -182,3 +182,17 @@ def test_a_url_with_a_query_has_no_sidecars(web: Web, tmp_path: Path) -> None:
         assert tfr.verify(url).ok
         assert tfr.count(url) == 2
     assert not any("index" in request for request in web.requests)
+
+
+def test_the_manifest_of_several_folders_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tfr.write_tfrecord({"k": range(20), "v": range(20)}, tmp_path, partition_by="k")
+    texts: list[bytes] = []
+
+    def counted(text: bytes, path: str) -> Manifest | None:
+        texts.append(text)
+        return parse_manifest(text, path)
+
+    monkeypatch.setattr("tfrecord_io.storage.paths.manifest.parse_manifest", counted)
+    folders = tfr.dataset([tmp_path / f"k={number}" for number in range(20)])
+    assert folders.to_table()["v"].to_pylist() == list(range(20))
+    assert len(texts) < 5

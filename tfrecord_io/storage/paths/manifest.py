@@ -369,6 +369,7 @@ class Manifests:
     datasets: list[_Dataset] = field(default_factory=list)  # of the last `apply`
     shards: dict[str, ManifestShard] = field(default_factory=dict)  # by name in the filesystem; filled by `check`
     unnamed: dict[str, str] = field(default_factory=dict)  # files that were left out, and the manifest
+    parsed: dict[str, tuple[bytes, Manifest | None]] = field(default_factory=dict)  # by path; paths of a list share it
     without_rows: dict[str, Source] = field(default_factory=dict)  # by name of the manifest, see `without_files`
     missing: list[str] = field(default_factory=list)  # files that a manifest names and that do not exist
     listed: dict[str, Entry] = field(default_factory=dict)  # all that the last `apply` listed, by name
@@ -517,8 +518,12 @@ class Manifests:
             return list(zip((entry for entry, _ in found), manifests, strict=True))
 
     def _read(self, entry: Entry) -> Manifest | None:
+        path = self.fs.display_path(entry.name)
         try:
-            return parse_manifest(read_manifest(self.fs, entry), self.fs.display_path(entry.name))
+            text = read_manifest(self.fs, entry)
+            if path not in self.parsed or self.parsed[path][0] != text:
+                self.parsed[path] = text, parse_manifest(text, path)
+            return self.parsed[path][1]
         except CorruptRecordError as error:
             self._damaged[entry.name] = entry, error  # raised only if its dataset is read
             return None

@@ -47,7 +47,7 @@ from tfrecord_io.storage.paths.file_names import (
     stem_of,
     stems_of,
 )
-from tfrecord_io.storage.paths.manifest import Manifests
+from tfrecord_io.storage.paths.manifest import Manifest, Manifests
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
 from tfrecord_io.value_class import value_class
 
@@ -100,12 +100,14 @@ def resolve_inputs(
     ['a-00000-of-00002', 'a-00001-of-00002']
     """
 
+    parsed: dict[str, tuple[bytes, Manifest | None]] = {}  # folders of one dataset have the same manifest
+
     def resolve(path: str | os.PathLike[str], *, complete: bool) -> list[Source]:
         fs, name = locate(path, storage)
         is_directory = not isinstance(fs, LocalFileSystem) and os.fspath(path).endswith("/")
 
         for attempt in range(_LOOKUPS):
-            manifests = Manifests(fs, check_sizes, manifest_faults)
+            manifests = Manifests(fs, check_sizes, manifest_faults, parsed=parsed)
             search = _Search(fs, manifests, allow_missing_shards, complete, is_directory)
             try:
                 entries = search.entries(name)
