@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import tfrecord_io as tfr
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.field_makers import image, list_, sequence
 from tfrecord_io.schema.image_form import image_form, is_image
@@ -55,3 +56,9 @@ def test_image_metadata_round_trip(made: Any, source: str) -> None:
 def test_contradictory_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         image(**arguments)
+
+
+def test_images_that_are_decoded_in_other_ways_are_not_equal() -> None:
+    fields = [tfr.scalar("binary"), tfr.image(), tfr.image(mode="L"), tfr.image(resize=(8, 8)), tfr.image(mode="index")]
+    assert [fields.index(field) for field in fields] == list(range(len(fields)))
+    assert tfr.image(mode="L") == tfr.image(mode="L")

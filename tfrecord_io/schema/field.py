@@ -376,10 +376,10 @@ class Field:
     def _key(self) -> tuple[Any, ...]:
         """What is compared; the default as text, in which 0, False and 0.0 differ and NaN equals itself."""
         default = None if self.default is None else json_text(to_json_value(self.default))
-        dtype = self.metadata.get(DTYPE_KEY)
+        dtype, image = map(self.metadata.get, (DTYPE_KEY, IMAGE_KEY))
         required = bool(self.required)
         plain = (self.column, self.type, self.feature, self.encoding, self.shape, self.part, self.empty)
-        return *plain, dtype, required, default
+        return *plain, dtype, image, required, default
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Field) else NotImplemented
