@@ -10,10 +10,12 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -456,3 +458,85 @@ def test_what_overwrite_where_does_not_take(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="pass that mode"):
         tfr.write_tfrecord(rows, tmp_path / "d", partition_by="day", mode="append", overwrite_where={"day": 1})
     assert tfr.read_table(tmp_path / "d").equals(rows)
+
+
+NUMBERS = {
+    "decimals": (pa.array([Decimal("1.50")]), pa.array([Decimal("1.5")])),
+    "narrower floats": (pa.array([0.5, float(np.float32(0.1))]), pa.array([0.5, 0.1], pa.float32())),
+    "integers": (pa.array([5]), pa.array([5], pa.int8())),
+}
+
+
+@pytest.mark.parametrize("case", NUMBERS)
+def test_rows_of_a_narrower_type_replace_those_of_their_values(case: str, tmp_path: Path) -> None:
+    old, new = NUMBERS[case]
+    tfr.write_tfrecord({"id": [1] * len(old), "p": old}, tmp_path / "d", partition_by="p")
+    rows = {"id": [2] * len(new), "p": new}
+    tfr.write_tfrecord(rows, tmp_path / "d", partition_by="p", mode="overwrite_partitions")
+    read = tfr.read_table(tmp_path / "d").sort_by("p")
+    assert read["id"].to_pylist() == [2] * len(new)
+    assert sorted(read["p"].to_pylist()) == sorted(old.to_pylist())
+
+
+@pytest.mark.parametrize("evolve", [False, True])
+def test_folders_named_by_float32_are_not_read_as_float64(tmp_path: Path, evolve: bool) -> None:
+    tfr.write_tfrecord({"id": [1], "p": pa.array([0.1], pa.float32())}, tmp_path / "d", partition_by="p")
+    before = tfr.read_table(tmp_path / "d")
+    rows = {"id": [2], "p": pa.array([0.1])}
+    with pytest.raises(tfr.errors.SchemaError, match="float"):
+        tfr.write_tfrecord(rows, tmp_path / "d", partition_by="p", mode="append", evolve=evolve)
+    assert tfr.read_table(tmp_path / "d").equals(before)
+
+
+@pytest.mark.parametrize("stated", [False, True], ids=["rows", "overwrite_where"])
+@pytest.mark.parametrize(
+    ("folders", "value"),
+    [(["m=05", "m=5", "m=6"], 5), (["m=a b", "m=a%20b", "m=a%2fb"], "a b"), (["m=a%2fb", "m=a b"], "a/b")],
+)
+def test_folders_that_others_named_are_replaced_by_their_values(
+    folders: list[str], value: Any, stated: bool, tmp_path: Path
+) -> None:
+    """Programs spell a value in several ways, such as with leading zeros, or with a space."""
+    for at, folder in enumerate(folders):
+        (tmp_path / folder).mkdir()
+        tfr.write_tfrecord({"id": [at]}, tmp_path / folder / "part-0.tfrecord", embed_schema=False)
+    tfr.adopt(tmp_path)
+    before = tfr.read_table(tmp_path).to_pylist()
+    new = pa.table({"id": [9], "m": pa.array([value])}).slice(int(stated))
+    where = {"overwrite_where": {"m": value}} if stated else {}
+    tfr.write_tfrecord(new, tmp_path, partition_by="m", mode="overwrite_partitions", **where)
+    kept = [row for row in before if row["m"] != value]
+    assert 0 < len(kept) < len(before)
+    assert sorted(map(str, tfr.read_table(tmp_path).to_pylist())) == sorted(map(str, [*kept, *new.to_pylist()]))
+
+
+ZONED = pa.array([datetime(2024, 5, 1), datetime(2024, 4, 30, 22)], pa.timestamp("us", "Europe/Berlin"))  # of UTC
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        (pa.array([date(2024, 5, 1)]), datetime(2024, 5, 1, 13), None),
+        (pa.array([date(2024, 5, 1)]), datetime(2024, 5, 1), [0]),
+        (pa.array([True, False]), 0.5, None),
+        (pa.array(["1", "1.0"]), 1.0, None),
+        (ZONED, date(2024, 5, 1), [1]),
+        (ZONED, datetime(2024, 5, 1), None),
+        (ZONED, datetime(2024, 5, 1, tzinfo=UTC), [0]),
+    ],
+)
+def test_overwrite_where_means_what_a_filter_means(column: Any, value: Any, expected: Any, tmp_path: Path) -> None:
+    path = tmp_path / "d"
+    tfr.write_tfrecord({"id": range(len(column)), "p": column}, path, partition_by="p")
+    nothing = tfr.read_table(path).slice(0, 0)
+    keywords = {"partition_by": "p", "mode": "overwrite_partitions", "overwrite_where": {"p": value}}
+    if expected is None:
+        with pytest.raises(tfr.errors.EncodeError, match="overwrite_where"):
+            tfr.write_tfrecord(nothing, path, **keywords)
+        assert tfr.count(path) == len(column)
+    else:
+        found = tfr.delete(path, filters=[("p", "==", value)], dry_run=True).records
+        tfr.write_tfrecord(nothing, path, **keywords)
+        left = tfr.read_table(path)["id"].to_pylist()
+        assert sorted({*range(len(column))} - {*left}) == expected
+        assert found == len(expected)

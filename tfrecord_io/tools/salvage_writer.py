@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -37,7 +36,7 @@ from tfrecord_io.tools.copied_files import location
 from tfrecord_io.tools.record_outputs import say_published
 from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import FrameSink, prefixed
-from tfrecord_io.write.sharded_sink import unite_schemas
+from tfrecord_io.write.sharded_sink import SchemaUnion
 
 _MOST_SHARDS = 1_000_000  # of a family without a manifest, of which missing ones are looked for
 
@@ -425,7 +424,7 @@ class SalvageWriter:
         output = Output(base, True, None, compression=compression, base=base, suffix=suffix, grows=True)
         columns = tuple(name for name, _ in first.source.partitions)
         dataset = open_publication(output, storage, partition_by=columns, mode=mode)
-        dataset.unite = partial(unite_schemas, evolve=False)
+        dataset.unite = SchemaUnion()
         if first.source.shard.manifest.partition_schema is not None:
             dataset.set_partition_schema(first.source.shard.manifest.partition_schema)
         return dataset

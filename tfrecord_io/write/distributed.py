@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, Self
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Unite, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget
 from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
-from tfrecord_io.write.sharded_sink import ShardedSink, unite_schemas
+from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
 from tfrecord_io.write.writer import Writer, WriteReport
 
 # Keywords of writing calls that only one process can follow.
@@ -159,7 +159,7 @@ class DistributedWriter:
 
     @property
     def _unite(self) -> Unite:
-        return partial(unite_schemas, evolve=self.options.evolve)
+        return SchemaUnion(self.options.evolve)
 
     def write_part(self, task: int, tables: Iterable[Any]) -> WrittenPart:
         """Write the tables of a task to one shard, or to one in each folder, in order.

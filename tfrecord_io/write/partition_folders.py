@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.arrow.casts import plain_layout
+from tfrecord_io.arrow.evaluate_condition import with_typed_literals
 from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
+from tfrecord_io.options.filters import condition_of
 from tfrecord_io.schema.column_features import nested_handed
-from tfrecord_io.schema.embedded import embedded_schema, pack
+from tfrecord_io.schema.embedded import embedded_schema, pack, unpack
+from tfrecord_io.schema.merged_schema import common_field
 from tfrecord_io.storage.paths.file_names import partition_folder
 
 _MOST_NAME_BYTES = 255  # of a folder, in common filesystems
@@ -85,9 +88,16 @@ class PartitionFolders:
         return BatchSource(schema, batches(row), source.rows, None)
 
     def _type(self, field: pa.Field) -> pa.DataType:
-        """The type of a column's values in the names of folders."""
+        """The type of a column's values in the names of folders: that of the dataset if it holds them."""
         known, type_ = self.types or self._known, _plain_type(field.type)
-        return known.field(field.name).type if known is not None and pa.types.is_null(type_) else type_
+        if known is None:
+            return type_
+        own = known.field(field.name).type
+        common = common_field(pa.field(field.name, own), pa.field(field.name, type_))
+        if common is not None and common.type != own and pa.types.is_floating(own):
+            reason = f"the column is {type_}, and folders of the dataset are named by {own}: their values would change"
+            raise SchemaError(reason, feature=field.name, expected=str(own), got=str(type_), advice="cast the column")
+        return own if common is not None and common.type == own else type_
 
     def take(self, row: int, rows: int) -> Array:
         """The numbers of the folders of rows, each of which is asked for once, in any order and by any thread."""
@@ -159,19 +169,33 @@ def _plain_type(type_: pa.DataType) -> pa.DataType:
     return plain.value_type if pa.types.is_dictionary(plain) else plain
 
 
+def folder_values(texts: Iterable[tuple[str, str | None]], schema: bytes | None) -> frozenset[tuple[str, object]]:
+    """The columns and values that names of folders state, as a reader reads them."""
+    types = {} if schema is None else {field.name: field.type for field in unpack(schema).schema}
+    return frozenset((name, pa.scalar(text, pa.string()).cast(types.get(name, pa.string()))) for name, text in texts)
+
+
 def _text_of(value: Any, field: pa.Field) -> str | None:
-    """The text of a value of a partition column in the names of folders.
+    """The text of a value of a partition column in the names of folders; the value means what it does in a filter.
 
     Raises
     ------
     EncodeError
         It is not a value of the column.
     """
+    if value is None:
+        return None
+    reason = say("{overwrite_where=} states {}, and the column is {}", printable(repr(value), 100), field.type)
     try:
-        is_exact = pa.types.is_temporal(field.type) and hasattr(value, "to_numpy")  # of pandas, with nanoseconds
-        array = pa.array([value], field.type) if is_exact else pa.array([value]).cast(field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        reason = say("{overwrite_where=} states {}, and the column is {}", printable(repr(value), 100), field.type)
+        literal = pa.scalar(value) if isinstance(value, str) else None  # as it would be in the name of a folder
+        if literal is None or pa.types.is_temporal(field.type):
+            typed = with_typed_literals(condition_of([(field.name, "==", value)]), pa.schema([field]))
+            literal = typed.arguments[1].value if typed.name == "equal" else None  # else no value is equal
+        own = None if literal is None else literal.cast(field.type)
+        if own is None or not (isinstance(value, str) or pc.equal(own, literal).as_py()):
+            raise EncodeError(reason, feature=field.name)
+        array = pa.repeat(own, 1)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, SchemaError) as error:
         raise EncodeError(reason, feature=field.name) from error
     (text,) = _values_of(array, field)[1]
     return text

@@ -17,7 +17,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import pairwise
@@ -43,8 +43,9 @@ from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.system import named_temporary_folder
 from tfrecord_io.storage.write.publication import Publication, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt
+from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix
-from tfrecord_io.write.partition_folders import PartitionFolders
+from tfrecord_io.write.partition_folders import PartitionFolders, folder_values
 from tfrecord_io.write.side_by_side import open_at_a_time
 
 _MOST_OPEN = 32  # folders at a time on the local disk,
@@ -289,6 +290,19 @@ class ShardedSink(Sink):
                 steps.callback(self._spool.close)
             if self._stream is not None:
                 steps.callback(self._stream.close)
+
+
+@value_class
+class SchemaUnion:
+    """`unite_schemas` of a dataset and of what is added to it."""
+
+    evolve: bool = False
+
+    def __call__(self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False) -> bytes | None:
+        return unite_schemas(old, new, path, evolve=self.evolve, without_rows=without_rows)
+
+    def folder_values(self, texts: Iterable[tuple[str, str | None]], schema: bytes | None) -> frozenset[object]:
+        return folder_values(texts, schema)
 
 
 def unite_schemas(

@@ -53,7 +53,7 @@ from tfrecord_io.typing import TableLike
 from tfrecord_io.write.column_indexes import ColumnIndexes, check_indexed
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile
 from tfrecord_io.write.partition_folders import stored_columns
-from tfrecord_io.write.sharded_sink import ShardedSink, unite_schemas
+from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
 from tfrecord_io.write.side_by_side import side_by_side
 
 if TYPE_CHECKING:
@@ -416,7 +416,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         check_uncompressed(output.compression)  # before a directory is made
     columns, mode = tuple(options.partition_by or ()), options.mode or "error"
     dataset = open_publication(output, options.storage, partition_by=columns, mode=mode)
-    dataset.unite = partial(unite_schemas, evolve=options.evolve)
+    dataset.unite = SchemaUnion(options.evolve)
     sink = ShardedSink(dataset, options)
     whole = output.path if output.directory else f"{output.base}@*"
     known = dataset if mode in ADDING and sink.compression is None else None

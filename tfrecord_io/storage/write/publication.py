@@ -19,12 +19,12 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable, say
@@ -55,11 +55,15 @@ _MOST_ROUNDS = 8  # of files that are stored or copied, each after a look at the
 
 T = TypeVar("T")
 
-Unite = Callable[..., bytes | None]
-"""Takes the schemas of a dataset and of what is added, and a path; returns that of both, or raises SchemaError.
 
-With ``without_rows=True``, the dataset has no rows yet.
-"""
+class Unite(Protocol):
+    """The schema of a dataset and of what is added to it, and what the names of its folders mean."""
+
+    def __call__(self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False) -> bytes | None:
+        """The schema of both; SchemaError if they contradict each other. The dataset may be `without_rows` yet."""
+
+    def folder_values(self, texts: Iterable[tuple[str, str | None]], schema: bytes | None) -> Set[object]:
+        """The columns and values that names of folders state, by the schema of the columns of folders."""
 
 
 @value_class
@@ -479,19 +483,15 @@ class Publication:
         if manifest is None:
             raise FileNotFoundError(errno.ENOENT, "the dataset was deleted while it was written to", self._place.path)
         self._check_partitions(manifest)
-        kept = manifest.files
-        if self._mode == "overwrite":
-            kept = ()
-        elif self._mode == "overwrite_partitions":
-            replaced = {os.path.dirname(file.path) for file in files}
-            if (values := self.replaced_values) is not None:
-                folders = {os.path.dirname(file.path) for file in kept}
-                replaced.update(each for each in folders if values.items() <= dict(folders_of(f"{each}/", "")).items())
-            kept = tuple(file for file in kept if os.path.dirname(file.path) not in replaced)
         is_new = self._mode == "overwrite" or manifest.is_begun
         types = self._partition_schema
         if not is_new and manifest.partition_schema is not None:
             types = self.unite(manifest.partition_schema, types, self._place.path)
+        kept = manifest.files
+        if self._mode == "overwrite":
+            kept = ()
+        elif self._mode == "overwrite_partitions":
+            kept = self._outside_replaced(kept, files, types)
         without_rows = not any(file.records for file in manifest.files)
         united = schema if is_new else self.unite(manifest.schema, schema, self._place.path, without_rows=without_rows)
         still = {file.path for file in kept}
@@ -511,6 +511,21 @@ class Publication:
             partition_schema=types,
         )
         return manifest if new == manifest else new  # no rows add no file
+
+    def _outside_replaced(
+        self, kept: tuple[ManifestFile, ...], files: tuple[ManifestFile, ...], types: bytes | None
+    ) -> tuple[ManifestFile, ...]:
+        """The files of the dataset that are in no folder with values of a new file, or with the `replaced_values`.
+
+        Other programs spell names of folders in other ways: ``month=05`` is the folder of 5, as readers read it.
+        """
+        folders = {os.path.dirname(file.path) for file in (*kept, *files)}
+        values = {folder: self.unite.folder_values(folders_of(f"{folder}/", ""), types) for folder in folders}
+        replaced = {values[os.path.dirname(file.path)] for file in files}
+        if self.replaced_values is not None:
+            stated = self.unite.folder_values(self.replaced_values.items(), types)
+            replaced.update(each for each in values.values() if stated <= each)
+        return tuple(file for file in kept if values[os.path.dirname(file.path)] not in replaced)
 
     # ---- afterwards
 
