@@ -11,7 +11,6 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.format.protobuf import enum_values
-from tfrecord_io.plugins.tensorflow import tfx_messages
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import list_, scalar, sequence, tensor
 from tfrecord_io.schema.schema import Schema
@@ -63,7 +62,10 @@ def fields_of(descriptor: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.plugins("tensorflow")
 def test_messages_are_a_subset_of_tensorflow_metadata(schema_pb2: Any) -> None:
+    from tfrecord_io.plugins.tensorflow import tfx_messages
+
     pool = importlib.import_module("google.protobuf.descriptor_pool").Default()
     package = "tensorflow.metadata.v0"
     for name in tfx_messages._MESSAGES:
