@@ -6,6 +6,7 @@ import ctypes
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -16,6 +17,8 @@ from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.format.feature_types import Layout
 from tfrecord_io.schema.types import has_wide_offsets, types_within, with_fields_at
+
+_FIELDS = attrgetter("num_fields")  # of a type; most have none
 
 D = TypeVar("D", pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)
 
@@ -180,10 +183,10 @@ def selectable(data: D) -> D:
     [[[3], [4]]]
     """
     if isinstance(data, pa.RecordBatch | pa.Table):
-        if not any(map(_nests_fixed_sizes, data.schema.types)):
+        if not any(map(_nests_fixed_sizes, filter(_FIELDS, data.schema.types))):
             return data
         return type(data).from_arrays(list(map(selectable, data.columns)), schema=data.schema)
-    if not _nests_fixed_sizes(data.type):
+    if not data.type.num_fields or not _nests_fixed_sizes(data.type):
         return data
     if isinstance(data, pa.ChunkedArray):
         return pa.chunked_array(list(map(selectable, data.chunks)), data.type)
@@ -192,7 +195,7 @@ def selectable(data: D) -> D:
 
 def _nests_fixed_sizes(type_: pa.DataType) -> bool:
     lists = filter(t.is_fixed_size_list, types_within(type_, storage=True))
-    return bool(type_.num_fields) and any(t.is_fixed_size_list(each.value_type) for each in lists)
+    return any(t.is_fixed_size_list(each.value_type) for each in lists)
 
 
 def struct_fields(array: pa.StructArray) -> list[pa.Array]:

@@ -119,9 +119,11 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
 
 def with_types_of_folders(source: Any, options: AnyOptions) -> AnyOptions:
     """The options with the types that columns of folders have in the dataset of pieces, which are in few of them."""
-    parts = [unwrapped(part) for part in (source if isinstance(source, list | tuple) else [source])]
-    are_pieces = bool(parts) and all(isinstance(part, Scan) and part.origin is None for part in parts)
-    if not are_pieces or not hasattr(options, "schema_overrides"):
+    parts = list(map(unwrapped, source if isinstance(source, list | tuple) else [source]))
+    for part in parts:
+        if not isinstance(part, Scan) or part.origin is not None:
+            return options
+    if not parts or not hasattr(options, "schema_overrides"):
         return options
     inferred = {*PartitionColumns.in_folders_of([source for part in parts for source in part.sources]).fields}
     known = [{field.with_metadata(None) for field in part.partitions.fields} for part in parts]
