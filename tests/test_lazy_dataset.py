@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pytest
 
 import tfrecord_io as tfr
+from limited import set_processors
 from records import blobs, example, int64s, written
 from tfrecord_io.options import unwrapped
 from tfrecord_io.read.scan import Scan
@@ -290,7 +291,8 @@ def test_relative_paths_stay_those_of_the_directory_in_which_they_were_given(
 def test_streams_go_on_in_the_directory_in_which_they_were_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: str, begun: bool, path: str
 ) -> None:
-    """Other files of the same names are in the later one."""
+    """Other files of the same names are in the later one. With several threads, one may open a file just then."""
+    set_processors(monkeypatch, 1)
     for name, first in (("here", 0), ("there", 9)):
         (tmp_path / name / "plain").mkdir(parents=True)
         monkeypatch.chdir(tmp_path / name)
