@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as nps
 import tfrecord_io as tfr
 from tfrecord_io.arrow.input.from_arrays import without_masks
 from tfrecord_io.arrow.input.tensor_cast import unmasked_rows
-from tfrecord_io.format.missing_values import has_missing
+from tfrecord_io.format.missing_values import has_missing, holds_masked
 
 PARTLY = np.ma.masked_array([1, 2, 3], [False, True, False])
 WHOLE = np.ma.masked_array([4, 5, 6], True)
@@ -160,3 +160,13 @@ def test_values_of_a_masked_column_are_plain() -> None:
     found = without_masks(np.ma.masked_array([1, 2], [True, False]))
     assert found == [None, 2]
     assert type(found[1]) is int
+
+
+@pytest.mark.parametrize("cell", [WHOLE, 3], ids=["masked", "plain"])
+def test_values_are_nested_120_levels_deep_at_most(cell: Any) -> None:
+    cells = [cell]
+    for _ in range(120):
+        cells = [cells]
+    assert holds_masked(cells) == (cell is WHOLE)
+    with pytest.raises(tfr.errors.EncodeError, match="nested more than 120 levels deep"):
+        holds_masked([cells])

@@ -25,14 +25,10 @@ _FLAGS = [
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
 ]
-_SOURCES = ("frame.cc", "resync.cc", "resync_x86.cc", "frames.cc")
+_SOURCES = ("frame.cc", "frame_extents.cc", "resync.cc", "resync_x86.cc", "frames.cc")
 _UNCHANGED = ("driver.cc", "crc32c.cc", "crc32c_x86.cc", "crc32c_avx512.cc", "crc32c_arm.cc", "crc32c_combine.cc")
 # The sources to recompile for a mutant.
-_READERS = {
-    "frame.cc": ("frame.cc",),
-    "frame.h": ("frame.cc", "resync.cc", "resync_x86.cc", "frames.cc"),
-    "resync_loop.inc": ("resync.cc", "resync_x86.cc"),
-}
+_READERS = {"frame.cc": ("frame.cc",), "frame.h": _SOURCES, "resync_loop.inc": ("resync.cc", "resync_x86.cc")}
 
 
 class KernelMutants:

@@ -182,3 +182,26 @@ def test_same_contradiction_is_reported_in_any_order_of_columns() -> None:
         with pytest.raises(SchemaError) as caught:
             join_columns(before, {name: after[name] for name in names})
         assert caught.value.feature == "x"
+
+
+def test_steps_of_two_kinds_are_contested() -> None:
+    def steps(kind: Kind) -> dict[str, Observation]:
+        return {"x": Observation(steps=Observation(kind, Layout.SCALAR, first=RecordRef("a.tfrecord", 0, 0)))}
+
+    for other, names in ((Kind.BYTES, ["x"]), (Kind.INT64, []), (Kind.NONE, [])):
+        contested: dict[str, None] = {}
+        joined = join_columns(steps(Kind.INT64), steps(other), contested)["x"].steps
+        assert joined is not None
+        assert (joined.kind, list(contested)) == (Kind.INT64, names)
+
+
+def test_a_conflict_of_files_can_be_skipped() -> None:
+    file, message = RecordRef("a.tfrecord", 0, 0), RecordRef(None, 0, 0)
+    for where in (file, message):
+        with pytest.raises(SchemaError) as caught:
+            join(
+                "x",
+                Observation(Kind.INT64, Layout.SCALAR, first=where),
+                Observation(Kind.BYTES, Layout.SCALAR, first=where),
+            )
+        assert ("on_error" in str(caught.value)) == (where is file)
