@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -169,9 +170,14 @@ def _plain_type(type_: pa.DataType) -> pa.DataType:
     return plain.value_type if pa.types.is_dictionary(plain) else plain
 
 
+@lru_cache(maxsize=1)  # asked for each folder of a dataset
+def _types_of(schema: bytes) -> dict[str, pa.DataType]:
+    return {field.name: field.type for field in unpack(schema).schema}
+
+
 def folder_values(texts: Iterable[tuple[str, str | None]], schema: bytes | None) -> frozenset[tuple[str, object]]:
     """The columns and values that names of folders state, as a reader reads them."""
-    types = {} if schema is None else {field.name: field.type for field in unpack(schema).schema}
+    types = {} if schema is None else _types_of(schema)
     return frozenset((name, pa.scalar(text, pa.string()).cast(types.get(name, pa.string()))) for name, text in texts)
 
 
