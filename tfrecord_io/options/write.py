@@ -75,6 +75,11 @@ class WriteOptions(RecordOptions):
         return self.mode == "append" or bool(self.partition_by)
 
     @property
+    def effective_mode(self) -> str:
+        """What happens to an existing dataset."""
+        return self.mode or "error"
+
+    @property
     def indexed_columns(self) -> Sequence[str]:
         """The entries of a column index; none where only offsets are written, or nothing."""
         return () if isinstance(self.write_index, bool) else self.write_index

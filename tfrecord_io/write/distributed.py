@@ -122,7 +122,7 @@ class DistributedWriter:
             grows=options.grows,
             stated=options.any_suffix,
         )
-        columns, mode = tuple(options.partition_by or ()), options.mode or "error"
+        columns, mode = tuple(options.partition_by or ()), options.effective_mode
         target = DistributedTarget.begin(output, options.storage, mode=mode, partition_by=columns)
         return cls(target, replace(options, threads=options.threads or 1))
 

@@ -118,7 +118,7 @@ class ResumableWriter:
         journal = ResumeJournal(output, options.storage)
         digest = hashlib.sha256(schema.serialize().to_pybytes()).hexdigest()
         options = replace(options, threads=options.thread_count)
-        mode = options.mode or "error"
+        mode = options.effective_mode
         overwrite = mode == "overwrite"
         now = Begun(new_id(), {**settings, "compression": repr(output.compression)}, list(sources))
         with ExitStack() as locks:

@@ -414,7 +414,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         return sink
     if options.write_index:
         check_uncompressed(output.compression)  # before a directory is made
-    columns, mode = tuple(options.partition_by or ()), options.mode or "error"
+    columns, mode = tuple(options.partition_by or ()), options.effective_mode
     dataset = open_publication(output, options.storage, partition_by=columns, mode=mode)
     dataset.unite = SchemaUnion(options.evolve)
     sink = ShardedSink(dataset, options)
