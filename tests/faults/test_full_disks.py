@@ -19,8 +19,7 @@ import pytest
 
 import tfrecord_io as tfr
 from forked import interpreter
-from tfrecord_io.write import sharded_sink
-from tfrecord_io.write.sharded_sink import FolderSpool, Spool
+from tfrecord_io.write.sharded_sink import Spool
 
 pytestmark = pytest.mark.fault(66)
 
@@ -142,7 +141,7 @@ class _FullFile(io.BytesIO):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("way", ["shards", "folders", "pipe", "columns"])
+@pytest.mark.parametrize("way", ["rows", "pipe", "columns"])
 def test_a_full_folder_of_temporary_files_is_named(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
     array = np.asfortranarray(np.arange(6.0).reshape(3, 2))
@@ -152,13 +151,9 @@ def test_a_full_folder_of_temporary_files_is_named(way: str, tmp_path: Path, mon
         monkeypatch.setattr(tempfile, name, lambda *_, **__: _FullFile())
 
     def write() -> None:
-        if way == "shards":
-            with closing(Spool()) as rows:
-                rows.write(b"framed", 1)
-        elif way == "folders":
-            monkeypatch.setattr(sharded_sink, "_MEMORY_BYTES", 0)
-            with closing(FolderSpool()) as spool:
-                spool.write(0, np.zeros(9, np.uint8))
+        if way == "rows":
+            with closing(Spool(0)) as rows:
+                rows.write(b"framed")
         elif way == "pipe":
             os.mkfifo(tmp_path / "pipe")
             with open(os.open(tmp_path / "pipe", os.O_RDWR), "r+b", buffering=0) as pipe:

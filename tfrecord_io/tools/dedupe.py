@@ -131,12 +131,12 @@ def _distribute(held: list[Array], spools: list[Spool]) -> None:
         numbers = (keys["first"] >> np.uint64(64 - _BITS)).astype(np.intp)
         for number in np.unique(numbers).tolist():
             chosen = keys[numbers == number]
-            spools[number].write(chosen.view(np.uint8), len(chosen))
+            spools[number].write(chosen)
     held.clear()
 
 
 def _kept(spool: Spool) -> Array:
-    return _joined(np.frombuffer(part, _ROW) for part, _ in spool.parts())
+    return _joined(np.frombuffer(part, _ROW) for part in spool.parts())
 
 
 def _joined(keys: Iterable[Array]) -> Array:

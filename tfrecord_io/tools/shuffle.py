@@ -29,7 +29,7 @@ from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Part
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
-_KEY_BYTES = 8
+_NUMBER_BYTES = 8  # of a key, and of a size
 _BITS = 5  # of the keys that choose a temporary file
 _FILES = 1 << _BITS
 _DEEPEST = 64 // _BITS
@@ -191,7 +191,7 @@ def _in_order_of_keys(records: Iterable[Keyed], memory_bytes: int, depth: int, o
         for (data, sizes), keys in records:
             held.append(((data.copy(), sizes), keys))
             count += len(sizes)
-            size += len(data) + len(sizes) * 2 * _KEY_BYTES
+            size += len(data) + len(sizes) * 2 * _NUMBER_BYTES
             if size > memory_bytes and depth < _DEEPEST:
                 if not distributed:
                     distributed = [stack.enter_context(closing(Spool(_BUFFER_BYTES))) for _ in range(_FILES)]
@@ -217,17 +217,20 @@ def _distribute(held: Iterable[Keyed], depth: int, spools: list[Spool]) -> None:
         for number in np.unique(chosen).tolist():
             indices = np.flatnonzero(chosen == number)
             data, _ = selected(frames, indices)
-            kept = (data, frames[1][indices].astype(np.int64), keys[indices])
-            spools[number].write(np.concatenate([array.view(np.uint8) for array in kept]), len(indices))
+            lengths = np.array([len(data), len(indices)], np.int64)
+            spools[number].write(lengths, data, frames[1][indices].astype(np.int64), keys[indices])
 
 
 def _kept(spool: Spool) -> Iterator[Keyed]:
     """The records of a temporary file: of each write the frames, their sizes and their keys."""
-    for part, records in spool.parts():
-        content = np.frombuffer(part, np.uint8)
-        data, numbers = np.split(content, [len(content) - 2 * _KEY_BYTES * records])
-        sizes, keys = np.split(numbers.copy().view(np.uint64), 2)
-        yield (data, sizes.astype(np.int64)), keys
+    for part in spool.parts():
+        rest = part
+        while len(rest):
+            lengths, rest = np.split(rest, [2 * _NUMBER_BYTES])
+            size, records = lengths.copy().view(np.int64).tolist()
+            data, numbers, rest = np.split(rest, [size, size + 2 * _NUMBER_BYTES * records])
+            sizes, keys = np.split(numbers.copy().view(np.uint64), 2)
+            yield (data, sizes.astype(np.int64)), keys
 
 
 def _write_sorted(held: list[Keyed], write: Callable[[Frames], None]) -> None:

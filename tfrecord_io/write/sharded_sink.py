@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
 from operator import attrgetter
@@ -79,8 +79,7 @@ class ShardedSink(Sink):
         self._ranges: Sequence[range] | None = None  # of the rows of shards that are written side by side
         self._folders: dict[int, ShardAssigner] = {}  # those that are written to
         self._shards: dict[tuple[int, int], FrameSink] = {}  # by the numbers of folder and shard
-        self._spool: FolderSpool | None = None  # of folders that have no open file
-        self._stream: Spool | None = None  # of rows that are to be counted first
+        self._spool: Spool | None = None  # of folders that have no open file, or of rows that are to be counted first
         self._is_counted = self._output.count is None or self._columns is not None
         self._finishing: Task[None] | None = None
         self._finished = False
@@ -149,10 +148,7 @@ class ShardedSink(Sink):
     def write(self, piece: Piece) -> None:
         if not piece.records:
             return
-        if not self._is_counted:
-            self._stream = self._stream or Spool()
-            self._stream.write(piece.data, piece.records)
-        elif self._ranges is not None:
+        if self._ranges is not None:
             self._append(self._shard(0, piece.number), piece)
         else:
             for part in piece.parts or (piece,):
@@ -160,11 +156,11 @@ class ShardedSink(Sink):
         self.records += piece.records  # about, if threads do so at a time
 
     def _distribute(self, piece: Piece) -> None:
-        """Write the next frames of a folder to its shards, or keep them until it is its turn."""
+        """Write the next frames of a folder to its shards, or keep them until its turn, or all rows are counted."""
         most = _MOST_OPEN if self._dataset.side_by_side else _MOST_UPLOADS
-        if piece.number not in self._folders and len(self._folders) >= most:
-            self._spool = self._spool or FolderSpool()
-            self._spool.write(piece.number, piece.data)
+        if not self._is_counted or (piece.number not in self._folders and len(self._folders) >= most):
+            self._spool = self._spool or Spool(_MEMORY_BYTES if self._is_counted else LIMITS.spool_memory_bytes)
+            self._spool.write(piece.data, number=piece.number)
             return
         folder = self._folders.setdefault(piece.number, self._assigner())
         begin = 0
@@ -232,16 +228,13 @@ class ShardedSink(Sink):
         if self._finished:
             return
         if not self._is_counted:
-            with closing(self._stream or Spool()) as stream:
-                self.expect(stream.records)
-                for part, records in stream.parts():
-                    self._distribute(self.prepare(part, records, 0))
+            self.expect(self.records)
         if self._ranges is None:
             self._end_folders()
         for number in range(len(self._ranges or ())):
             self.end(number)
         if self._spool is not None:
-            for folder in self._spool.folders():
+            for folder in self._spool.numbers():
                 for frames in self._spool.parts(folder):
                     sizes = frame_sizes(frames, self._engine)
                     self._distribute(Piece(frames, len(sizes), sizes, None, folder))
@@ -288,8 +281,6 @@ class ShardedSink(Sink):
                 steps.callback(shard.discard)
             if self._spool is not None:
                 steps.callback(self._spool.close)
-            if self._stream is not None:
-                steps.callback(self._stream.close)
 
 
 @value_class
@@ -440,59 +431,22 @@ class BySize(ShardAssigner):
 
 
 class Spool:
-    """Keeps framed records until they are read once.
+    """Keeps bytes by number until they are read once: `memory_bytes` in memory, the others in one temporary file."""
 
-    Parameters
-    ----------
-    memory_bytes : int, optional
-        More than this is on disk.
-
-    Attributes
-    ----------
-    records, bytes : int
-    """
-
-    def __init__(self, memory_bytes: int | None = None) -> None:
-        self.records = self.bytes = 0
-        self._writes: list[tuple[int, int]] = []  # bytes and records of each
-        most = LIMITS.spool_memory_bytes if memory_bytes is None else memory_bytes
-        self._file = tempfile.SpooledTemporaryFile(most, prefix="tfrecord_io-")  # noqa: SIM115
-
-    def write(self, framed: Any, records: int) -> None:
-        """Append complete frames."""
-        with named_temporary_folder():
-            size = self._file.write(memoryview(framed).cast("B"))
-        self._writes.append((size, records))
-        self.records += records
-        self.bytes += size
-
-    def parts(self) -> Iterator[tuple[bytes, int]]:
-        """What was written, write by write, with the number of records."""
-        with named_temporary_folder():
-            self._file.seek(0)
-        for size, records in self._writes:
-            yield self._file.read(size), records
-
-    def close(self) -> None:
-        """Remove the file."""
-        with named_temporary_folder():
-            self._file.close()
-
-
-class FolderSpool:
-    """Keeps framed records by folder until they are read once: some of them in memory, the others in one file."""
-
-    def __init__(self) -> None:
-        self._bytes = 0  # in memory
+    def __init__(self, memory_bytes: int) -> None:
+        self._memory_bytes, self._bytes = memory_bytes, 0  # in memory
         self._pending: dict[int, bytearray] = {}  # not in the file yet
         self._written: dict[int, array[int]] = {}  # offset and size of each part in the file
         self._file: IO[bytes] | None = None
 
-    def write(self, folder: int, frames: Any) -> None:
-        """Append complete frames of a folder."""
-        self._pending.setdefault(folder, bytearray()).extend(frames)
-        self._bytes += len(frames)
-        if self._bytes > _MEMORY_BYTES:
+    def write(self, *pieces: Any, number: int = 0) -> None:
+        """Append pieces, which stay together in one of the `parts`."""
+        pending = self._pending.setdefault(number, bytearray())
+        before = len(pending)
+        for piece in pieces:
+            pending.extend(piece)
+        self._bytes += len(pending) - before
+        if self._bytes > self._memory_bytes:
             self._flush()
 
     def _flush(self) -> None:
@@ -500,26 +454,26 @@ class FolderSpool:
         least = self._bytes // (2 * len(self._pending))
         with named_temporary_folder():
             self._file = self._file or tempfile.TemporaryFile(prefix="tfrecord_io-")  # noqa: SIM115
-            for folder in [folder for folder, part in self._pending.items() if len(part) >= least]:
-                part = self._pending.pop(folder)
-                self._written.setdefault(folder, array("q")).extend((self._file.tell(), len(part)))
+            for number in [number for number, part in self._pending.items() if len(part) >= least]:
+                part = self._pending.pop(number)
+                self._written.setdefault(number, array("q")).extend((self._file.tell(), len(part)))
                 self._file.write(part)
                 self._bytes -= len(part)
 
-    def folders(self) -> list[int]:
-        """The folders, in the order of their numbers."""
+    def numbers(self) -> list[int]:
+        """The numbers, in their order."""
         return sorted({*self._pending, *self._written})
 
-    def parts(self, folder: int) -> Iterator[Array]:
-        """What was written to a folder, in order."""
-        places = self._written.pop(folder, array("q"))
+    def parts(self, number: int = 0) -> Iterator[Array]:
+        """What was written with a number, in order."""
+        places = self._written.pop(number, array("q"))
         for offset, size in zip(places[::2], places[1::2], strict=True):
             assert self._file is not None
             with named_temporary_folder():
                 self._file.seek(offset)
             yield np.frombuffer(self._file.read(size), np.uint8)
-        if folder in self._pending:
-            yield np.frombuffer(self._pending.pop(folder), np.uint8)
+        if number in self._pending:
+            yield np.frombuffer(self._pending.pop(number), np.uint8)
 
     def close(self) -> None:
         """Remove the file."""
