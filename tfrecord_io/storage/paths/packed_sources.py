@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
-
-import numpy as np
 
 from tfrecord_io.errors import secret_url, without_secrets
 from tfrecord_io.storage.filesystem.google import is_encoded
@@ -18,6 +17,9 @@ from tfrecord_io.value_class import value_class
 _SEPARATOR = "\0"  # not in a path
 _VERSION_KEYS = ("generation", "ETag", "etag")  # of fsspec, by which object stores answer for one version only
 _ONLY_VERSION = "="  # of a name that is given once: a key and a value of no characters
+_SOURCE = attrgetter("size", "local", "span", "partitions", "file_bytes", "records")
+_SHARD = attrgetter("records", "crc32c", "staged", "watched")
+_NO_SHARD: tuple[Any, ...] = (None,) * 5
 
 
 @value_class
@@ -54,28 +56,6 @@ class _PackedText:
 
 
 @value_class
-class _PackedNumbers:
-    """Integers or None, as differences to the least in as few bytes as they need."""
-
-    least: int
-    dtype: str
-    content: bytes
-
-    @classmethod
-    def pack(cls, numbers: Iterable[int | None]) -> _PackedNumbers:
-        values = np.array([-1 if number is None else number for number in numbers], np.int64)
-        least = int(values.min()) if len(values) else 0
-        differences = (values - least).astype(np.uint64)
-        dtype = np.min_scalar_type(int(differences.max(initial=0)))
-        return cls(least, dtype.str, zlib.compress(differences.astype(dtype).tobytes(), 9))
-
-    def numbers(self) -> list[int | None]:
-        differences = np.frombuffer(zlib.decompress(self.content), self.dtype)
-        values = [int(difference) + self.least for difference in differences.tolist()]
-        return [None if value < 0 else value for value in values]
-
-
-@value_class
 class PackedSources:
     """Sources without the state of this process: open requests, and most of the descriptions of objects from listings.
 
@@ -84,96 +64,61 @@ class PackedSources:
 
     paths: _PackedText
     names: _PackedText  # in the filesystem, of remote files
-    sizes: _PackedNumbers
-    begins: _PackedNumbers
-    ends: _PackedNumbers
-    file_sizes: _PackedNumbers
     filesystems: tuple[Any, ...]
-    filesystem_of: _PackedNumbers
     manifests: tuple[ManifestVersion, ...]
-    manifest_of: _PackedNumbers
-    records: _PackedNumbers
-    checksums: _PackedNumbers
-    staged: tuple[str | None, ...] | None
-    watched: bytes
-    partitions: tuple[tuple[tuple[str, str | None], ...], ...] | None
     derived: dict[int, tuple[Any, Any]]  # what their content and its origin are, of some
-    versions: _PackedText | None  # of objects, each ``key=value``; none where there is no text
-    object_sizes: _PackedNumbers  # of those that pieces are of
+    columns: bytes  # of all else, pickled and compressed: equal values are next to each other
 
     @classmethod
     def pack(cls, sources: Sequence[Source]) -> PackedSources:
         """Pack sources. A file object or a pipe, which only this process can read, is a TypeError."""
+        filesystems: dict[int, tuple[int, Any]] = {}  # with their numbers
+        manifests: dict[ManifestVersion, int] = {}
+        names, rows = [], []
         for source in sources:
-            if source.is_file_object:
-                raise TypeError(
-                    f"{without_secrets(source.path)}: a read of a file object cannot be pickled: pass a path"
-                )
-            if source.pipe is not None:
-                reason = "a read of a pipe cannot be pickled, as only this process has its data: save it to a file"
-                raise TypeError(f"{without_secrets(source.path)}: {reason}")
-        remote = [source.remote for source in sources]
-        filesystems = {id(found[0]): found[0] for found in remote if found is not None}
-        positions = {key: position for position, key in enumerate(filesystems)}
-        shards = [source.shard for source in sources]
-        manifests = list(dict.fromkeys(shard.manifest for shard in shards if shard is not None))
-        numbers = {manifest: number for number, manifest in enumerate(manifests)}
-        manifest_of = [None if shard is None else numbers[shard.manifest] for shard in shards]
-        staged = tuple(None if shard is None else shard.staged for shard in shards)
-        partitions = tuple(source.partitions for source in sources)
-        versions = [*map(_version, sources)]
-        pieces = [
-            None if s.span is None or not version else s.info for s, version in zip(sources, versions, strict=True)
-        ]
+            _check_reopenable(source)
+            place, version, stated = None, _version(source), _NO_SHARD
+            if (remote := source.remote) is not None:
+                place, _ = filesystems.setdefault(id(remote[0]), (len(filesystems), remote[0]))
+                names.append(remote[1])
+            if (shard := source.shard) is not None:
+                stated = (manifests.setdefault(shard.manifest, len(manifests)), *_SHARD(shard))
+            whole = source.info["size"] if source.info is not None and version and source.span is not None else None
+            rows.append((place, version, whole, *_SOURCE(source), *stated))
         return cls(
             paths=_PackedText.pack([source.path for source in sources]),
-            names=_PackedText.pack([found[1] for found in remote if found is not None]),
-            sizes=_PackedNumbers.pack(source.size for source in sources),
-            begins=_PackedNumbers.pack(None if source.span is None else source.span[0] for source in sources),
-            ends=_PackedNumbers.pack(None if source.span is None else source.span[1] for source in sources),
-            file_sizes=_PackedNumbers.pack(source.file_bytes for source in sources),
-            filesystems=tuple(filesystems.values()),
-            filesystem_of=_PackedNumbers.pack(None if found is None else positions[id(found[0])] for found in remote),
+            names=_PackedText.pack(names),
+            filesystems=tuple(fs for _, fs in filesystems.values()),
             manifests=tuple(manifests),
-            manifest_of=_PackedNumbers.pack(manifest_of),
-            records=_PackedNumbers.pack(s.records if s.shard is None else s.shard.records for s in sources),
-            checksums=_PackedNumbers.pack(None if shard is None else shard.crc32c for shard in shards),
-            staged=staged if any(staged) else None,
-            watched=zlib.compress(bytes(shard is not None and shard.watched for shard in shards), 9),
-            partitions=partitions if any(partitions) else None,
             derived={at: (s.derived, s.origin) for at, s in enumerate(sources) if s.derived is not None},
-            versions=_PackedText.pack(versions) if any(versions) else None,
-            object_sizes=_PackedNumbers.pack(None if info is None else info["size"] for info in pieces),
+            columns=zlib.compress(pickle.dumps([*zip(*rows, strict=True)]), 9),
         )
 
     def unpack(self) -> tuple[Source, ...]:
         """The sources."""
-        names, watched = iter(self.names.texts()), zlib.decompress(self.watched)
-        paths = self.paths.texts()
-        versions = [""] * len(paths) if self.versions is None else self.versions.texts()
-        packed = [self.sizes, self.begins, self.ends, self.file_sizes, self.filesystem_of, self.manifest_of]
-        packed += [self.records, self.checksums, self.object_sizes]
-        rows = zip(paths, versions, *(each.numbers() for each in packed), strict=True)
+        names = iter(self.names.texts())
+        rows = zip(*pickle.loads(zlib.decompress(self.columns)), strict=True)
         sources = []
-        for at, row in enumerate(rows):
-            path, version_of, size, begin, end, file_bytes, fs, manifest, records, crc32c, object_size = row
-            span = None if begin is None or end is None else (begin, end)
-            shard = None
-            if manifest is not None:
-                staged = None if self.staged is None else self.staged[at]
-                file_size = size if span is None and size is not None else 0
-                version = self.manifests[manifest]
-                shard = ManifestShard(version, records or 0, file_size, crc32c, staged, bool(watched[at]))
-                records = None
-            partitions = () if self.partitions is None else self.partitions[at]
-            fsspec, name = (None, None) if fs is None else (self.filesystems[fs], next(names))
-            path = path if fs is None else secret_url(path)
-            where = (path, size, fs is None, fsspec, name, None, span)
+        for at, (path, row) in enumerate(zip(self.paths.texts(), rows, strict=True)):
+            place, version, whole, size, local, span, partitions, file_bytes, records, manifest, count, *stated = row
+            file_size = size if span is None and size is not None else 0
+            shard = None if manifest is None else ManifestShard(self.manifests[manifest], count, file_size, *stated)
+            info = _description(version, size if whole is None else whole)
+            fsspec, name = (None, None) if place is None else (self.filesystems[place], next(names))
+            path = path if place is None else secret_url(path)
             derived, origin = self.derived.get(at, (None, None))
-            info = _description(version_of, size if object_size is None else object_size)
-            source = Source(*where, shard, partitions, info, file_bytes=file_bytes, records=records)
-            sources.append(source if derived is None else replace(source, local=False, derived=derived, origin=origin))
+            told = {"origin": origin, "derived": derived, "file_bytes": file_bytes, "records": records}
+            sources.append(Source(path, size, local, fsspec, name, None, span, shard, partitions, info, **told))
         return tuple(sources)
+
+
+def _check_reopenable(source: Source) -> None:
+    """Raise TypeError if only this process can read a source."""
+    if source.is_file_object:
+        raise TypeError(f"{without_secrets(source.path)}: a read of a file object cannot be pickled: pass a path")
+    if source.pipe is not None:
+        reason = "a read of a pipe cannot be pickled, as only this process has its data: save it to a file"
+        raise TypeError(f"{without_secrets(source.path)}: {reason}")
 
 
 def _version(source: Source) -> str:
