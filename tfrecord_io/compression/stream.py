@@ -103,7 +103,7 @@ class PlainStream:
         if n is None:
             raise BlockingIOError(errno.EAGAIN, "a non-blocking file has no data yet", self.path)
         if n == 0 and len(buffer) and self.size is not None and self.offset < self.size:
-            text = f"the file ended at byte {self.offset} of {self.size}: it was truncated while being read"
+            text = f"the file ended at byte {self.offset}, before byte {self.size}: it was truncated while being read"
             raise OSError(errno.EIO, text, self.path)
         return n
 

@@ -95,11 +95,11 @@ class RecordFile:
     def plain_file(self) -> OpenPlainFile | None:
         """The open file, to be read at any offset; None if it is compressed, a piece, or not a regular local file."""
         stream = self._stream
-        if isinstance(stream, PlainStream) and isinstance(stream.raw, PlainFileReader):
-            return stream.raw.file
-        if not isinstance(stream, PlainStream) or not isinstance(stream.raw, io.FileIO) or not stream.size:
+        if not isinstance(stream, PlainStream) or self._span is not None:
             return None
-        if not system.current.has_pread:
+        if isinstance(stream.raw, PlainFileReader):
+            return stream.raw.file
+        if not isinstance(stream.raw, io.FileIO) or not stream.size or not system.current.has_pread:
             return None
         return OpenPlainFile(stream.raw.fileno(), stream.size)
 

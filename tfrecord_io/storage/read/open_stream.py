@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 from typing import Any
@@ -124,31 +123,17 @@ def _check_codec(codec: Codec | None, name: str | None, head: bytes, path: str) 
         raise CompressionError(reason, path=path, expected=name, got=content, advice=advice)
 
 
-class SpanStream:
-    """The bytes [begin, end) of a plain, seekable raw file, closed with it; a `tfrecord_io.compression.Stream`."""
-
-    compression: str | None = None
+class SpanStream(PlainStream):
+    """The bytes [begin, end) of a plain, seekable raw file; offsets are those in the file."""
 
     def __init__(self, raw: Any, path: str, begin: int, end: int) -> None:
-        self._raw, self._path, self._end = raw, path, end
-        self.offset = begin  # of the next byte in the file
+        super().__init__(raw, path, b"", end)
         raw.seek(begin)
+        self.offset, self._end = begin, end
 
-    def readinto(self, buffer: memoryview, /) -> int:
+    def readinto(self, buffer: memoryview) -> int:
         room = buffer[: max(0, self._end - self.offset)]
-        if not len(room):
-            return 0
-        n: int | None = self._raw.readinto(room)
-        if n is None:
-            raise BlockingIOError(errno.EAGAIN, "a non-blocking file has no data yet", self._path)
-        if n == 0:
-            text = f"the file ended at byte {self.offset}, inside the piece up to byte {self._end}"
-            raise OSError(errno.EIO, text, self._path)
-        self.offset += n
-        return n
-
-    def close(self) -> None:
-        self._raw.close()
+        return super().readinto(room) if len(room) else 0
 
 
 def open_file(source: Source) -> Any:
