@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from itertools import pairwise
@@ -15,7 +15,7 @@ import numpy as np
 
 from tfrecord_io.closing import Closing, quiet_at_exit
 from tfrecord_io.compression import SNIFF_BYTES, Codec, infer
-from tfrecord_io.errors import printable, say, without_secrets
+from tfrecord_io.errors import printable, say
 from tfrecord_io.format.dtypes import Array
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
@@ -302,7 +302,7 @@ class RemoteRandomAccessFile(RandomAccessFile):
     def _read_concurrently(self, readers: list[RangeReader], spans: list[tuple[int, int]]) -> list[Bytes]:
         """One request for each span, all under way at a time; retried, and checked against the object's version."""
         if len(readers) < len(spans):
-            return self._read_with_cat_ranges(spans)
+            return self._read_one_by_one(spans)
         for reader, (begin, end) in zip(readers, spans, strict=True):
             reader.request(end - begin)
         parts = []
@@ -318,31 +318,17 @@ class RemoteRandomAccessFile(RandomAccessFile):
                 parts.append(data)
         return parts
 
-    def _read_with_cat_ranges(self, spans: list[tuple[int, int]]) -> list[Bytes]:
+    def _read_one_by_one(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         """For filesystems that handle one call at a time."""
         from tfrecord_io.storage.read.range_requests import unwrap  # imports fsspec
 
         fs, _ = self._source.remote or (None, "")
         fs, name = unwrap(fs, self._source.current_name()[0])
-        begins, ends = map(list, zip(*spans, strict=True))
-        ask = partial(fs.cat_ranges, [name] * len(spans), begins, ends, on_error="return")
-        answers = answer_to(ask, self.path)
-        parts = []
-        for (begin, end), answer in zip(spans, answers, strict=True):
-            request = partial(fs.cat_file, name, begin, end)
-            try:
-                parts.append(answer_to(partial(self._range, request, begin, end, [answer]), self.path))
-            except OSError as error:
-                error.add_note(f"{without_secrets(self.path)}: reading bytes {begin} to {end}")
-                raise
-        return parts
+        return [answer_to(partial(self._range, fs, name, begin, end), self.path) for begin, end in spans]
 
-    def _range(self, request: Callable[[], Any], begin: int, end: int, answers: list[Any]) -> Bytes:
-        """The bytes of a range, from the answer that is there, or from that to another request."""
+    def _range(self, fs: Any, name: str, begin: int, end: int) -> Bytes:
         try:
-            answer = answers.pop() if answers else request()
-            if isinstance(answer, BaseException):
-                raise answer
+            answer = fs.cat_file(name, begin, end)
         except FileNotFoundError as error:
             raise replaced_error(self.path) from error
         if len(answer) == self.size:  # older versions of fsspec ignore the range in a filesystem of pyarrow
