@@ -26,7 +26,7 @@ from tfrecord_io.options import Options
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
     ShardName,
@@ -117,7 +117,7 @@ def clean(
     elif not fs.can_list:
         shown = without_secrets(os.fspath(path))
         raise ValueError(f"'{shown}': a web server is read-only: writers leave nothing behind there")
-    elif {"s3", "s3a"} & set(protocols(fs.fsspec)):
+    elif store_of(fs.fsspec) == "s3":
         uploads = _uploads(fs, name.rstrip("/") + "/" * os.fspath(path).endswith("/"))
         found = chain(uploads, _remote_files(fs, name, optional=True))
     else:

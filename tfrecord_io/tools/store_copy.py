@@ -12,7 +12,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.storage.filesystem.google import rewrite
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of
 from tfrecord_io.storage.filesystem.retries import http_status, retry
 from tfrecord_io.storage.read.range_requests import unwrap
 from tfrecord_io.storage.read.source import Source
@@ -28,7 +28,7 @@ def can_copy(source: Source, fs: FsspecFileSystem) -> bool:
     if source.remote is None or source.remote[0] is not fs.fsspec or source.size is None:
         return False
     inner = unwrap(fs.fsspec, "")[0]
-    return isinstance(inner, AsyncFileSystem) and not inner.asynchronous and _kind(inner) is not None
+    return isinstance(inner, AsyncFileSystem) and not inner.asynchronous and store_of(inner) in ("s3", "gcs")
 
 
 def copy_within(
@@ -50,7 +50,7 @@ def copy_within(
     inner, inner_name = unwrap(fs.fsspec, name)
     inner_target = unwrap(fs.fsspec, target)[1]
     with raise_os_errors(source.path):
-        if _kind(inner) == "gcs":
+        if store_of(inner) == "gcs":
             generation = "0" if exclusive else None
             try:
                 copied = retry(lambda: sync(inner.loop, rewrite, inner, inner_name, inner_target, generation))
@@ -72,11 +72,6 @@ def copy_within(
     if stated is None or isinstance(stated, int):
         return stated
     return int.from_bytes(b64decode(stated), "big")
-
-
-def _kind(fs: Any) -> str | None:
-    found = set(protocols(fs))
-    return "s3" if found & {"s3", "s3a"} else "gcs" if found & {"gs", "gcs"} else None
 
 
 class _S3Copy:

@@ -14,7 +14,6 @@ from typing import Any
 from tfrecord_io.storage.filesystem.os_errors import azure_code, raise_os_errors, replaced_error
 from tfrecord_io.storage.filesystem.retries import http_status
 
-AZURE = ("az", "abfs", "abfss")  # protocols of adlfs
 MISSING = "*"  # instead of a version: no blob must have the name
 MOST_DELETED = 256  # blobs in a request
 _COPY_SECONDS = 0.5  # between two looks at a copy that the store has not made at once

@@ -70,12 +70,14 @@ def _described(headers: Any) -> dict[str, Any]:
 
 _LISTING_PAYS = 64  # names in one directory from which on listing it is cheaper than looking up each
 _MOST_LOOKUPS = 16  # at the same time
-_WEB = ("http", "https")
-_GOOGLE = ("gs", "gcs")
-_S3 = ("s3", "s3a")
+_STORES = {
+    **dict.fromkeys(("s3", "s3a"), "s3"),
+    **dict.fromkeys(("gs", "gcs"), "gcs"),
+    **dict.fromkeys(("az", "abfs", "abfss"), "azure"),
+    **dict.fromkeys(("http", "https"), "web"),
+}
 _PAGE = 1000  # objects that are listed by a request: the most in both stores
 _PREPARED = "_is_prepared_by_tfrecord_io"  # an attribute of a filesystem: this is looked up at each use
-_OBJECT_STORES = (*_S3, *_GOOGLE, "az", "abfs", "abfss")
 # Messages of Python about numbers and times that an answer should have; other ValueErrors are about arguments.
 _NOT_PARSED = ("invalid literal for", "could not convert", "Invalid isoformat")
 
@@ -145,12 +147,12 @@ class FsspecFileSystem:
     @property
     def _is_google(self) -> bool:
         """Whether requests are made as in `tfrecord_io.storage.filesystem.google`."""
-        return bool(set(protocols(self.fsspec)) & set(_GOOGLE)) and self._has_loop
+        return store_of(self.fsspec) == "gcs" and self._has_loop
 
     @property
     def is_s3(self) -> bool:
         """Whether requests are made by s3fs."""
-        return bool(set(protocols(self.fsspec)) & set(_S3)) and self._has_loop
+        return store_of(self.fsspec) == "s3" and self._has_loop
 
     def entries(self, names: Sequence[str], *, are_files: bool = False) -> list[Entry | None]:
         """Look up many names: by a listing where very many are in one directory, else several at a time."""
@@ -256,7 +258,7 @@ class FsspecFileSystem:
     @property
     def is_object_store(self) -> bool:
         """Whether it is a store whose errors tell an absent object from other failures, without a look before."""
-        return bool(set(protocols(self.fsspec)) & set(_OBJECT_STORES))
+        return store_of(self.fsspec) not in ("web", None)
 
     def content(self, name: str) -> bytes | None:
         """All bytes of a small file in an object store, by one request; None if it is absent or access is denied."""
@@ -444,6 +446,11 @@ def protocols(fsspec: Any) -> tuple[str, ...]:
     return (fsspec.protocol,) if isinstance(fsspec.protocol, str) else tuple(fsspec.protocol)
 
 
+def store_of(fsspec: Any) -> str | None:
+    """The kind of store that an fsspec filesystem is of: "s3", "gcs", "azure" or "web"; None for others."""
+    return next((_STORES[protocol] for protocol in protocols(fsspec) if protocol in _STORES), None)
+
+
 def can_list(fsspec: Any) -> bool:
     """Whether an fsspec filesystem can list directories: web servers cannot."""
-    return not set(protocols(fsspec)) & set(_WEB)
+    return store_of(fsspec) != "web"

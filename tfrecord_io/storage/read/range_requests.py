@@ -22,9 +22,9 @@ from fsspec.implementations.dirfs import DirFileSystem
 
 from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.storage.filesystem import google
-from tfrecord_io.storage.filesystem.azure import AZURE, Blob
+from tfrecord_io.storage.filesystem.azure import Blob
 from tfrecord_io.storage.filesystem.os_errors import replaced_error, to_os_error
-from tfrecord_io.storage.filesystem.remote import protocols
+from tfrecord_io.storage.filesystem.remote import store_of
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, log_retry, note_retries, pauses
 
 T = TypeVar("T")
@@ -265,12 +265,7 @@ class ArrowObject(RemoteObject):
         check_version(self._info, await asyncio.to_thread(self._fs.info, self._name), self._path)
 
 
-_BY_PROTOCOL: dict[str, type[RemoteObject]] = {
-    **dict.fromkeys(("s3", "s3a"), S3Object),
-    **dict.fromkeys(("gs", "gcs"), GcsObject),
-    **dict.fromkeys(AZURE, AzureObject),
-    **dict.fromkeys(("http", "https"), HttpObject),
-}
+_OF_STORES = {"s3": S3Object, "gcs": GcsObject, "azure": AzureObject, "web": HttpObject}
 
 
 def unwrap(fs: Any, name: str) -> tuple[Any, str]:
@@ -292,4 +287,4 @@ def open_object(fs: Any, name: str, info: Mapping[str, Any] | None, path: str) -
         return ArrowObject(fs, name, info, path)
     if not isinstance(fs, AsyncFileSystem) or fs.asynchronous or info.get("partial") is False:
         return None
-    return next((_BY_PROTOCOL[p] for p in protocols(fs) if p in _BY_PROTOCOL), RemoteObject)(fs, name, info, path)
+    return _OF_STORES.get(store_of(fs) or "", RemoteObject)(fs, name, info, path)

@@ -31,10 +31,10 @@ from fsspec.asyn import AsyncFileSystem
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.format.framing import crc32c
 from tfrecord_io.options import LIMITS, MIB
-from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, Blob
+from tfrecord_io.storage.filesystem.azure import MISSING, Blob
 from tfrecord_io.storage.filesystem.locate import check_writable
 from tfrecord_io.storage.filesystem.os_errors import answer_of, raise_os_errors
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of
 from tfrecord_io.storage.filesystem.retries import note_retries
 from tfrecord_io.storage.paths.file_names import new_id, temporary_name
 from tfrecord_io.storage.read.range_requests import result_of, unwrap
@@ -92,11 +92,12 @@ def _opened(
 ) -> OutputFile:
     inner, inner_name = unwrap(fs.fsspec, name)
     if isinstance(inner, AsyncFileSystem) and not inner.asynchronous:
-        if {"s3", "s3a"} & set(protocols(inner)):
+        store = store_of(inner)
+        if store == "s3":
             return S3Output(inner, inner_name, path, exclusive, memory, looks=looks)
-        if {"gs", "gcs"} & set(protocols(inner)):
+        if store == "gcs":
             return GcsOutput(fs, name, path, exclusive, memory)
-        if set(AZURE) & set(protocols(inner)):
+        if store == "azure":
             return AzureOutput(inner, inner_name, path, exclusive, memory)
     return MovedOutput(fs, name, path, exclusive)
 
@@ -744,7 +745,7 @@ class Upload:
 def unfinished_uploads(fs: FsspecFileSystem, prefix: str) -> Iterator[Upload]:
     """The unfinished multipart uploads of objects whose names begin with `prefix`; none of a filesystem but S3."""
     inner, name = unwrap(fs.fsspec, prefix)
-    if not {"s3", "s3a"} & set(protocols(inner)):
+    if store_of(inner) != "s3":
         return
     bucket, key, _ = inner.split_path(name)
     key = f"{key}/" if key and prefix.endswith("/") and not key.endswith("/") else key  # older versions drop the "/"

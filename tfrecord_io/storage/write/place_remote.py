@@ -22,10 +22,10 @@ from weakref import WeakKeyDictionary
 from fsspec.asyn import AsyncFileSystem, sync
 
 from tfrecord_io.options import MIB
-from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, MOST_DELETED, Blob, delete_blobs
+from tfrecord_io.storage.filesystem.azure import MISSING, MOST_DELETED, Blob, delete_blobs
 from tfrecord_io.storage.filesystem.google import rewrite
 from tfrecord_io.storage.filesystem.os_errors import answer_of, raise_os_errors
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, retry
 from tfrecord_io.storage.paths.file_names import claim_name, condition_name, fence_name, id_in, new_id, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
@@ -417,17 +417,13 @@ class AzurePlace(ConditionalPlace):
         return await delete_blobs(self._inner, self._bucket, keys)
 
 
-_CONDITIONAL: dict[str, type[ConditionalPlace]] = {
-    **dict.fromkeys(("s3", "s3a"), S3Place),
-    **dict.fromkeys(("gs", "gcs"), GcsPlace),
-    **dict.fromkeys(AZURE, AzurePlace),
-}
+_CONDITIONAL: dict[str | None, type[ConditionalPlace]] = {"s3": S3Place, "gcs": GcsPlace, "azure": AzurePlace}
 
 
 def remote_place(fs: FsspecFileSystem, directory: str, name: str) -> RemotePlace:
     """The directory of a dataset whose manifest has this name, and is replaced in the way that its store has."""
     inner = unwrap(fs.fsspec, name)[0]
-    kind = next((_CONDITIONAL[each] for each in protocols(inner) if each in _CONDITIONAL), None)
+    kind = _CONDITIONAL.get(store_of(inner))
     if kind is not None and isinstance(inner, AsyncFileSystem) and not inner.asynchronous:
         place = kind(fs, directory, name)
         if place.has_conditions():
