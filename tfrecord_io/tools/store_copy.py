@@ -12,9 +12,8 @@ from tfrecord_io.background import ordered
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.storage.filesystem.google import rewrite
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of, unwrap
 from tfrecord_io.storage.filesystem.retries import http_status, retry
-from tfrecord_io.storage.read.range_requests import unwrap
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic_remote import error_code
 

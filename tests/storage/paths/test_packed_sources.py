@@ -71,9 +71,7 @@ def test_the_version_of_an_object_comes_back(
 ) -> None:
     shard = ManifestShard(MANIFESTS[0], 1, 30, None, None, False)
     size = 30 if span is None else 10
-    source = Source(
-        f"s3://b/{name}", size, False, "fs", f"b/{name}", span=span, shard=shard, _info={**info, "size": 30}
-    )
+    source = Source(f"s3://b/{name}", size, False, "fs", f"b/{name}", span=span, shard=shard, info={**info, "size": 30})
     without = [Source("s3://b/c", 1, False, "fs", "b/c"), Source("/d", 1, True)]
     again, *others = PackedSources.pack([source, *without]).unpack()
     assert again.info is not None

@@ -102,8 +102,7 @@ class FsspecFileSystem:
         return self._entry(name, is_file)
 
     def _entry(self, name: str, is_file: bool) -> Entry | None:
-        path = self.display_path(name)
-        with raise_os_errors(path), self._damaged_answers(path):
+        with self._os_errors(name):
             try:
                 return self._from_info(name, retry(lambda: self._info(name, is_file)))
             except (FileNotFoundError, NotADirectoryError):
@@ -190,7 +189,7 @@ class FsspecFileSystem:
         return entries
 
     def _entry_of(self, name: str, info: Any) -> Entry:
-        with self._damaged_answers(self.display_path(name)):
+        with self._os_errors(name):
             return self._from_info(name, info)
 
     def _from_info(self, name: str, info: dict[str, Any]) -> Entry:
@@ -201,8 +200,7 @@ class FsspecFileSystem:
         self._check_can_list(directory)
         for name in {directory, directory.rstrip("/")}:  # adlfs keeps what it lists by the second one alone
             self.fsspec.invalidate_cache(name)
-        path = self.display_path(directory)
-        with raise_os_errors(path), self._damaged_answers(path):
+        with self._os_errors(directory):
             entries = [*map(_from_info, retry(lambda: self._ls(directory)))]
         itself = directory.rstrip("/")  # S3 lists an empty object for the directory itself
         return [entry for entry in entries if entry.name.rstrip("/") != itself]
@@ -218,15 +216,13 @@ class FsspecFileSystem:
         self._check_can_list(pattern)
         literal = literal_prefix(self, pattern) if literal is None else literal
         self.fsspec.invalidate_cache()  # folders below may have listings, too
-        path, escaped = self.display_path(pattern), escaped_glob(pattern, literal)
-        with raise_os_errors(path), self._damaged_answers(path):
-            infos = retry(lambda: self.fsspec.glob(escaped, detail=True))
+        with self._os_errors(pattern):
+            infos = retry(lambda: self.fsspec.glob(escaped_glob(pattern, literal), detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
 
     def below(self, directory: str) -> list[Entry]:
         self.fsspec.invalidate_cache()
-        path = self.display_path(directory)
-        with raise_os_errors(path), self._damaged_answers(path):
+        with self._os_errors(directory):
             infos = retry(lambda: self.fsspec.find(directory, detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
 
@@ -237,11 +233,10 @@ class FsspecFileSystem:
         from fsspec.asyn import sync
 
         token: str | None = ""
-        path = self.display_path(directory)
         while token is not None:
             call = partial(sync, self.fsspec.loop, list_page, self.fsspec, directory, token, _PAGE)
             try:
-                with raise_os_errors(path), self._damaged_answers(path):
+                with self._os_errors(directory):
                     page = retry(call)
                     if page is None:
                         return
@@ -281,16 +276,13 @@ class FsspecFileSystem:
             return None
         parent, _, base = prefix.rpartition("/")
         self.fsspec.invalidate_cache(parent)
-        path = self.display_path(prefix)
-        with raise_os_errors(path), self._damaged_answers(path):
+        with self._os_errors(prefix):
             infos = retry(lambda: self.fsspec.find(parent, prefix=base, detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
 
     def make_directory(self, name: str) -> None:
         """Make a directory, which buckets have not; some filesystems miss it only when a file in it is closed."""
-        inner = self.fsspec
-        while "dir" in protocols(inner):
-            inner = inner.fs
+        inner = unwrap(self.fsspec, "")[0]
         if name and not inner.async_impl:
             with raise_os_errors(self.display_path(name)):
                 self.fsspec.makedirs(name, exist_ok=True)
@@ -300,9 +292,7 @@ class FsspecFileSystem:
 
         fsspec's own `mv`, which most inherit, takes "[", "*" and "?" in a name for a pattern.
         """
-        inner = self.fsspec
-        while "dir" in protocols(inner):
-            inner = inner.fs
+        inner = unwrap(self.fsspec, "")[0]
         if getattr(type(inner), "mv", None) is not AbstractFileSystem.mv:
             self.fsspec.mv(name, target)
             return
@@ -335,19 +325,21 @@ class FsspecFileSystem:
         return secret_url(self._opened.unstrip_protocol(name))  # which makes no request: any process may ask
 
     @contextmanager
-    def _damaged_answers(self, path: str) -> Iterator[None]:
-        """Make errors about the form of a server's answer, by fsspec or `_from_info`, an OSError."""
-        try:
-            yield
-        except (NotImplementedError, ImportError):
-            raise
-        except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
-            self._check_options(error, path)
-            is_argument = isinstance(error, ValueError) and not isinstance(error, JSONDecodeError)
-            if is_argument and not str(error).startswith(_NOT_PARSED):
-                raise ValueError(f"'{printable(path)}': {error}") from error
-            reason = f"the storage's description of it is damaged ({type(error).__name__}: {printable(error, 100)})"
-            raise OSError(errno.EIO, reason, path) from error
+    def _os_errors(self, name: str) -> Iterator[None]:
+        """Make errors OSErrors, also those about the form of a server's answer, by fsspec or `_from_info`."""
+        path = self.display_path(name)
+        with raise_os_errors(path):
+            try:
+                yield
+            except (NotImplementedError, ImportError):
+                raise
+            except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
+                self._check_options(error, path)
+                is_argument = isinstance(error, ValueError) and not isinstance(error, JSONDecodeError)
+                if is_argument and not str(error).startswith(_NOT_PARSED):
+                    raise ValueError(f"'{printable(path)}': {error}") from error
+                reason = f"the storage's description of it is damaged ({type(error).__name__}: {printable(error, 100)})"
+                raise OSError(errno.EIO, reason, path) from error
 
     def _check_options(self, error: Exception, path: str) -> None:
         """Raise ValueError if an error is about the options of the filesystem."""
@@ -444,6 +436,13 @@ def _argument(value: Any) -> Any:
 def protocols(fsspec: Any) -> tuple[str, ...]:
     """The URL protocols of an fsspec filesystem."""
     return (fsspec.protocol,) if isinstance(fsspec.protocol, str) else tuple(fsspec.protocol)
+
+
+def unwrap(fsspec: Any, name: str) -> tuple[Any, str]:
+    """The filesystem, and the name there, below wrappers that only prepend a directory to names."""
+    while "dir" in protocols(fsspec):
+        fsspec, name = fsspec.fs, fsspec._join(name)
+    return fsspec, name
 
 
 def store_of(fsspec: Any) -> str | None:

@@ -151,19 +151,16 @@ class LocalRandomAccessFile(RandomAccessFile):
 
     @property
     def version(self) -> str:
-        """See `RandomAccessFile.version`."""
         return f"mtime_ns={self._status.st_mtime_ns}"
 
     @property
     def identity(self) -> dict[str, int]:
-        """See `RandomAccessFile.identity`."""
         return {"ctime_ns": self._status.st_ctime_ns, "inode": self._status.st_ino}
 
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         return [self.read(begin, end) for begin, end in spans]
 
     def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
-        """See `RandomAccessFile.read`."""
         buffer = np.empty(end - begin, np.uint8) if buffer is None else buffer[: end - begin]
         view = buffer.data
         done = 0
@@ -288,7 +285,6 @@ class RemoteRandomAccessFile(RandomAccessFile):
         return self._request(spans)
 
     def forget(self) -> None:
-        """See `RandomAccessFile.forget`."""
         self._held.drop()
 
     def _request(self, spans: list[tuple[int, int]]) -> list[Bytes]:
@@ -320,7 +316,7 @@ class RemoteRandomAccessFile(RandomAccessFile):
 
     def _read_one_by_one(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         """For filesystems that handle one call at a time."""
-        from tfrecord_io.storage.read.range_requests import unwrap  # imports fsspec
+        from tfrecord_io.storage.filesystem.remote import unwrap  # imports fsspec
 
         fs, _ = self._source.remote or (None, "")
         fs, name = unwrap(fs, self._source.current_name()[0])

@@ -18,13 +18,12 @@ from typing import Any, TypeVar
 from fsspec import asyn
 from fsspec.asyn import AsyncFileSystem, get_loop
 from fsspec.implementations.arrow import ArrowFSWrapper
-from fsspec.implementations.dirfs import DirFileSystem
 
 from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.storage.filesystem import google
 from tfrecord_io.storage.filesystem.azure import Blob
 from tfrecord_io.storage.filesystem.os_errors import replaced_error, to_os_error
-from tfrecord_io.storage.filesystem.remote import store_of
+from tfrecord_io.storage.filesystem.remote import store_of, unwrap
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, log_retry, note_retries, pauses
 
 T = TypeVar("T")
@@ -70,6 +69,8 @@ async def received(
             error: Exception = OSError(errno.EIO, f"the server ended the body {end - begin} bytes early")
         except (RangesUnsupported, *ARGUMENT_ERRORS):
             raise
+        except FileNotFoundError as caught:  # it is gone since it was looked up
+            raise replaced_error(path) from caught
         except Exception as caught:  # of any library
             error = caught
             if not is_transient(error):
@@ -97,6 +98,7 @@ class RemoteObject:
     """
 
     arrives = False  # whether the bytes of a range can be used before all of them are there
+    is_checked = False  # whether each answer states its version, which `read_range` compares
 
     def __init__(self, fs: Any, name: str, info: Mapping[str, Any], path: str) -> None:
         self._fs, self._name, self._info, self._path = fs, name, info, path
@@ -106,14 +108,8 @@ class RemoteObject:
         return asyncio.run_coroutine_threadsafe(request, self._fs.loop)
 
     async def read_range(self, begin: int, end: int) -> bytes:
-        """Bytes from `begin` to `end`; fewer if the connection ended early without an error.
-
-        An object that is gone since it was looked up was replaced.
-        """
-        try:
-            return bytes(await self._fs._cat_file(self._name, start=begin, end=end))
-        except FileNotFoundError as error:
-            raise replaced_error(self._path) from error
+        """Bytes from `begin` to `end`; fewer if the connection ended early without an error."""
+        return bytes(await self._fs._cat_file(self._name, start=begin, end=end))
 
     async def pieces(self, begin: int, end: int) -> AsyncGenerator[bytes]:
         """The same bytes, as they arrive if `arrives`, else in one piece."""
@@ -121,6 +117,8 @@ class RemoteObject:
 
     async def check_unchanged(self) -> None:
         """Raise OSError if several ranges may have come from several versions."""
+        if self.is_checked:
+            return
         self._fs.invalidate_cache(self._fs._parent(self._name))
         try:
             check_version(self._info, await self._fs._info(self._name), self._path)
@@ -131,7 +129,7 @@ class RemoteObject:
 class S3Object(RemoteObject):
     """S3 and compatible servers: each request names the version by its ETag."""
 
-    arrives = True
+    arrives = is_checked = True
 
     async def read_range(self, begin: int, end: int) -> bytes:
         body = await self._body(begin, end)
@@ -161,16 +159,13 @@ class S3Object(RemoteObject):
             note_retries(answer)
         except OSError as error:
             code = (getattr(error.__cause__, "response", None) or {}).get("Error", {}).get("Code")
-            if code in ("PreconditionFailed", "412", "InvalidRange", "416") or isinstance(error, FileNotFoundError):
+            if code in ("PreconditionFailed", "412", "InvalidRange", "416"):
                 raise replaced_error(self._path) from error
             raise
         if tag and not version and answer.get("ETag", tag) != tag:
             answer["Body"].close()
             raise replaced_error(self._path)
         return answer["Body"]
-
-    async def check_unchanged(self) -> None:
-        """Each request has checked it."""
 
 
 async def _read_piece(body: Any) -> bytes:
@@ -188,28 +183,23 @@ class GcsObject(RemoteObject):
     async def read_range(self, begin: int, end: int) -> bytes:
         if begin == end:
             return b""
-        try:
-            return await google.read_range(self._fs, self._name, begin, end, self._info.get("generation"))
-        except FileNotFoundError as error:
-            raise replaced_error(self._path) from error
+        return await google.read_range(self._fs, self._name, begin, end, self._info.get("generation"))
 
 
 class AzureObject(RemoteObject):
     """Azure: each request names the version by its ETag."""
 
-    async def read_range(self, begin: int, end: int) -> bytes:
-        try:
-            content, _ = await Blob(self._fs, self._name, self._path).read(begin, end, self._info.get("etag"))
-        except FileNotFoundError as error:
-            raise replaced_error(self._path) from error
-        return content
+    is_checked = True
 
-    async def check_unchanged(self) -> None:
-        """Each request has checked it."""
+    async def read_range(self, begin: int, end: int) -> bytes:
+        content, _ = await Blob(self._fs, self._name, self._path).read(begin, end, self._info.get("etag"))
+        return content
 
 
 class HttpObject(RemoteObject):
     """A web server: each response states which object its range is of."""
+
+    is_checked = True
 
     async def read_range(self, begin: int, end: int) -> bytes:
         session = await self._fs.set_session()
@@ -234,9 +224,6 @@ class HttpObject(RemoteObject):
                 raise replaced_error(self._path)
             return bytes(await answer.read())
 
-    async def check_unchanged(self) -> None:
-        """Each response has been checked."""
-
 
 class ArrowObject(RemoteObject):
     """A pyarrow filesystem, whose files can be read from several threads at once."""
@@ -255,10 +242,7 @@ class ArrowObject(RemoteObject):
     def _read(self, begin: int, end: int) -> bytes:
         with self._lock:
             if self._file is None:
-                try:
-                    self._file = self._fs.fs.open_input_file(self._name)
-                except FileNotFoundError as error:
-                    raise replaced_error(self._path) from error
+                self._file = self._fs.fs.open_input_file(self._name)
         return bytes(self._file.read_at(end - begin, begin))
 
     async def check_unchanged(self) -> None:
@@ -266,13 +250,6 @@ class ArrowObject(RemoteObject):
 
 
 _OF_STORES = {"s3": S3Object, "gcs": GcsObject, "azure": AzureObject, "web": HttpObject}
-
-
-def unwrap(fs: Any, name: str) -> tuple[Any, str]:
-    """The filesystem, and the name there, below wrappers that only prepend a directory to names."""
-    while isinstance(fs, DirFileSystem):
-        fs, name = fs.fs, fs._join(name)
-    return fs, name
 
 
 def open_object(fs: Any, name: str, info: Mapping[str, Any] | None, path: str) -> RemoteObject | None:

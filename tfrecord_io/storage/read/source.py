@@ -179,7 +179,7 @@ class Source:
     span: tuple[int, int] | None = None
     shard: ManifestShard | None = None  # what its dataset's manifest states about it
     partitions: tuple[tuple[str, str | None], ...] = ()  # columns and values, from folders such as ``label=cat``
-    _info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # fsspec's own description
+    info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # fsspec's, such as its ETag
     _prefetched: Any = field(default=None, repr=False, compare=False)  # a raw file that is open, as a RangeReader is
     pipe: Pipe | None = field(default=None, repr=False, compare=False)  # of a local file that is not a regular one
     origin: Origins | None = field(default=None, repr=False, compare=False)
@@ -261,8 +261,8 @@ class Source:
     def _open_file_object(self, name: str, info: Mapping[str, Any], again: bool) -> Any:
         """Open the filesystem's own file object; if `again`, check that the file is still the one described."""
         from tfrecord_io.storage.filesystem.google import is_encoded, open_decoded
-        from tfrecord_io.storage.filesystem.remote import can_list, of_this_process
-        from tfrecord_io.storage.read.range_requests import check_version, unwrap
+        from tfrecord_io.storage.filesystem.remote import can_list, of_this_process, unwrap
+        from tfrecord_io.storage.read.range_requests import check_version
 
         fs = of_this_process(self._fsspec)
         now = self.current_name()[0] if again else name  # of a shard, another one once its writer has renamed it
@@ -290,7 +290,7 @@ class Source:
         """
         name = str(self._name)
         if self.shard is None or self.shard.staged is None:
-            return name, self._info
+            return name, self.info
         fs = self._store
         entry = fs.entry(self.shard.staged, is_file=True)
         if entry is None:
@@ -344,11 +344,6 @@ class Source:
 
         return of_this_process(self._fsspec), str(self._name)
 
-    @property
-    def info(self) -> Mapping[str, Any] | None:
-        """The info of fsspec about a remote file when it was looked up, such as its ETag."""
-        return self._info
-
     def may_be_beside(self, name: str) -> bool:
         """Whether its directory may have a file of this name: not if that was listed without one."""
         return self.beside is None or f"{str(self._name).rpartition('/')[0]}/{name}" in self.beside
@@ -399,7 +394,7 @@ class Source:
         kept, now = dict(info or ()), entry.info or {}
         if any(str(now[key]) != str(kept[key]) for key in kept.keys() & now.keys() - {"size"}):
             raise _replaced(self.path)
-        return replace(self, span=None, file_bytes=None, records=None, size=entry.size, _info=entry.info)
+        return replace(self, span=None, file_bytes=None, records=None, size=entry.size, info=entry.info)
 
     def check_unchanged(self) -> None:
         """Raise ReplacedError if the file has another size than when it was looked up, or its dataset was replaced."""
@@ -439,7 +434,7 @@ def source_of(
     """The source of a file in a filesystem, with what its manifest, its folders and their listing tell."""
     told: dict[str, Any] = {"shard": shard, "partitions": partitions, "beside": beside}
     if is_remote(fs):
-        return Source(fs.display_path(entry.name), entry.size, False, fs.fsspec, entry.name, _info=entry.info, **told)
+        return Source(fs.display_path(entry.name), entry.size, False, fs.fsspec, entry.name, info=entry.info, **told)
     return Source(entry.name, entry.size, True, pipe=Pipe(entry.name) if entry.size is None else None, **told)
 
 
@@ -559,25 +554,21 @@ class SummedFile:
 
 def checksum(source: Source, crc32c: Callable[[memoryview, int], int]) -> tuple[int, int]:
     """Size and checksum of a whole file; `crc32c` continues a checksum with more bytes."""
-    size = crc = 0
     buffer = memoryview(bytearray(_CHECKED_BYTES))
-    with closing(source.open()) as raw:
-        while n := raw.readinto(buffer):
-            size, crc = size + n, crc32c(buffer[:n], crc)
-    return size, crc
+    with closing(SummedFile(source.open(), crc32c)) as raw:
+        while raw.readinto(buffer):
+            pass
+    return raw.size, raw.crc
 
 
 def read_whole(fs: FileSystem, entry: Entry, limit: int = -1) -> bytes:
     """All bytes of a small file, or slightly more than `limit` bytes of a larger one."""
-    raw = source_of(fs, entry).open()
-    try:
-        parts, size = [], 0
+    parts, size = [], 0
+    with closing(source_of(fs, entry).open() if is_remote(fs) else open_raw(entry.name)) as raw:
         while (limit < 0 or size <= limit) and (n := raw.readinto(buffer := memoryview(bytearray(1 << 16)))):
             parts.append(bytes(buffer[:n]))
             size += n
-        return b"".join(parts)
-    finally:
-        raw.close()
+    return b"".join(parts)
 
 
 class HeldContent:

@@ -34,10 +34,10 @@ from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.storage.filesystem.azure import MISSING, Blob
 from tfrecord_io.storage.filesystem.locate import check_writable
 from tfrecord_io.storage.filesystem.os_errors import answer_of, raise_os_errors
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of, unwrap
 from tfrecord_io.storage.filesystem.retries import note_retries
 from tfrecord_io.storage.paths.file_names import new_id, temporary_name
-from tfrecord_io.storage.read.range_requests import result_of, unwrap
+from tfrecord_io.storage.read.range_requests import result_of
 from tfrecord_io.storage.write.object_body import ObjectBody, send_at_once, sign_without_body
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
 from tfrecord_io.value_class import value_class
@@ -726,7 +726,8 @@ class Upload:
     def size(self) -> int | None:
         """The bytes of the parts that are stored; None if the upload ended in the meantime."""
         with suppress(FileNotFoundError):
-            return sum(part["Size"] for page in self._pages("list_parts") for part in page.get("Parts", []))
+            pages = _pages(self._fs, "list_parts", self.name, **self._identity)
+            return sum(part["Size"] for page in pages for part in page.get("Parts", []))
         return None
 
     def abort(self) -> None:
@@ -737,9 +738,6 @@ class Upload:
     @property
     def _identity(self) -> dict[str, str]:
         return {"Key": self._fs.split_path(self.name)[1], "UploadId": self.id}
-
-    def _pages(self, method: str) -> Iterator[dict[str, Any]]:
-        return _pages(self._fs, method, self.name, **self._identity)
 
 
 def unfinished_uploads(fs: FsspecFileSystem, prefix: str) -> Iterator[Upload]:
