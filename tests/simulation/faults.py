@@ -26,7 +26,7 @@ from runs import by_seed, run, simulated
 from tfrecord_io.index import find_index
 from tfrecord_io.storage.paths import manifest, resolve
 from tfrecord_io.storage.read import source
-from tfrecord_io.storage.system import PosixSystem
+from tfrecord_io.storage.system import System
 from tfrecord_io.storage.write import atomic_local, place_remote
 from tfrecord_io.storage.write.old_files import OldFiles
 from tfrecord_io.storage.write.publication import Publication
@@ -154,7 +154,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
         set_to(atomic_local, "_NAMED", atomic_local._READABLE),
     ),
     "contents are not synced": (("disk",), edited(atomic_local.LocalOutput, "_finish", "os.fsync(self._fd)", "pass")),
-    "names are not synced": (("disk",), set_to(PosixSystem, "sync_directory", _nothing)),
+    "names are not synced": (("disk",), set_to(System, "sync_directory", _nothing)),
     "clean leaves the indexes of shards that are gone": (
         ("s3", "disk"),
         set_to(leftovers, "_shard_gone", lambda name, names: None),

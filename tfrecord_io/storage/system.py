@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from io import FileIO
-from typing import Any, Protocol
+from typing import Any
 
 from tfrecord_io.background import in_background
 
@@ -28,60 +28,6 @@ _SYNC_FILE_RANGE_WRITE = 2  # <linux/fs.h>: start to write pages that are not un
 _LARGE = 16 << 20  # bytes of a file, to free which takes some milliseconds
 # Others, such as NFS, first rename a file that is open, so that for a moment no file has its name.
 _REPLACES_OPEN_FILES = (b"ext2", b"ext3", b"ext4", b"f2fs", b"overlay", b"tmpfs", b"xfs")
-
-
-class System(Protocol):
-    """An operating system.
-
-    Attributes
-    ----------
-    open_flags : int
-        For each `os.open`: bytes as they are, and not for child processes.
-    has_pread : bool
-        Several threads can read a file by one descriptor at a time.
-    """
-
-    open_flags: int
-    has_pread: bool
-
-    def plain_name(self, path: str) -> str:
-        """A path with "/" between its parts."""
-
-    def full_name(self, path: str) -> str:
-        """The name under which the system opens a path, whatever its length."""
-
-    def read_at(self, descriptor: int, view: memoryview, offset: int) -> int:
-        """Read bytes at an offset of a file; returns how many, 0 at its end. Any thread may call it."""
-
-    def check_writable(self, path: str) -> None:
-        """OSError if a file may not be written to."""
-
-    def give_ownership(self, descriptor: int, model: os.stat_result) -> None:
-        """Give a file the owner and mode of another, as far as the system has them."""
-
-    def replace(self, source: str, target: str) -> None:
-        """Give a file its name, which another one may have; readers see one or the other."""
-
-    def publish_new(self, source: str, target: str) -> None:
-        """Give a file its name; FileExistsError if another one has it."""
-
-    def rename_folder(self, source: str, target: str) -> None:
-        """Give a folder its name, which an empty one may have; else OSError with ENOTEMPTY or EEXIST."""
-
-    def begin_sync(self, descriptor: int, offset: int, size: int) -> None:
-        """Let the system begin to store bytes that were written, so that a later `os.fsync` has little to wait for."""
-
-    def sync_directory(self, directory: str) -> None:
-        """Make the names in a directory durable."""
-
-    def sync_folder(self, folder: str) -> None:
-        """Make all files and names below a folder durable, of which there may be many."""
-
-    def lock_directory(self, directory: str) -> Any:
-        """A context in which no other process has this lock; its value is False if the filesystem has no locks."""
-
-    def lock_file(self, path: str) -> Any:
-        """A context in which no other process has this lock; BlockingIOError if one has it."""
 
 
 @cache
@@ -131,20 +77,35 @@ def _sync_each(folder: str, sync_directory: Callable[[str], None]) -> None:
         sync_directory(directory)
 
 
-class PosixSystem:
-    """Linux, macOS and others."""
+class System:
+    """An operating system: the calls of Linux, macOS and others, some of which a subclass has in another way.
+
+    Attributes
+    ----------
+    open_flags : int
+        For each `os.open`: bytes as they are, and not for child processes.
+    has_pread : bool
+        Several threads can read a file by one descriptor at a time.
+    plain_name : callable
+        A path with "/" between its parts.
+    full_name : callable
+        The name under which the system opens a path, whatever its length.
+    """
 
     open_flags = getattr(os, "O_CLOEXEC", 0)
     has_pread = True
     plain_name = full_name = staticmethod(os.fspath)  # as they are
 
     def read_at(self, descriptor: int, view: memoryview, offset: int) -> int:
+        """Read bytes at an offset of a file; returns how many, 0 at its end. Any thread may call it."""
         return os.preadv(descriptor, [view], offset)
 
     def check_writable(self, path: str) -> None:
+        """OSError if a file may not be written to."""
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | self.open_flags))
 
     def give_ownership(self, descriptor: int, model: os.stat_result) -> None:
+        """Give a file the owner and mode of another, as far as the system has them."""
         status = os.fstat(descriptor)
         if (status.st_uid, status.st_gid) != (model.st_uid, model.st_gid):
             with suppress(PermissionError):  # only root can change the owner
@@ -152,6 +113,7 @@ class PosixSystem:
         os.fchmod(descriptor, stat.S_IMODE(model.st_mode))
 
     def replace(self, source: str, target: str) -> None:
+        """Give a file its name, which another one may have; readers see one or the other."""
         old = _opened_if_large(target, self.open_flags)
         try:
             os.replace(source, target)
@@ -160,6 +122,7 @@ class PosixSystem:
                 in_background(old.close, "free")
 
     def publish_new(self, source: str, target: str) -> None:
+        """Give a file its name; FileExistsError if another one has it."""
         try:
             os.link(source, target)  # which fails where a rename replaces
         except OSError as error:
@@ -172,13 +135,16 @@ class PosixSystem:
                 os.unlink(source)
 
     def rename_folder(self, source: str, target: str) -> None:
+        """Give a folder its name, which an empty one may have; else OSError with ENOTEMPTY or EEXIST."""
         os.rename(source, target)
 
     def begin_sync(self, descriptor: int, offset: int, size: int) -> None:
+        """Let the system begin to store bytes that were written, so that a later `os.fsync` has little to wait for."""
         if (sync_file_range := _sync_file_range()) is not None:
             sync_file_range(descriptor, offset, size, _SYNC_FILE_RANGE_WRITE)  # what fails is told by fsync
 
     def sync_directory(self, directory: str) -> None:
+        """Make the names in a directory durable."""
         try:
             fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | self.open_flags)
         except PermissionError:
@@ -192,6 +158,7 @@ class PosixSystem:
             os.close(fd)
 
     def sync_folder(self, folder: str) -> None:
+        """Make all files and names below a folder durable, of which there may be many."""
         syncfs = _syncfs()
         if syncfs is None:
             _sync_each(folder, self.sync_directory)
@@ -208,6 +175,7 @@ class PosixSystem:
 
     @contextmanager
     def lock_directory(self, directory: str) -> Iterator[bool]:
+        """A context in which no other process has this lock; its value is False if the filesystem has no locks."""
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | self.open_flags)
         try:
             yield self._lock(fd, directory, "directory", waits=True)
@@ -216,6 +184,7 @@ class PosixSystem:
 
     @contextmanager
     def lock_file(self, path: str) -> Iterator[None]:
+        """A context in which no other process has this lock; BlockingIOError if one has it."""
         fd = os.open(path, os.O_RDONLY | self.open_flags)
         try:
             self._lock(fd, path, "file", waits=False)
@@ -235,7 +204,7 @@ class PosixSystem:
         return True
 
 
-class WindowsSystem:
+class WindowsSystem(System):
     """Windows: https://learn.microsoft.com/windows/win32/fileio/naming-a-file, and Python's ``msvcrt``.
 
     Parameters
@@ -348,7 +317,7 @@ class WindowsSystem:
         os.close(fd)
 
 
-current: System = WindowsSystem(importlib.import_module("msvcrt")) if os.name == "nt" else PosixSystem()
+current: System = WindowsSystem(importlib.import_module("msvcrt")) if os.name == "nt" else System()
 
 
 @contextmanager
