@@ -160,7 +160,7 @@ def _id_of(wanted: Manifest, known: Manifest | None, *, by_store: bool) -> str:
     text = json.dumps([wanted.dataset, _contents(wanted), by_store]).encode()
     id = hashlib.blake2b(text, digest_size=8).hexdigest()
     names = () if known is None else known.staged_before
-    removed = {staged.id for staged in map(parse_staged, names) if staged is not None}
+    removed = set(filter(None, map(parse_staged, names)))
     while id in removed:
         id = _following(id)
     return id

@@ -28,7 +28,7 @@ ID = re.compile("[0-9a-f]{16}")
 _ID = ID.pattern
 _NUMBER = "(?:[0-9]{5}|[1-9][0-9]{5,17})"  # as "05d" writes it, below 10^18
 _MANIFEST = re.compile(r"_MANIFEST(?:-(?P<stem>.+))?\.json", re.DOTALL)
-_STAGED = re.compile(f"_(?P<id>{_ID})-(?P<number>{_NUMBER})(?:-(?P<part>{_NUMBER}))?[.]staged")
+_STAGED = re.compile(f"_(?P<id>{_ID})-{_NUMBER}(?:-{_NUMBER})?[.]staged")
 _JOURNAL = re.compile(r"_RESUME-(?P<stem>.+)\.json", re.DOTALL)
 _CLAIM = re.compile(f"{_ID}[.]claim")
 _CONDITION = re.compile(f"_{_ID}[.]condition")
@@ -181,19 +181,10 @@ def stem_of(name: str) -> str | None:
     return None if match is None else match["stem"] or DIRECTORY_STEM
 
 
-class StagedName(NamedTuple):
-    """The parts of the name of a staged file: a shard that waits until it is published.
+def staged_name(id: str, number: int, part: int | None = None) -> str:
+    """The name of a staged file: a shard that waits until it is published.
 
     Its `number` is that of the shard, or of the task that wrote it. If a task writes several files, each has a `part`.
-    """
-
-    id: str
-    number: int
-    part: int | None = None
-
-
-def staged_name(id: str, number: int, part: int | None = None) -> str:
-    """The name of a staged file.
 
     >>> staged_name("0123456789abcdef", 3), staged_name("0123456789abcdef", 123456, 1)
     ('_0123456789abcdef-00003.staged', '_0123456789abcdef-123456-00001.staged')
@@ -212,12 +203,10 @@ def fence_name(id: str) -> str:
     return staged_name(id, 0, 0)
 
 
-def parse_staged(name: str) -> StagedName | None:
-    """Parse the name of a staged file; None if it is another name."""
+def parse_staged(name: str) -> str | None:
+    """The id of the writing that a staged file of this name is of; None if it is another name."""
     match = _STAGED.fullmatch(name)
-    if match is None:
-        return None
-    return StagedName(match["id"], int(match["number"]), None if match["part"] is None else int(match["part"]))
+    return None if match is None else match["id"]
 
 
 def part_name(staged: str) -> str:
