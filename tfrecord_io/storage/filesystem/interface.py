@@ -83,6 +83,12 @@ class FileSystem(Protocol):
         ...
 
 
+def existing_files(fs: FileSystem, names: Sequence[str]) -> dict[str, Entry]:
+    """Those of some names that are files now, which are looked up together."""
+    found = fs.entries(names, are_files=True)
+    return {entry.name: entry for entry in found if entry is not None and not entry.directory}
+
+
 def escaped_glob(pattern: str, literal: int) -> str:
     """The pattern for a glob function: its literal prefix escaped, and ``**/**/``, which is slow, as ``**/``."""
     return glob.escape(pattern[:literal]) + re.sub(r"(?<![^/])(\*\*/+){2,}", "**/", pattern[literal:])

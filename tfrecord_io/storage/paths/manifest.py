@@ -47,7 +47,7 @@ from tfrecord_io.background import Task, WorkerPool, ordered
 from tfrecord_io.errors import CorruptRecordError, printable, say
 from tfrecord_io.log import logger
 from tfrecord_io.registry import RECORD_SUFFIXES
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
 from tfrecord_io.storage.filesystem.locate import is_remote
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
@@ -58,12 +58,14 @@ from tfrecord_io.storage.paths.file_names import (
     is_hidden,
     is_record_file,
     is_sidecar,
+    manifest_name,
     natural_key,
     parse_shard,
     parse_staged,
     shard_name,
     split_suffixes,
     stem_of,
+    stems_of,
 )
 from tfrecord_io.storage.read.source import (
     MOST_MANIFEST_BYTES,
@@ -146,6 +148,17 @@ class Manifest:
         return sum(map(attrgetter("bytes"), self.files))
 
 
+def manifests_for(name: str) -> list[str]:
+    """The manifests that a dataset of exactly this name may have."""
+    parent, slash, base = name.rpartition("/")
+    return [f"{parent}{slash}{manifest_name(stem)}" for stem in stems_of(base)] if base else []
+
+
+def is_dataset(fs: FileSystem, name: str) -> bool:
+    """Whether a dataset of exactly this name was written next to other files: it has a manifest."""
+    return fs.can_list and bool(existing_files(fs, manifests_for(name)))
+
+
 def ids_replaced(manifest: Manifest | None, new: Manifest, *, is_conditional: bool) -> tuple[str, ...]:
     """The `replaced_ids` of the manifest `new` that follows `manifest`.
 
@@ -178,12 +191,9 @@ def format_manifest(manifest: Manifest) -> bytes:
         schema = manifest.partition_schema
         document["partition_by"] = list(manifest.partition_by)
         document["partition_schema"] = None if schema is None else base64.b64encode(schema).decode()
-    if manifest.replaces:
-        document["replaces"] = list(manifest.replaces)
-    if manifest.staged_before:
-        document["staged_before"] = list(manifest.staged_before)
-    if manifest.replaced_ids:
-        document["replaced_ids"] = list(manifest.replaced_ids)
+    for name in ("replaces", "staged_before", "replaced_ids"):
+        if values := getattr(manifest, name):
+            document[name] = list(values)
     if manifest.sources_without_rows:
         document["sources_without_rows"] = [dict(source) for source in manifest.sources_without_rows]
     head = json.dumps(document, ensure_ascii=bool(manifest.sources_without_rows))
@@ -461,11 +471,7 @@ class Manifests:
         if not isinstance(self.fs, LocalFileSystem) and len(names) > _MOST_READERS:
             latest = {entry.name: entry for entry in list_files()}
             return {name: latest[name] for name in names if name in latest}
-        return {
-            entry.name: entry
-            for entry in self.fs.entries(names, are_files=True)
-            if entry is not None and not entry.directory
-        }
+        return existing_files(self.fs, names)
 
     def _owners(self, parent: str) -> list[_Dataset]:
         """The datasets of the directory of a file; if that is a folder of columns without any, of the one above."""
@@ -655,11 +661,7 @@ def _sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mappi
         if found is not None:
             return {entry.name: entry for entry in found}
     with suppress(PermissionError):
-        return {
-            name: entry
-            for name, entry in zip(names, fs.entries(names, are_files=True), strict=True)
-            if entry is not None
-        }
+        return existing_files(fs, names)
     return {}
 
 

@@ -25,7 +25,7 @@ from tfrecord_io.display import and_more
 from tfrecord_io.errors import CorruptRecordError, printable, say, warn, without_secrets
 from tfrecord_io.options import DEFAULT_STORAGE, DatasetValue, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, literal_prefix
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, literal_prefix
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, is_remote, locate
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
@@ -45,9 +45,8 @@ from tfrecord_io.storage.paths.file_names import (
     shard_name,
     spelled_shards,
     stem_of,
-    stems_of,
 )
-from tfrecord_io.storage.paths.manifest import Manifest, Manifests
+from tfrecord_io.storage.paths.manifest import Manifest, Manifests, is_dataset, manifests_for
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
 from tfrecord_io.value_class import value_class
 
@@ -220,14 +219,14 @@ class _Search:
         if entry is not None:
             return self._existing(entry)
         stem, count, _ = spec or (name, None, False)
-        if (spec is None or names != [name]) and self._names_dataset(stem):
+        if (spec is None or names != [name]) and is_dataset(self.fs, stem):
             return self._spec(name, stem, count)
         if names == [name]:
             return self._pattern(name)
         found: dict[str, Entry] = {}
         for expanded, entry in zip(names, self.fs.entries(names), strict=True):
             try:
-                if entry is None and self._names_dataset(expanded):
+                if entry is None and is_dataset(self.fs, expanded):
                     entries = self._spec(expanded, expanded, None)
                 else:
                     entries = self._existing(entry) if entry else self._pattern(expanded)
@@ -252,11 +251,6 @@ class _Search:
         from tfrecord_io.storage.paths.similar_files import similar_files
 
         raise _nothing(self.fs, name, "; ".join(filter(None, ["no such file", similar_files(self.fs, name)])))
-
-    def _names_dataset(self, name: str) -> bool:
-        """Whether a dataset of exactly this name was written next to other files: it has a manifest."""
-        manifests = _manifests_for(name) if self.fs.can_list else []
-        return any(entry is not None and not entry.directory for entry in self.fs.entries(manifests, are_files=True))
 
     def _directory(self, directory: str, begun: Iterator[Entry] | None = None) -> list[Entry]:
         """The files of a directory, by a walk of it that has `begun`, if one has."""
@@ -332,8 +326,8 @@ class _Search:
         roots = set[str]()
         for first, *others in filter(None, map(roots_of_folders, directories)):
             roots.update([first, *filter(path.startswith, others)])
-        found = self.fs.entries([root + manifest_name(DIRECTORY_STEM) for root in sorted(roots)], are_files=True)
-        return [entry for entry in found if entry is not None and not entry.directory]
+        manifests = [root + manifest_name(DIRECTORY_STEM) for root in sorted(roots)]
+        return list(existing_files(self.fs, manifests).values())
 
     def _warn_of_ignored(self, directory: str, kept: Sequence[Entry], listing: Sequence[Entry]) -> None:
         """Warn of files that would be read if no name here were that of a TFRecord file, and of one in a folder."""
@@ -373,7 +367,7 @@ class _Search:
         listing = self.manifests.apply(listed, wanted)
         if pattern in self.manifests.listed:  # of exactly this name
             return self._existing(self.manifests.listed[pattern])
-        if any(self.manifests.listed.get(name) for name in _manifests_for(pattern)):
+        if any(self.manifests.listed.get(name) for name in manifests_for(pattern)):
             return self._spec(pattern, pattern, None)
         files = [
             e
@@ -398,7 +392,7 @@ class _Search:
         names = [entry.name for entry in found if entry.directory and is_record_file(entry.basename)]
         if not names or not (is_remote(self.fs) and self.fs.is_object_store):
             return found
-        objects = {e.name: e for e in self.fs.entries(names, are_files=True) if e is not None and not e.directory}
+        objects = existing_files(self.fs, names)
         return [objects.get(entry.name, entry) for entry in found]
 
     def _unnamed(self) -> str:
@@ -486,12 +480,6 @@ class _Search:
             checked = self.manifests.shards  # against their manifests
             check_complete(self.fs, [e for e in files if e.name not in checked], wanted)
         return sorted(files, key=lambda e: self.manifests.sort_key(e.name))
-
-
-def _manifests_for(name: str) -> list[str]:
-    """The manifests that a dataset of exactly this name may have."""
-    parent, slash, base = name.rpartition("/")
-    return [f"{parent}{slash}{manifest_name(stem)}" for stem in stems_of(base)] if base else []
 
 
 def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:

@@ -16,7 +16,7 @@ from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.remedies import Keyword
-from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem, existing_files
 from tfrecord_io.storage.filesystem.locate import check_writable, locate, path_text
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
@@ -29,8 +29,8 @@ from tfrecord_io.storage.paths.file_names import (
     roots_of_folders,
     shard_name,
     split_suffixes,
-    stems_of,
 )
+from tfrecord_io.storage.paths.manifest import is_dataset
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.value_class import value_class
 
@@ -238,10 +238,8 @@ def check_named(path: str | os.PathLike[str], storage: StorageOptions) -> None:
         return
     directory = name.removesuffix(base)
     places = [directory, *roots_of_folders(directory)]
-    found = fs.entries([place + manifest_name(DIRECTORY_STEM) for place in places], are_files=True)
-    for place, entry in zip(places, found, strict=True):
-        if entry is not None and not entry.directory:
-            raise unnamed_error(fs.display_path(place), fs.display_path(name))
+    for manifest in existing_files(fs, [place + manifest_name(DIRECTORY_STEM) for place in places]).values():
+        raise unnamed_error(fs.display_path(manifest.parent), fs.display_path(name))
 
 
 def identity(fs: FileSystem, name: str) -> tuple[Any, str]:
@@ -320,7 +318,7 @@ def _resolved(
     entry = None if grows and text.endswith("/") else fs.entry(name)
     is_directory = text.endswith("/") or (entry is not None and entry.directory)
     if begins and entry is None and not is_directory and shards is None and max_shard_bytes is None:
-        is_directory = parse_spec(text) is None and not _is_dataset(fs, name)
+        is_directory = parse_spec(text) is None and not is_dataset(fs, name)
     check_suffix(text, stated=stated, directory=is_directory)
     if is_directory:
         directory = _base(fs, name, text)
@@ -342,7 +340,7 @@ def _resolved(
         base = _base(fs, stem, stem)
         last = suffix_last
         return _shards(text, base, count or shards, max_shard_bytes, compression, suffix_last=last, grows=grows)
-    if grows and entry is None and shards is None and max_shard_bytes is None and _is_dataset(fs, name):
+    if grows and entry is None and shards is None and max_shard_bytes is None and is_dataset(fs, name):
         shards = 1
     if grows and shards is None and max_shard_bytes is None:
         raise ValueError(say("'{}': {mode='append'}: this path is one file, {}", printable(text), _ONE_FILE))
@@ -352,13 +350,6 @@ def _resolved(
             raise FileExistsError(errno.EEXIST, f"{reason}; delete it, or choose another name", fs.display_path(name))
         return _shards(text, _base(fs, name, text), shards, max_shard_bytes, compression, grows=grows)
     return Output(text)
-
-
-def _is_dataset(fs: FileSystem, name: str) -> bool:
-    """Whether there is a sharded dataset of this name."""
-    parent, slash, base = name.rpartition("/")
-    found = fs.entries([f"{parent}{slash}{manifest_name(stem)}" for stem in stems_of(base)], are_files=True)
-    return any(entry is not None and not entry.directory for entry in found)
 
 
 def _shards(
