@@ -216,7 +216,7 @@ def _in_directory(call: Callable[Concatenate[LocalPlace, P], T]) -> Callable[Con
 class LocalPlace(Place):
     """A local directory, which is created if it is missing, and locked while its manifest is replaced."""
 
-    side_by_side = stages_all = syncs = True
+    is_local = True
 
     def __init__(self, fs: FileSystem, directory: str, name: str) -> None:
         super().__init__(fs, directory, name)

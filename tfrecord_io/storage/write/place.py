@@ -37,9 +37,9 @@ class Place(ABC):
 
     replaces_damaged = False  # whether a manifest that cannot be used names no file, and is not an error
     is_exclusive = False  # whether other writers are kept away now
-    side_by_side = False  # whether threads may open and write shards at the same time
-    stages_all = False  # whether also the shards of a new dataset are staged: moves are renames
-    syncs = False  # whether a loss of power takes what was not synced
+    # Whether threads may open and write shards at the same time; also the shards of a new dataset are staged, as moves
+    # are renames; and a loss of power takes what was not synced.
+    is_local = False
     is_conditional = False  # whether a shard can be stored only if no file has its name
     moves = 1  # shards that are stored or moved at a time
     created: tuple[str, ...] = ()  # directories that were missing, the deepest first
@@ -48,8 +48,8 @@ class Place(ABC):
         self.fs, self.directory, self._name = fs, directory, name
         self.path = fs.display_path(name)
         self._formatted: tuple[Manifest, bytes] | None = None  # that was not asked for again
-        self._last: tuple[bytes, Manifest] | None = None  # the last one that was read, by the digest of its text
-        self._found: tuple[object, Manifest | None] | None = None  # the last one that was found, and its version
+        self._last: tuple[bytes, Manifest | None] = b"", None  # the last one that was parsed, after its text's digest
+        self._found: tuple[str | None, Manifest | None] = None, None  # the last one that was found, after its version
 
     # ---- shards
 
@@ -140,7 +140,7 @@ class Place(ABC):
             It is damaged, or declares the dataset incomplete.
         """
         text = self._text(self.fs.entry(self._name, is_file=True))
-        return None if text is None else self._parsed(text)
+        return None if text is None else self._usable(text)
 
     def find(self) -> Manifest | None:
         """The manifest, also of an incomplete dataset; None if there is none, or it cannot be used.
@@ -150,21 +150,16 @@ class Place(ABC):
         """
         entry = self.fs.entry(self._name, is_file=True)
         version = None if entry is None else version_of(entry)
-        if version is None or self._found is None or self._found[0] != version:
+        if version is None or self._found[0] != version:
             found = None
             with suppress(CorruptRecordError):
                 text = self._text(entry)
-                found = None if text is None else parse_manifest(text, self._name)
-            self._found = None if version is None else (version, found)
-            return found
+                found = None if text is None else self._parsed(text)
+            self._found = version, found
         return self._found[1]
 
     def withdraw(self) -> None:
         """Remove the manifest that was found last."""
-        version = self._found[0] if self._found is not None else None
-        self._remove_manifest(None if version is None else str(version))
-
-    def _remove_manifest(self, version: str | None) -> None:
         self.remove(self._name.removeprefix(self.directory))
 
     def _text(self, entry: Entry | None) -> bytes | None:
@@ -217,12 +212,16 @@ class Place(ABC):
         self._formatted = manifest, text
         return text
 
-    def _parsed(self, text: bytes) -> Manifest:
+    def _parsed(self, text: bytes) -> Manifest | None:
         digest = blake2b(text).digest()
-        if self._last is not None and self._last[0] == digest:
-            return self._last[1]
+        if self._last[0] != digest:
+            self._last = digest, parse_manifest(text, self._name)
+        return self._last[1]
+
+    def _usable(self, text: bytes) -> Manifest:
+        """The manifest of this text; see `read` for the errors."""
         try:
-            manifest = parse_manifest(text, self._name)
+            manifest = self._parsed(text)
         except CorruptRecordError:
             if not self.replaces_damaged:
                 raise
@@ -232,7 +231,6 @@ class Place(ABC):
             raise CorruptRecordError("it is not a manifest of this package", path=self.path, advice=advice)
         if not manifest.complete and not self.replaces_damaged:
             raise CorruptRecordError(INCOMPLETE, path=self.path, advice=say("write it again by {mode='overwrite'}"))
-        self._last = digest, manifest
         return manifest
 
     def _busy(self, text: str) -> OSError:

@@ -25,12 +25,11 @@ from tfrecord_io.options import MIB
 from tfrecord_io.storage.filesystem.azure import MISSING, MOST_DELETED, Blob, delete_blobs
 from tfrecord_io.storage.filesystem.google import rewrite
 from tfrecord_io.storage.filesystem.os_errors import answer_of, raise_os_errors
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of, unwrap
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, retry
 from tfrecord_io.storage.paths.file_names import claim_name, condition_name, fence_name, id_in, new_id, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import list_directory
-from tfrecord_io.storage.read.range_requests import unwrap
 from tfrecord_io.storage.write.atomic_remote import UploadMemory, error_code, insert_object, open_remote
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import Change, Place, version_of
@@ -164,7 +163,7 @@ class ConditionalPlace(RemotePlace):
 
     def read(self) -> Manifest | None:
         found = self._tried(self._get, self._key)
-        self._known = (None, None) if found is None else (self._parsed(found[0]), found[1])
+        self._known = (None, None) if found is None else (self._usable(found[0]), found[1])
         return self._known[0]
 
     def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
@@ -188,7 +187,6 @@ class ConditionalPlace(RemotePlace):
         raise self._busy(f"other writers preceded this one {_TRIES} times")
 
     def expect_none(self) -> None:
-        """See `Place.expect_none`."""
         self._known = None, None
 
     def remove_many(self, names: Sequence[str]) -> Sequence[str]:
@@ -218,9 +216,9 @@ class ConditionalPlace(RemotePlace):
             return
         self._remove_version(self._key_of(name), version)
 
-    def _remove_manifest(self, version: str | None) -> None:
-        if version is not None:
-            self._remove_version(self._key, version)
+    def withdraw(self) -> None:
+        if self._found[0] is not None:
+            self._remove_version(self._key, self._found[0])
 
     def _remove_version(self, key: str, version: str) -> bool:
         is_removed = self._tried(self._delete_version, key, version)

@@ -127,7 +127,7 @@ class Publication:
         partition_by: tuple[str, ...] = (),
     ) -> None:
         self._place, self._mode, self._partition_by = place, mode, partition_by
-        self._fs, self._directory, self.side_by_side = place.fs, place.directory, place.side_by_side
+        self._fs, self._directory, self.side_by_side = place.fs, place.directory, place.is_local
         self.output, self._grows = output, output.grows
         self._stem = output.stem
         self._id, self._is_distributed = distributed_id or new_id(), distributed_id is not None
@@ -140,7 +140,7 @@ class Publication:
         self._overtaken: OSError | None = None  # the error that says that another writer has replaced it
         self._existing = self._check_existing()
         self._models = list(islice(filter(self._old.is_shard, self._existing), 1))
-        self._stages = not self._grows and bool(place.stages_all or self._existing or distributed_id)
+        self._stages = not self._grows and bool(place.is_local or self._existing or distributed_id)
         # Another writer may write to the names of a new dataset, too; a shard that is added is stored once, also if an
         # answer is lost: one that is stored again is another version than the one that a reader has listed.
         self._is_exclusive = place.is_conditional and not self._stages
@@ -364,7 +364,7 @@ class Publication:
                     self._settle(old, new)
                     self._log(own, old, new)
                 except KeyboardInterrupt:  # renames are fast: the published dataset is better left in order
-                    if self._place.stages_all and (published := self._published()) is not None:
+                    if self._place.is_local and (published := self._published()) is not None:
                         self._settle(None, published)
                     raise
                 except BaseException:
@@ -554,7 +554,7 @@ class Publication:
             self._place.update(partial(self._settled, new), lambda manifest: manifest == self._settled(new, manifest))
         if unseen:
             self._state_late(unseen)
-        if not self._place.stages_all:  # copies were made
+        if not self._place.is_local:  # copies were made
             self._old.remove_replaced([*(str(file.staged) for file in staged), *self._old.fences])
 
     def _still_gone(self, gone: Sequence[str]) -> list[str]:
@@ -687,7 +687,7 @@ class Publication:
         appends = self._mode == "append" and self._verb is None
         if not is_there:
             text: str = _REPLACED
-        elif self._place.syncs and not self._is_published:
+        elif self._place.is_local and not self._is_published:
             text = Unconfirmed("the new dataset can be read, but a loss of power may take it")
             text &= say("look for the rows before they are appended again") if appends else self._completion
         elif appends:

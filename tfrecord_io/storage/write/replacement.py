@@ -165,7 +165,7 @@ class Replacement(Publication):
 
         On a disk it has the lock until it has done so, or died: `publish` waits for that, and does what is left.
         """
-        if not self._place.stages_all and any(file.staged is not None for file in manifest.files):
+        if not self._place.is_local and any(file.staged is not None for file in manifest.files):
             text = "a writer is replacing this dataset, or died while doing so: do this when it has ended"
             call = "{tfr.convert(path, path, mode='overwrite')|tfr convert PATH PATH --mode overwrite}"
             advice = say(f"if it died, {call} completes the dataset first")
