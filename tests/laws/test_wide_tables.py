@@ -22,7 +22,7 @@ from tfrecord_io.schema.embedded import pack
 from tfrecord_io.schema.merged_schema import with_types_of
 from tfrecord_io.training.mixture import same_columns
 from tfrecord_io.write.distributed import _refuse_other_columns
-from tfrecord_io.write.sharded_sink import unite_schemas
+from tfrecord_io.write.sharded_sink import SchemaUnion
 from tfrecord_io.write.writer import _as_in_dataset
 
 NAMES = [f"column {at}" for at in range(10_000)]
@@ -58,7 +58,7 @@ def categories(*values: str) -> pa.DictionaryArray:
         (lambda: (schema(pa.int8()), {name: ["lat"] for name in NAMES}), with_dimensions),
         (lambda: (schema(pa.null()), schema(pa.string())), with_types_of),
         (lambda: (schema(pa.int8()), schema(pa.int8()), ""), _refuse_other_columns),
-        (lambda: (pack(schema(pa.int64())), pack(schema(pa.null())), ""), unite_schemas),
+        (lambda: (pack(schema(pa.int64())), pack(schema(pa.null())), ""), SchemaUnion()),
         (lambda: (schema(pa.float64()), raw(schema(pa.float64())), WriteOptions()), _as_in_dataset),
         (nested, with_nested),
         (

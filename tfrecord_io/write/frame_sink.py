@@ -140,8 +140,8 @@ class Sink(NotCopied, ABC):
     @abstractmethod
     def _publish(self) -> tuple[WrittenFile, ...]: ...
 
-    @abstractmethod
-    def publish_indexes(self) -> None: ...
+    def publish_indexes(self) -> None:
+        """Publish the indexes of what is published."""
 
     @abstractmethod
     def _abort(self) -> None: ...
@@ -391,9 +391,6 @@ class PayloadSink(Sink):
 
     def _publish(self) -> tuple[WrittenFile, ...]:
         return ()
-
-    def publish_indexes(self) -> None:
-        """There are none."""
 
     def _abort(self) -> None:
         self._pieces.clear()

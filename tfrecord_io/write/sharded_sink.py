@@ -269,8 +269,10 @@ class ShardedSink(Sink):
         if self._write_index:
             for shard in self._shards.values():
                 shard.publish_indexes()
-            self._dataset.withdraw_indexes()
-        self._dataset.warn_of_left()
+        if isinstance(self._dataset, Publication):  # an attempt replaces no file
+            if self._write_index:
+                self._dataset.withdraw_indexes()
+            self._dataset.warn_of_left()
 
     def _abort(self) -> None:
         if self._finishing is not None and not self._finishing.cancel():
@@ -285,85 +287,82 @@ class ShardedSink(Sink):
 
 @value_class
 class SchemaUnion:
-    """`unite_schemas` of a dataset and of what is added to it."""
+    """The schema of a dataset once rows are added to it, with `evolve` also ones of other columns or wider types."""
 
     evolve: bool = False
-
-    def __call__(self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False) -> bytes | None:
-        return unite_schemas(old, new, path, evolve=self.evolve, without_rows=without_rows)
 
     def folder_values(self, texts: Iterable[tuple[str, str | None]], schema: bytes | None) -> frozenset[object]:
         return folder_values(texts, schema)
 
+    def __call__(self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False) -> bytes | None:
+        """The schema of both; `path` is that of the manifest.
 
-def unite_schemas(
-    old: bytes | None, new: bytes | None, path: str, *, evolve: bool = False, without_rows: bool = False
-) -> bytes | None:
-    """The schema of a dataset once rows are added to it; `path` is that of its manifest.
+        Without a schema of the dataset there is nothing to compare, and it stays without one; as it stays if both are
+        equal. Of a dataset `without_rows` the categories are those of the first rows.
 
-    Without a schema of the dataset there is nothing to compare, and it stays without one; as it stays if both are
-    equal. Of a dataset `without_rows` the categories are those of the first rows.
-
-    Raises
-    ------
-    SchemaError
-        The types of a column have none in common; or, without `evolve`, the rows have columns that the dataset lacks,
-        types that are wider than its own, values in another form, or lack a level of its index.
-    """
-    if old is None or old == new:
-        return old
-    if new is None:
-        raise SchemaError("the dataset has a schema, and the appended data has none", path=path)
-    known, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
-    if without_rows:
-        known = replace(known, dictionaries=added.dictionaries)
-    united = merge(known, added)
-    for level in stored_index(known.schema) if not evolve else ():
-        if level not in added.schema.names:
-            reason = "it is a level of the dataset's index, which the appended data lacks"
-            index = say("set it as the index, pass {index=True}") | say(
-                "pass {evolve=True} to append rows without labels"
-            )
-            raise SchemaError(reason, path=path, feature=level, advice=index)
-    stored, new_types = ({field.name: field for field in each.schema} for each in (known, added))
-    for column in united.schema if united is not known else ():
-        before = stored.get(column.name)
-        got = new_types[column.name].type if column.name in new_types else None
-        types = f"the appended column is {got}, and that of the dataset {None if before is None else before.type}"
-        if column.name in united.conflicts:
-            advice: str = "cast the column"
-            if before is not None:
-                advice |= say("pass {schema_overrides=}", schema_overrides={column.name: str(before.type)})
-            reason = f"{types}: no type holds both"
-            if before is not None and before.type == got:
-                reason, advice = (
-                    f"{types}, stored in another form",
-                    say("pass its {record_type=} and {column_encoding=}"),
+        Raises
+        ------
+        SchemaError
+            The types of a column have none in common; or, without `evolve`, the rows have columns that the dataset
+            lacks, types that are wider than its own, values in another form, or lack a level of its index.
+        """
+        if old is None or old == new:
+            return old
+        if new is None:
+            raise SchemaError("the dataset has a schema, and the appended data has none", path=path)
+        known, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
+        if without_rows:
+            known = replace(known, dictionaries=added.dictionaries)
+        united = merge(known, added)
+        for level in stored_index(known.schema) if not self.evolve else ():
+            if level not in added.schema.names:
+                reason = "it is a level of the dataset's index, which the appended data lacks"
+                index = say("set it as the index, pass {index=True}") | say(
+                    "pass {evolve=True} to append rows without labels"
                 )
-        elif before is None:
-            reason, advice = "the dataset has no such column", "leave it out" | say("pass {evolve=True} to add it")
-        elif before.type == got != column.type:
-            reason = "its ordered categories are not those of the dataset"
-            advice = "give it the same" | say("pass {evolve=True} to have values without categories")
-        elif before.type == got and encoding_of(before) != BY_WIRE == encoding_of(column):
-            reason = f"the appended column is {got}, too, but it is stored in another form"
-            advice = say("pass the {float64=} and {column_encoding=} of the dataset") | say(
-                "{evolve=True} to store both forms"
-            )
-        elif before.type != column.type and not pa.types.is_null(before.type):
-            reason, advice = f"{types}, which is narrower", "cast the column" | say("pass {evolve=True} to widen it")
-        elif column.nullable and not before.nullable:
-            reason, advice = (
-                "the dataset requires this column",
-                "fill its nulls" | say("pass {evolve=True} to allow them"),
-            )
-        else:
-            continue
-        if not evolve or column.name in united.conflicts:
-            expected = None if before is None else str(before.type)
-            error = {"feature": column.name, "expected": expected, "got": None if got is None else str(got)}
-            raise SchemaError(reason, path=path, advice=advice, **error)
-    return old if united is known and not without_rows else pack(united.schema, united.dictionaries)
+                raise SchemaError(reason, path=path, feature=level, advice=index)
+        stored, new_types = ({field.name: field for field in each.schema} for each in (known, added))
+        for column in united.schema if united is not known else ():
+            before = stored.get(column.name)
+            got = new_types[column.name].type if column.name in new_types else None
+            types = f"the appended column is {got}, and that of the dataset {None if before is None else before.type}"
+            if column.name in united.conflicts:
+                advice: str = "cast the column"
+                if before is not None:
+                    advice |= say("pass {schema_overrides=}", schema_overrides={column.name: str(before.type)})
+                reason = f"{types}: no type holds both"
+                if before is not None and before.type == got:
+                    reason, advice = (
+                        f"{types}, stored in another form",
+                        say("pass its {record_type=} and {column_encoding=}"),
+                    )
+            elif before is None:
+                reason, advice = "the dataset has no such column", "leave it out" | say("pass {evolve=True} to add it")
+            elif before.type == got != column.type:
+                reason = "its ordered categories are not those of the dataset"
+                advice = "give it the same" | say("pass {evolve=True} to have values without categories")
+            elif before.type == got and encoding_of(before) != BY_WIRE == encoding_of(column):
+                reason = f"the appended column is {got}, too, but it is stored in another form"
+                advice = say("pass the {float64=} and {column_encoding=} of the dataset") | say(
+                    "{evolve=True} to store both forms"
+                )
+            elif before.type != column.type and not pa.types.is_null(before.type):
+                reason, advice = (
+                    f"{types}, which is narrower",
+                    "cast the column" | say("pass {evolve=True} to widen it"),
+                )
+            elif column.nullable and not before.nullable:
+                reason, advice = (
+                    "the dataset requires this column",
+                    "fill its nulls" | say("pass {evolve=True} to allow them"),
+                )
+            else:
+                continue
+            if not self.evolve or column.name in united.conflicts:
+                expected = None if before is None else str(before.type)
+                error = {"feature": column.name, "expected": expected, "got": None if got is None else str(got)}
+                raise SchemaError(reason, path=path, advice=advice, **error)
+        return old if united is known and not without_rows else pack(united.schema, united.dictionaries)
 
 
 class ShardAssigner(ABC):

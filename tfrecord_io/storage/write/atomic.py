@@ -88,18 +88,16 @@ def file_status(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> os.stat
         return None
 
 
-def make_parent(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
-    """Make the directory of a local file; buckets have none."""
+def make_parent(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> tuple[str, ...]:
+    """Make the directory of a local file; buckets have none. Returns the directories this made, the deepest first."""
     fs, name = locate(path, storage)
-    if not isinstance(fs, FsspecFileSystem):
-        create_directories(os.path.dirname(name))
+    return () if isinstance(fs, FsspecFileSystem) else create_directories(os.path.dirname(name))
 
 
 @contextmanager
 def new_parent(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> Iterator[None]:
     """Make the directory of a local file; an exception in the block removes the directories this made, if empty."""
-    fs, name = locate(path, storage)
-    created = () if isinstance(fs, FsspecFileSystem) else create_directories(os.path.dirname(name))
+    created = make_parent(path, storage)
     try:
         yield
     except BaseException:

@@ -85,12 +85,10 @@ class DistributedTarget:
             As by `tfrecord_io.storage.write.publication.Publication`.
         """
         output, id = absolute(output, storage), id or new_id()
-        target = cls(output, storage, mode, id, resumable=resumable, partition_by=partition_by)
-        writer = target._writer(output)
+        writer = open_publication(output, storage, mode=mode, distributed_id=id, partition_by=partition_by)
         output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
-        target = replace(target, output=output, created=writer.created, model=writer.model)
-        known, types = writer.known_schema, writer.known_partition_schema
-        return replace(target, known_schema=known, known_partition_schema=types)
+        known = writer.known_schema, writer.known_partition_schema
+        return cls(output, storage, mode, id, writer.created, writer.model, resumable, partition_by, *known)
 
     def _writer(self, output: Output) -> Publication:
         """The writer that publishes to `output`."""
@@ -247,12 +245,6 @@ class Attempt:
         """Take the shards, which the process that began publishes."""
         names, self.schema = self._names, schema
         self.shards = [replace(each, output=None, staged=names[each.folder, each.index]) for each in shards]
-
-    def withdraw_indexes(self) -> None:
-        """Nothing: an attempt writes no indexes."""
-
-    def warn_of_left(self) -> None:
-        """Do nothing: an attempt replaces no file."""
 
     def discard(self) -> None:
         """Remove the files that have appeared."""
