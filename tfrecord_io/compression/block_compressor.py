@@ -14,42 +14,32 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from tfrecord_io.background import Task, in_background
 from tfrecord_io.options import LIMITS
 
 
-class Trailer(Protocol):
-    """The checksums after the data of a member."""
+class Trailer:
+    """The checksums after the data of a member. Those of a format are a subclass.
 
-    size: int
+    This one has no checksum: of a member whose start was not read, or of one without a trailer.
+    """
+
+    size: int = 0
+
+    def __init__(self, size: int = 0) -> None:
+        self.size = size
 
     def add(self, data: Any) -> None:
         """Add uncompressed bytes."""
 
     def pack(self) -> bytes:
         """The trailer of the bytes added."""
-        ...
-
-    def check(self, stored: bytes) -> None:
-        """Raise `Damage` if `stored` is not the trailer of the bytes added."""
-
-
-class SkippedTrailer(Trailer):
-    """The trailer of a member whose start was not read, or one of no bytes."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def add(self, data: Any) -> None:
-        """No checksum is computed."""
-
-    def pack(self) -> bytes:
         return bytes(self.size)
 
     def check(self, stored: bytes) -> None:
-        """Nothing is known to compare it with."""
+        """Raise `Damage` if `stored` is not the trailer of the bytes added."""
 
 
 class BlockCompressor:

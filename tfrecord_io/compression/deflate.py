@@ -12,7 +12,7 @@ import zlib
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from tfrecord_io.compression.block_compressor import BlockCompressor, SkippedTrailer, Trailer
+from tfrecord_io.compression.block_compressor import BlockCompressor, Trailer
 from tfrecord_io.compression.codec import Codec, Compressor, Damage
 from tfrecord_io.format.framing import is_record_header
 from tfrecord_io.options import LIMITS
@@ -44,7 +44,7 @@ class DeflateDecompressor:
         self.hungry = True
         self.lossy = not exact
         self._codec = codec
-        self._trailer: Trailer = SkippedTrailer(codec.trailer.size) if resumed else codec.trailer()
+        self._trailer = Trailer(codec.trailer.size) if resumed else codec.trailer()
         self._head: bytes | None = None if resumed else b""  # header received so far; None once it is complete
         self._tail: bytes | None = None  # trailer received so far; None before it
         self._rest = b""  # unused compressed bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfrecord_io.compression.block_compressor import BlockCompressor, SkippedTrailer
+from tfrecord_io.compression.block_compressor import BlockCompressor, Trailer
 from tfrecord_io.compression.codec import CERTAIN_BYTES, Compressor, Damage
 from tfrecord_io.compression.framed import FramedCodec, FrameDecompressor, FrameParts
 from tfrecord_io.options import LIMITS
@@ -43,7 +43,7 @@ class Lz4(FramedCodec):
             )
             return frame
 
-        return BlockCompressor(compress, b"", SkippedTrailer(0), threads)
+        return BlockCompressor(compress, b"", Trailer(), threads)
 
 
 class _Parts(FrameParts):
