@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import arrow_file, struct_fields
+from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.arrow.output.to_python import BYTES_KEY, json_lines
 from tfrecord_io.errors import DecodeError, printable, say
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
 from tfrecord_io.file_formats.tables.untyped_columns import (
     ADVICE,
     declared_types,
+    floats_in,
     has_large,
     inferred_names,
     is_rounded,
@@ -169,7 +170,7 @@ def _batch(block: Block, path: str, parsed: pa.Schema, schema: pa.Schema, unexpe
             column = table[name]
             array = column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
             array.validate(full=True)  # UTF-8
-            if has_infinity(array):
+            if any(pc.any(pc.is_inf(floats)).as_py() for floats in floats_in(array)):
                 _refuse_overflow(block, path, pa.schema([(name, array.type)]))
             columns.append(decoded(array, field.type))
     if not columns:  # the rows remain
@@ -199,12 +200,11 @@ _Find = Callable[[str, pa.DataType | None], pa.DataType | None]
 
 def _numbers(block: Block, schema: pa.Schema, find: _Find) -> Iterator[tuple[int, str, pa.DataType]]:
     """The rows and names of columns with a number for which `find` returns a type, and this type."""
-    types = {field.name: field.type for field in schema}
     rows = _values(block.data, parse_int=_Number, parse_float=_Number)
     for row, value in enumerate(rows, block.row):
-        for name, item in value.items() if isinstance(value, dict) else ():
-            if (type_ := found_number(item, types.get(name), find)) is not None:
-                yield row, name, type_
+        for path, number, own in numbers_in(value, pa.struct(list(schema))) if isinstance(value, dict) else ():
+            if (type_ := find(number, own)) is not None:
+                yield row, str(path[0]), type_
 
 
 def _parse(block: Block, schema: pa.Schema, unexpected: str, path: str) -> pa.Table:
@@ -569,33 +569,35 @@ def numbers_by_path(rows: list[Any]) -> dict[_Path, list[str]]:
     {('a', None): ['1']}
     """
     found: dict[_Path, list[str]] = {}
-
-    def collect(value: Any, path: _Path) -> None:
-        if isinstance(value, _Number):
-            found.setdefault(path, []).append(value)
-        elif isinstance(value, list):
-            for item in value:
-                collect(item, (*path, _ITEM))
-        elif isinstance(value, dict):
-            for name, item in value.items():
-                collect(item, (*path, name))
-
     for row in rows:
-        collect(row, ())
+        for path, number, _ in numbers_in(row, None):
+            found.setdefault(path, []).append(number)
     return found
 
 
-def found_number(value: Any, type_: pa.DataType | None, find: _Find) -> pa.DataType | None:
-    """What `find` returns for the first number, at any level of a value of parsed rows, for which this is a type."""
+def numbers_in(
+    value: Any, type_: pa.DataType | None, path: _Path = ()
+) -> Iterator[tuple[_Path, str, pa.DataType | None]]:
+    """The numbers at all levels of a value of parsed rows: their paths, and types where that of the value has some."""
     if isinstance(value, _Number):
-        return find(value, type_)
-    if isinstance(value, list):
-        item_type = type_.value_type if type_ is not None and is_list_like(type_) else None
-        return next(filter(None, (found_number(item, item_type, find) for item in value)), None)
-    if isinstance(value, dict):
-        children = {child.name: child.type for child in type_} if type_ is not None and t.is_struct(type_) else {}
-        return next(filter(None, (found_number(item, children.get(name), find) for name, item in value.items())), None)
-    return None
+        yield path, value, type_
+    elif isinstance(value, list):
+        item_type = _type_at(type_, _ITEM)
+        for item in value:
+            yield from numbers_in(item, item_type, (*path, _ITEM))
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from numbers_in(item, _type_at(type_, name), (*path, name))
+
+
+def _type_at(type_: pa.DataType | None, key: str | None) -> pa.DataType | None:
+    """The type of a list's items or of a struct's field; None if there is no such type."""
+    if type_ is None:
+        return None
+    if key is _ITEM:
+        return type_.value_type if is_list_like(type_) else None
+    at = type_.get_field_index(key) if t.is_struct(type_) else -1
+    return type_.field(at).type if at >= 0 else None
 
 
 def overflowing(number: str, type_: pa.DataType | None) -> pa.DataType | None:
@@ -610,15 +612,6 @@ def rounded(number: str, type_: pa.DataType | None) -> pa.DataType | None:
     return type_ if type_ is not None and t.is_float64(type_) and is_rounded(number) else None
 
 
-def has_infinity(array: pa.Array) -> bool:
-    """Whether one of the floats in a column, at any level, is infinite."""
-    if t.is_floating(array.type):
-        return bool(pc.any(pc.is_inf(array)).as_py())
-    if t.is_struct(array.type):
-        return any(map(has_infinity, struct_fields(array)))
-    return is_list_like(array.type) and has_infinity(array.flatten())
-
-
 def _converted(value: Any, type_: pa.DataType | None, path: _Path, numeric: set[_Path]) -> Any:
     """A value for pyarrow; `numeric` has the paths of numbers whose types are inferred."""
     if isinstance(value, _Number):
@@ -631,9 +624,8 @@ def _converted(value: Any, type_: pa.DataType | None, path: _Path, numeric: set[
         is_number = path in numeric if type_ is None else t.is_floating(type_)
         return _NUMBERS.get(value, value) if is_number else value
     if isinstance(value, list):
-        item = type_.value_type if type_ is not None and is_list_like(type_) else None
-        return [_converted(each, item, (*path, _ITEM), numeric) for each in value]
+        item_type = _type_at(type_, _ITEM)
+        return [_converted(item, item_type, (*path, _ITEM), numeric) for item in value]
     if isinstance(value, dict):
-        children = {child.name: child.type for child in type_} if type_ is not None and t.is_struct(type_) else {}
-        return {name: _converted(item, children.get(name), (*path, name), numeric) for name, item in value.items()}
+        return {name: _converted(item, _type_at(type_, name), (*path, name), numeric) for name, item in value.items()}
     return value

@@ -7,7 +7,7 @@ some floats as infinities.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
+from tfrecord_io.arrow.buffers import struct_fields
 from tfrecord_io.errors import DecodeError, SchemaError, printable, say
 from tfrecord_io.file_formats.tables.table_files import SourceOptions
 from tfrecord_io.remedies import Message
@@ -69,22 +70,26 @@ def inferred_names(names: Sequence[str], options: SourceOptions) -> list[str]:
     return [] if options.schema is not None else [name for name in names if name not in declared]
 
 
+def floats_in(array: pa.Array) -> Iterator[pa.Array]:
+    """The floats of an array, or of its items and fields at any level."""
+    if t.is_struct(array.type):
+        for field in struct_fields(array):
+            yield from floats_in(field)
+    elif is_list_like(array.type):
+        yield from floats_in(array.flatten())
+    elif t.is_floating(array.type):
+        yield array
+
+
 def may_be_rounded(column: pa.ChunkedArray | pa.Array) -> bool:
     """Whether all floats of a column, or of one of its fields, are whole, and one is beyond int64.
 
     >>> may_be_rounded(pa.array([1.0, 2.0**63])), may_be_rounded(pa.array([0.5, 2.0**63]))
     (True, False)
     """
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if is_list_like(column.type):
-        return may_be_rounded(column.flatten())
-    if t.is_struct(column.type):
-        return any(may_be_rounded(child) for child in column.flatten())
-    if not t.is_float64(column.type):
-        return False
-    whole = pc.all(pc.equal(pc.floor(column), column)).as_py()
-    return bool(whole and pc.any(pc.greater_equal(pc.abs(column), _BEYOND)).as_py())
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    whole = (each for each in floats_in(array) if pc.all(pc.equal(pc.floor(each), each)).as_py())
+    return any(t.is_float64(each.type) and pc.any(pc.greater_equal(pc.abs(each), _BEYOND)).as_py() for each in whole)
 
 
 def has_large(array: pa.Array) -> bool:
@@ -93,14 +98,8 @@ def has_large(array: pa.Array) -> bool:
     >>> has_large(pa.array([[0.5, -(2.0**53)]])), has_large(pa.array([0.5, 1e15, None])), has_large(pa.array([2**53]))
     (True, False, False)
     """
-    if t.is_struct(array.type):
-        return any(map(has_large, array.flatten()))
-    if is_list_like(array.type):
-        return has_large(array.flatten())
-    if not t.is_float64(array.type):
-        return False
-    least, most = pc.min_max(array).values()
-    return bool(least.is_valid and (most.as_py() >= _EXACT or least.as_py() <= -_EXACT))
+    extents = (pc.min_max(each).values() for each in floats_in(array) if t.is_float64(each.type))
+    return any(low.is_valid and (high.as_py() >= _EXACT or low.as_py() <= -_EXACT) for low, high in extents)
 
 
 def is_rounded(text: str) -> bool:
