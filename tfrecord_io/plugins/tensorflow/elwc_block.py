@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -77,25 +76,6 @@ class ListBlock:
     def first_row(self, at: int) -> int:
         """The number of the first row of a list in the block."""
         return int(self.lists.searchsorted(at))
-
-    def only(self, at: int) -> ListBlock:
-        """One of the lists."""
-        own, rows, parts = slice(at, at + 1), self.lists == at, self.parts == at
-        by_list = (self.payloads, self.context_starts, self.context_lengths, self.context_at)
-        payloads, context_starts, context_lengths, context_at = (array[own] for array in by_list)
-        return replace(
-            self,
-            payloads=payloads,
-            parts=np.zeros(int(parts.sum()), np.int64),
-            part_starts=self.part_starts[parts],
-            part_lengths=self.part_lengths[parts],
-            context_starts=context_starts,
-            context_lengths=context_lengths,
-            context_at=context_at,
-            lists=np.zeros(int(rows.sum()), np.int64),
-            starts=self.starts[rows],
-            lengths=self.lengths[rows],
-        )
 
     def numbers(self, first: int, part: str | None) -> Array:
         """The features of each row with its numbers, where the block begins with the list `first` of all files."""

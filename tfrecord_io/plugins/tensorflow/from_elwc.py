@@ -42,15 +42,7 @@ _MOST_ROWS = 4 << 20  # whose records are kept, of the last blocks; of those bef
 
 
 class ListContent:
-    """The rows of lists; see `tfrecord_io.storage.read.source.DerivedContent`.
-
-    Parameters
-    ----------
-    options : ReadOptions
-        How the lists are read, and which columns.
-    part : {"examples", "context"} or None
-        What a row has: an example, a context, or both.
-    """
+    """The rows of lists, of which `part` is read; see `tfrecord_io.storage.read.source.DerivedContent`."""
 
     can_be_read_again = False
     schema: bytes | None = None
@@ -182,17 +174,19 @@ class ListFault:
 
 
 class _Names:
-    """The names in framed Examples, whose values are not parsed."""
+    """The names in Examples, whose values are not parsed."""
 
     def __init__(self, engine: Engine, max_features: int) -> None:
+        self._engine = engine
         plan = Plan(
             select=lambda name: False, record_type=RecordType.EXAMPLE, check_crc=False, max_features=max_features
         )
         self._decoder = engine.decoder(plan)
         self.names: set[str] = set()
 
-    def feed(self, framed: Array, count: int) -> Fault | None:
-        """Add the names in `count` Examples, up to the first that is none: its index is that of the fault."""
+    def feed(self, data: Array, starts: Array, lengths: Array) -> Fault | None:
+        """Add the names in the Examples of these extents, up to the first that is none: the fault has its index."""
+        framed, count = self._engine.frame_extents(data, starts, lengths, 1), len(starts)
         done = begin = 0
         fault = None
         while done < count and fault is None:
@@ -218,25 +212,18 @@ class FeatureNames:
     def check(self, block: ListBlock) -> ListFault | None:
         """The first fault of a block, whose names are added."""
         before = set(self._contexts.names), set(self._examples.names)
-        faults = self._feed(self._contexts, self._examples, block)
-        if self._twice(self._contexts.names, self._examples.names):
-            faults.append(self._first_name(block, *before))
-        return min(faults, key=lambda fault: (fault.rows, fault.list), default=None)
-
-    def _feed(self, contexts: _Names, examples: _Names, block: ListBlock) -> list[ListFault]:
         faults = []
-        engine = self._engine
-        framed = engine.frame_extents(block.data, block.part_starts, block.part_lengths, 1)
-        if (fault := contexts.feed(framed, len(block.parts))) is not None:
+        if (fault := self._contexts.feed(block.data, block.part_starts, block.part_lengths)) is not None:
             at, start = int(block.parts[fault.record]), int(block.part_starts[fault.record])
             faults.append(ListFault(block.first_row(at), at, _moved(fault, block, at, start)))
-        framed = engine.frame_extents(block.data, block.starts, block.lengths, 1)
-        if (fault := examples.feed(framed, block.rows)) is not None:
+        if (fault := self._examples.feed(block.data, block.starts, block.lengths)) is not None:
             row = fault.record
             at = int(block.lists[row])
             moved = _moved(fault, block, at, int(block.starts[row]))
             faults.append(ListFault(row, at, moved, row - block.first_row(at)))
-        return faults
+        if self._twice(self._contexts.names, self._examples.names):
+            faults.append(self._first_name(block, *before))
+        return min(faults, key=lambda fault: (fault.rows, fault.list), default=None)
 
     def _twice(self, contexts: set[str], examples: set[str]) -> set[str]:
         """The names that are used twice."""
@@ -247,7 +234,9 @@ class FeatureNames:
         """The first list with which a name is used twice, after those with the names `contexts` and `examples`."""
         for at in range(len(block.payloads)):
             own = [_Names(self._engine, self._limit) for _ in range(2)]
-            self._feed(own[0], own[1], block.only(at))
+            of_list, rows = block.parts == at, block.lists == at
+            own[0].feed(block.data, block.part_starts[of_list], block.part_lengths[of_list])
+            own[1].feed(block.data, block.starts[rows], block.lengths[rows])
             contexts, examples = contexts | own[0].names, examples | own[1].names
             if twice := self._twice(contexts, examples):
                 return ListFault(block.first_row(at), at, name=min(twice))

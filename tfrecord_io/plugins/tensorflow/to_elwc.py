@@ -122,17 +122,7 @@ class _Part:
 
 
 class _Lists:
-    """Makes records of rows.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        Of the rows.
-    context : list of str
-        Which columns the context has, beside `by`.
-    options : WriteOptions
-        How features are encoded.
-    """
+    """Makes records of rows; `context` are the columns that the context has, beside `by`."""
 
     def __init__(self, schema: pa.Schema, by: str, context: list[str], options: WriteOptions) -> None:
         if by not in schema.names:
