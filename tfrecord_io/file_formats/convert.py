@@ -1,4 +1,4 @@
-"""Conversion between TFRecord and other file formats: `open_format` and `write`, one source file after the other."""
+"""Conversion between TFRecord and other file formats, one source file after the other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from tfrecord_io.file_formats.embed_files import embed_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
 from tfrecord_io.format.format_registry import EMBEDDING, FOLDERS, FORMATS, TFRECORD, Format, load, own_options
-from tfrecord_io.options import DEFAULT_STORAGE, FrameOptions, ReadOptions, StorageOptions, TransferOptions, stops
+from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions, TransferOptions, stops
 from tfrecord_io.options.checked_options import datasets_in
 from tfrecord_io.options.write import ADDING, WriteOptions
 from tfrecord_io.progress import ProgressMeter
@@ -342,30 +342,6 @@ def _write_other(
     return report
 
 
-def open_format(
-    format: Format,
-    paths: Sequence[str],
-    storage: StorageOptions = DEFAULT_STORAGE,
-    *,
-    named: bool = False,
-    **keywords: Any,
-) -> AbstractContextManager[Any]:
-    """The rows of files, or of a folder, as a stream of record batches.
-
-    Parameters
-    ----------
-    format : Format
-    paths : sequence of str
-        At least one.
-    storage : StorageOptions
-    named : bool
-        The caller named the format: the suffixes and the content of files do not matter.
-    **keywords
-        Those that the format reads, and ``columns``.
-    """
-    return _Inputs(format, paths, storage, named, keywords).opened()
-
-
 @value_class
 class _Inputs:
     """Files of a format, or datasets of it, and how they are read."""
@@ -400,7 +376,7 @@ class _Inputs:
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
-        """See `open_format`."""
+        """The rows of files, or of a folder, as a stream of record batches."""
         format, keywords = self.format, {**self.keywords}
         if format.records:
             inputs, keywords = self.records()
@@ -523,16 +499,7 @@ def convert_by_file(
 ) -> WriteReport:
     """Convert each file to a shard, but for those that an earlier call has converted.
 
-    Parameters
-    ----------
-    files : TableSource or RecordFiles
-    target, options
-        Of the dataset to write.
-    settings : mapping of str to str
-        See `_settings`.
-    progress : bool or callable
-    changed : callable
-        Takes a stream and returns the rows to write.
+    `settings` are those of `_settings`; `changed` takes a stream and returns the rows to write.
     """
     versions = [version_of(source) for source in files.sources]
     size = total(source.size for source in files.sources)

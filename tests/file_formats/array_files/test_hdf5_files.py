@@ -15,6 +15,8 @@ from hypothesis.extra import numpy as npst
 
 import tfrecord_io as tfr
 from rounds import COMPLETE
+from tfrecord_io.file_formats.array_files.hdf5_files import open_hdf5
+from tfrecord_io.schema.column_selection import Projection
 from transfers import convert_flat
 
 h5py = pytest.importorskip("h5py")
@@ -97,14 +99,11 @@ def test_slices_of_chunks_of_several_lengths(tmp_path: Path) -> None:
         for name, chunk in (("a", 7), ("b", 640), ("c", 4999)):
             file.create_dataset(name, data=np.arange(rows * 1000).reshape(rows, 1000), chunks=(chunk, 300))
     batches = []
-    with tfr.open_writer(tmp_path / "a.tfrecord") as writer:
-        from tfrecord_io.file_formats.convert import open_format
-        from tfrecord_io.format.format_registry import HDF5
-
-        with open_format(HDF5, [str(tmp_path / "a.h5")]) as stream:
-            for batch in stream:
-                batches.append(len(batch))
-                writer.write(batch)
+    stream = open_hdf5(tmp_path / "a.h5", project=lambda _: Projection(None))
+    with stream, tfr.open_writer(tmp_path / "a.tfrecord") as writer:
+        for batch in stream:
+            batches.append(len(batch))
+            writer.write(batch)
     assert max(batches) < rows / 4
     arrays = tfr.read_arrays(tmp_path / "a.tfrecord")
     for name in ("a", "b", "c"):

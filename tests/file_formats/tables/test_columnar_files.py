@@ -19,9 +19,8 @@ from pyarrow import feather, orc
 
 import tfrecord_io as tfr
 from rounds import rounds
-from tfrecord_io.file_formats.convert import open_format
-from tfrecord_io.file_formats.tables.columnar_files import OrcWriter
-from tfrecord_io.format.format_registry import FORMATS
+from tfrecord_io.file_formats.tables.columnar_files import OrcWriter, orc_source
+from tfrecord_io.file_formats.tables.table_files import SourceOptions
 
 
 def open_files(folder: Path) -> list[str]:
@@ -148,7 +147,7 @@ def test_stripes_of_orc_are_batches_and_names_may_have_dots(tmp_path: Path) -> N
     table = pa.table({"a.b": range(100_000), "a": [{"b": i, "c": "x" * 20} for i in range(100_000)]})
     orc.write_table(table, str(tmp_path / "a.orc"), stripe_size=1 << 18, batch_size=4096)
     assert orc.ORCFile(str(tmp_path / "a.orc")).nstripes > 3
-    with open_format(FORMATS["orc"], [str(tmp_path / "a.orc")]) as rows:
+    with orc_source([str(tmp_path / "a.orc")], SourceOptions()).open() as rows:
         sizes = [len(batch) for batch in rows]
     assert (sum(sizes), len(sizes)) == (100_000, orc.ORCFile(str(tmp_path / "a.orc")).nstripes)
     for names in (["a.b"], ["a"], ["a", "a.b"]):

@@ -24,11 +24,9 @@ from pyarrow import csv
 import tfrecord_io as tfr
 from limited import set_limits
 from rounds import COMPLETE, rounds
-from tfrecord_io.file_formats.convert import open_format
 from tfrecord_io.file_formats.tables import csv_files
 from tfrecord_io.file_formats.tables.csv_files import rows_end
 from tfrecord_io.file_formats.tables.table_files import SourceOptions
-from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import StorageOptions
 from transfers import convert_flat
 
@@ -335,7 +333,7 @@ def test_a_header_alone_has_columns_and_no_rows(tmp_path: Path, header: str) -> 
     (tmp_path / "rows.csv").write_bytes((header.rstrip("\r\n") + "\n1,2"[: 2 * len(header.split(","))]).encode())
     names = [name.strip() for name in header.strip().replace('"', "").split(",")]
     for path, rows in ((tmp_path / "x.csv", 0), (tmp_path / "rows.csv", 1)):
-        with open_format(FORMATS["csv"], [str(path)]) as read:
+        with csv_files.csv_source([str(path)], SourceOptions()).open() as read:
             table = read.read_all()
         assert ([name.strip() for name in table.column_names], table.num_rows) == (names, rows)
 
@@ -380,7 +378,7 @@ def test_leading_zeros_are_lost_with_a_warning_only(
         warnings.simplefilter("always")
         if block is not None:
             patch.setattr(csv_files, "_STREAMED_BYTES", block)
-        with open_format(FORMATS["csv"], [str(path)]) as stream:
+        with csv_files.csv_source([str(path)], SourceOptions()).open() as stream:
             table = pa.Table.from_batches(list(stream), stream.schema)
     named = {name for name in names for warning in caught if f"column '{name}'" in str(warning.message)}
     assert len(caught) == len(named)
