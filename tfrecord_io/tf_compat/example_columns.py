@@ -159,14 +159,7 @@ class _Chunk:
 class RecordColumn(OpenPlainFile):
     """The file whose records are the values of binary arrays; see `tfrecord_io.storage.read.source.DerivedContent`.
 
-    Its bytes are made when they are read, by any number of threads.
-
-    Parameters
-    ----------
-    arrays : iterable of pyarrow.Array
-        Of binary or large_binary.
-    name : str
-        Instead of the path.
+    Its bytes are made when they are read, by any number of threads; it has a name instead of a path.
     """
 
     can_be_read_again = False

@@ -58,24 +58,10 @@ def stream_of_group(
     record_dim: str | None = None,
     decode_cf: bool = True,
 ) -> ArrayStream:
-    """A stream of the arrays of a file, of those whose columns are needed.
+    """A stream of the arrays of a file, of those whose columns are needed; `files` are closed with it.
 
-    Parameters
-    ----------
-    names : mapping of str to dtype
-        Of all arrays.
-    open : callable
-        Opens one of them.
-    files : ExitStack
-        Closed with the stream.
-    path : str
-    project : callable
-    labels : mapping of str to Label
-        Dimensions and attributes of all arrays, and of groups.
-    record_dim : str, optional
-        The dimension whose positions are the rows; by default the first that all share, if dimensions have names.
-    decode_cf : bool
-        Decode values as the CF conventions say.
+    `names` and `labels` are those of all arrays; the rows are the positions of `record_dim`, by default the first
+    dimension that all share, if dimensions have names.
     """
     if not names:
         raise DecodeError("it has no arrays", path=path, expected="arrays with a row for each record")

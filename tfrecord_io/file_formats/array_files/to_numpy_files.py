@@ -383,17 +383,7 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
 
 
 class Export:
-    """Columns of TFRecord files that become arrays of a file, all in one pass.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Of the columns.
-    attributes : mapping of str to dict
-        Of the columns.
-    storage : StorageOptions
-        Of the target.
-    """
+    """Columns of TFRecord files that become arrays of a file, all in one pass; `storage` is that of the target."""
 
     def __init__(self, source: Any, keywords: Mapping[str, Any]) -> None:
         self._scan, self.storage = _scan(source, keywords)

@@ -93,30 +93,15 @@ class SourceOptions:
 
 @value_class
 class TableFiles:
-    """Files of tables, and the columns of the folders that they are in: ``day=1/``.
-
-    Attributes
-    ----------
-    sources : list of Source
-    folders : PartitionColumns
-    options : SourceOptions
-        For the columns in the files, without the types that are declared for those of folders.
-    """
+    """Files of tables, and the columns of the folders that they are in: ``day=1/``."""
 
     sources: list[Source]
     folders: PartitionColumns
-    options: SourceOptions
+    options: SourceOptions  # for the columns in the files, without the types that are declared for those of folders
 
     @classmethod
     def resolve(cls, paths: Sequence[str], formats: Sequence[Format], options: SourceOptions) -> Self:
-        """The files that paths mean.
-
-        Parameters
-        ----------
-        paths : sequence of str
-        formats : sequence of Format
-            Of the files of a directory. If the first is typed, no types can be declared.
-        options : SourceOptions
+        """The files that paths mean, of a directory those of `formats`: if the first is typed, no type can be declared.
 
         Raises
         ------
@@ -178,18 +163,12 @@ class TableFiles:
 class TableSource:
     """Files, with the schema that was decided once for all of them.
 
-    Attributes
-    ----------
-    files : TableFiles
-    own : pyarrow.Schema
-        Of the columns in the files.
-    batches : callable
-        The rows of one file, in these columns or those that are selected, as a generator; it advances a meter by the
-        bytes of the file.
+    `batches` returns the rows of one file, in the columns of the files or those that are selected, as a generator; it
+    advances a meter by the bytes of the file.
     """
 
     files: TableFiles
-    own: pa.Schema
+    own: pa.Schema  # of the columns in the files
     batches: Callable[[Source, ProgressMeter], Generator[pa.RecordBatch]]
 
     @property

@@ -108,15 +108,7 @@ class DatasetStatistics:
 def dataset_statistics(
     path: Any, options: ReadOptions, limits: SampleLimits, *, check: bool = False
 ) -> DatasetStatistics:
-    """The statistics of the records of files.
-
-    Parameters
-    ----------
-    path : str, PathLike or list of those
-    options : ReadOptions
-    limits : SampleLimits
-    check : bool
-        Verify all files.
+    """The statistics of the records of files, which `check` verifies.
 
     Raises
     ------
@@ -166,13 +158,7 @@ def dataset_statistics(
 
 
 class Columns:
-    """The accumulators of all features.
-
-    Attributes
-    ----------
-    fields : list of pyarrow.Field
-        Of the features, structs taken apart.
-    """
+    """The accumulators of all features; `fields` are those of the features, structs taken apart."""
 
     def __init__(self, scan: Scan, random: np.random.Generator) -> None:
         nullable = pa.schema([column.with_nullable(True) for column in scan.schema])

@@ -335,15 +335,7 @@ class SampleReader:
 
 
 class Reservoir:
-    """Keeps a few rows of all batches, each row equally likely.
-
-    Parameters
-    ----------
-    rows : int
-        How many to keep.
-    max_bytes : int
-        Larger rows are left out, of which `large` is the number.
-    """
+    """Keeps a few rows of all batches, each row equally likely; `large` is the number of those that are too large."""
 
     def __init__(self, rows: int, random: np.random.Generator, max_bytes: int = 16 * MIB) -> None:
         self._rows, self._random, self._max_bytes = rows, random, max_bytes

@@ -396,19 +396,7 @@ _DISTANCES = (
 
 
 def document(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift] = (), version: str = "") -> str:
-    """The whole page.
-
-    Parameters
-    ----------
-    title : str
-        A line about the data, of any content.
-    datasets : sequence of DatasetStatistics
-        One, or two that are compared.
-    drifts : sequence of FeatureDrift
-        Of two datasets.
-    version : str
-        Of tfrecord_io.
-    """
+    """The whole page; `title` is a line about each dataset, of any content, `version` that of tfrecord_io."""
     style = resources.files("tfrecord_io.plugins.report").joinpath("style.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = (
