@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -30,31 +30,35 @@ def record_outputs(
     They are published when the block ends, all of them complete, and discarded after an exception. With
     ``partitions="folders"`` `path` is a directory, and the names, or shards, are in each folder.
     """
-    schema, folders = records.schema, records.folders
-    options = records.options
+    schema, options = records.schema, records.options
     outputs: list[RecordOutput | FolderOutputs] = []
+    opened: list[RecordOutput] = []  # what is published: the outputs, or those of their folders
     with ExitStack() as parents:
         try:
             for name in names:
                 inside = path + name if name else path
                 if options.partitions == "folders":
                     directory = directory_of_folders(path, "partitions='folders'", _ADVICE)
-                    inside = f"{directory}{next(iter(folders), '')}{name}"
-                check_outside(records.src, records.options.source, inside, options.target, records.sources)
+                    inside = f"{directory}{next(iter(records.folders), '')}{name}"
+                check_outside(records.src, options.source, inside, options.target, records.sources)
                 if options.partitions == "folders":
-                    outputs.append(FolderOutputs(directory, name, schema, options, folders, parents))
+                    outputs.append(FolderOutputs(directory, name, schema, options, opened, parents))
                 else:
-                    outputs.append(RecordOutput(inside, schema, options))
+                    opened.append(RecordOutput(inside, schema, options))
+                    outputs.append(opened[-1])
             yield outputs
-            for output in outputs:
+            if options.partitions == "folders" and names == ("",):
+                for folder in records.folders:  # those without records are written, too
+                    outputs[0].folder(folder)
+            for output in opened:
                 output.finish()
-            for output in outputs:
+            for output in opened:
                 output.warn()
-            for output in outputs:
+            for output in opened:
                 output.commit()
         except BaseException as error:
-            say_published([path for output in outputs for path in output.published], error)
-            for output in outputs:
+            say_published([path for output in opened for path in output.published], error)
+            for output in opened:
                 output.discard_after(error)
             raise
 
@@ -127,11 +131,9 @@ class RecordOutput:
 class FolderOutputs:
     """Writes copied records to the folders of a directory, which ends in a slash, one folder after the other.
 
-    Each has a file of this `name`; if it is empty, the folder is written to as a directory, and those without records
-    are written too. `parents` removes the directories that are made here, after an exception.
+    Each has a file of this `name`; if it is empty, the folder is written to as a directory. `opened` gets their outputs
+    in order; `parents` removes the directories that are made here, after an exception.
     """
-
-    report: WriteReport  # after `commit`, of all folders together
 
     def __init__(
         self,
@@ -139,11 +141,11 @@ class FolderOutputs:
         name: str,
         schema: CopiedSchema,
         options: CopyOptions,
-        folders: Iterable[str],
+        opened: list[RecordOutput],
         parents: ExitStack,
     ) -> None:
         self._directory, self._name, self._schema, self._options = directory, name, schema, options
-        self._folders, self._parents = folders, parents
+        self._opened, self._parents = opened, parents
         self._outputs: dict[str, RecordOutput] = {}
 
     def expect(self, records: int) -> None:
@@ -158,38 +160,16 @@ class FolderOutputs:
             path = f"{self._directory}{folder}"
             self._parents.enter_context(new_parent(path, self._options.storage))
             output = self._outputs[folder] = RecordOutput(f"{path}{self._name}", self._schema, self._options)
+            self._opened.append(output)
             if self._options.shards in (None, 1):
                 output.expect(0)  # all are in one shard, however many they are
         return output
 
-    def finish(self) -> None:
-        """Complete the files of all folders, which wait for `commit`."""
-        for folder in () if self._name else self._folders:
-            self.folder(folder)
-        for output in self._outputs.values():
-            output.finish()
-
-    def warn(self) -> None:
-        """See `RecordOutput.warn`."""
-        for output in self._outputs.values():
-            output.warn()
-
-    def commit(self) -> None:
-        """Publish the records of all folders."""
-        for output in self._outputs.values():
-            output.commit()
+    @property
+    def report(self) -> WriteReport:
+        """Of all folders together, after their `commit`."""
         reports = [output.report for output in self._outputs.values()]
         records, size = sum(report.records for report in reports), sum(report.bytes for report in reports)
         compression = reports[0].compression if reports else None
         files = tuple(file for report in reports for file in report.files)
-        self.report = WriteReport(self._directory, records, size, compression, self._schema.columns, {}, files)
-
-    @property
-    def published(self) -> list[str]:
-        """The paths that are published."""
-        return [path for output in self._outputs.values() for path in output.published]
-
-    def discard_after(self, error: BaseException) -> None:
-        """Remove what was written; what was published stays."""
-        for output in self._outputs.values():
-            output.discard_after(error)
+        return WriteReport(self._directory, records, size, compression, self._schema.columns, {}, files)
