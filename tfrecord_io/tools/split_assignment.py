@@ -18,14 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.output.to_python import python_values
-from tfrecord_io.call_errors import rename_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable, say
 from tfrecord_io.options import check_integer
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.registry import listed
-from tfrecord_io.remedies import Keyword
+from tfrecord_io.remedies import Caller, Keyword, addressed_to
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
 from tfrecord_io.tools.record_outputs import record_outputs
 from tfrecord_io.write.writer import WriteReport
@@ -97,7 +96,7 @@ def each_key(
     columns: Sequence[str],
     keyword: str,
     use: Callable[[list[pa.Array]], T],
-    kinds: Kinds | None = None,
+    kinds: Kinds = VALUES,
 ) -> list[T]:
     """What `use` returns for the values of some columns, batch by batch.
 
@@ -106,34 +105,29 @@ def each_key(
     FeatureNotFoundError, FeatureTypeError
         There is no such column, or none of `kinds`; `keyword` has its name.
     """
-    return rename_keywords(_each_key, names={"columns": keyword})(copied, columns, keyword, use, kinds or VALUES)
-
-
-def _each_key(
-    copied: CopiedRecords, columns: Sequence[str], keyword: str, use: Callable[[list[pa.Array]], T], kinds: Kinds
-) -> list[T]:
     schema = copied.schema
     overrides = copied.options.schema_overrides if schema.declared is None else None
-    options = replace(
-        copied.options.reading, columns=columns, sample="all", schema=schema.declared, schema_overrides=overrides,
-        filters=None, offset=0, limit=None, on_error="raise", progress=False,  # the files have no other rows
-    )  # fmt: skip
-    with Reader(plan_scan(copied.sources, options, embedded=schema.united)) as batches:
-        for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
-            if field.name not in columns:  # columns= would take it for a glob
-                reason = say("{} takes the name of one column, and no pattern", Keyword(keyword))
-                advice = f"did you mean '{printable(field.name)}'?"
-                raise FeatureNotFoundError(reason, feature=columns[0], advice=advice)
-            value = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-            if not any(is_kind(value) for is_kinds in kinds.values() for is_kind in is_kinds):
-                reason = say(
-                    "its type is {}, and {} needs a column of single {}",
-                    field.type,
-                    Keyword(keyword),
-                    listed("or", *kinds),
-                )
-                raise FeatureTypeError(reason, feature=field.name, of_argument=True)
-        return [use([batch.column(name) for name in columns]) for batch in batches]
+    with addressed_to(Caller(names={"columns": keyword})):
+        options = replace(
+            copied.options.reading, columns=columns, sample="all", schema=schema.declared, schema_overrides=overrides,
+            filters=None, offset=0, limit=None, on_error="raise", progress=False,  # the files have no other rows
+        )  # fmt: skip
+        with Reader(plan_scan(copied.sources, options, embedded=schema.united)) as batches:
+            for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
+                _check_key(field, columns, keyword, kinds)
+            return [use([batch.column(name) for name in columns]) for batch in batches]
+
+
+def _check_key(field: pa.Field, columns: Sequence[str], keyword: str, kinds: Kinds) -> None:
+    if field.name not in columns:  # columns= would take it for a glob
+        reason = say("{} takes the name of one column, and no pattern", Keyword(keyword))
+        advice = f"did you mean '{printable(field.name)}'?"
+        raise FeatureNotFoundError(reason, feature=columns[0], advice=advice)
+    value = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if not any(is_kind(value) for is_kinds in kinds.values() for is_kind in is_kinds):
+        of_kind = listed("or", *kinds)
+        reason = say("its type is {}, and {} needs a column of single {}", field.type, Keyword(keyword), of_kind)
+        raise FeatureTypeError(reason, feature=field.name, of_argument=True)
 
 
 def value_labels(copied: CopiedRecords, by: str) -> tuple[list[Any], Array]:
@@ -167,7 +161,7 @@ def group_labels(copied: CopiedRecords, column: str, shares: Sequence[Fraction],
 
 
 def _of_values(
-    copied: CopiedRecords, column: str, keyword: str, number: Callable[[Any], int], kinds: Kinds | None = None
+    copied: CopiedRecords, column: str, keyword: str, number: Callable[[Any], int], kinds: Kinds = VALUES
 ) -> Array:
     """For each record the number of its value."""
 
