@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -24,9 +24,8 @@ from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.recovery import MOST_REGIONS, Recovery, SkippedRegion
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.schema.embedded import embedded_content, field_bytes
-from tfrecord_io.storage.filesystem.interface import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import ShardName, dataset_of, folder_names, parse_shard, parse_spec
 from tfrecord_io.storage.paths.resolve_output import Output, check_named, check_suffix, identity
 from tfrecord_io.storage.read.source import Source
@@ -215,10 +214,11 @@ def plan_targets(
     twice = next((path for path in paths if paths.count(path) > 1), None) if len({*paths}) < len(paths) else None
     if twice is not None:
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
-    read = _places(sources)
-    reported = set() if report is None else _places_of(report, storage)
+    files = (source for source in sources if source.local or source.remote is not None)
+    read = {place for source in files for place in _places(*location(source))}
+    reported = set() if report is None else _places(*locate(report, storage))
     for target in targets:
-        own = _places_of(target.path, storage)
+        own = _places(*locate(target.path, storage))
         if own & read:
             raise ValueError(f"'{printable(target.path)}' is a file that is read: choose another target")
         if reported & (own | read):
@@ -240,28 +240,13 @@ def _relative_paths(paths: Sequence[tuple[str, str]]) -> list[str]:
     ]
 
 
-def _places(sources: Iterable[Source]) -> set[tuple[Any, ...]]:
-    """What distinguishes the files that are read: where they are and, of local files, their inodes."""
-    places: set[tuple[Any, ...]] = set()
-    for source in sources:
-        if source.remote is not None:
-            places.add(identity(*location(source)))
-        elif source.local:
-            places |= _local_places(source.path)
-    return places
-
-
-def _places_of(path: str | os.PathLike[str], storage: StorageOptions) -> set[tuple[Any, ...]]:
-    """What distinguishes a file that is written."""
-    fs, name = locate(path, storage)
-    return {identity(fs, name)} if isinstance(fs, FsspecFileSystem) else _local_places(name)
-
-
-def _local_places(path: str) -> set[tuple[Any, ...]]:
-    places: set[tuple[Any, ...]] = {identity(LocalFileSystem(), path)}
-    with suppress(FileNotFoundError, NotADirectoryError):
-        status = os.stat(path)
-        places.add((status.st_dev, status.st_ino, None))
+def _places(fs: FileSystem, name: str) -> set[tuple[Any, ...]]:
+    """What distinguishes a file: where it is and, of a local one, its inode."""
+    places: set[tuple[Any, ...]] = {identity(fs, name)}
+    if isinstance(fs, LocalFileSystem):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            status = os.stat(name)
+            places.add((status.st_dev, status.st_ino, None))
     return places
 
 
