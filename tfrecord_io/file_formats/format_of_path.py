@@ -71,7 +71,7 @@ def formats_of(
         if reads is not folder:
             raise TypeError(say("{files=} is for folders, and '{}' is {}", printable(paths[0]), reads.title))
     other = other_suffix(target) if writes is None else None
-    if other is not None and (other.is_known or not _is_directory(target, places.target)):
+    if other is not None and (other.is_known or not is_directory(target, places.target)):
         raise _unwritable(target, other.suffix)
     writes = writes or TFRECORD
     if writes is not TFRECORD:
@@ -118,7 +118,7 @@ def _refuse_shards(path: str, format: Format) -> None:
         raise ValueError(f"'{printable(path)}': {reason}; leave it out, or convert parts of the source one by one")
 
 
-def _is_directory(path: str, storage: StorageOptions) -> bool:
+def is_directory(path: str, storage: StorageOptions) -> bool:
     if path.endswith("/"):
         return True
     fs, name = locate(path, storage)

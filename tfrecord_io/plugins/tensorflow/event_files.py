@@ -13,13 +13,13 @@ from google.protobuf.message import DecodeError as ProtobufError
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.files_below import list_folder
+from tfrecord_io.file_formats.format_of_path import is_directory
 from tfrecord_io.format.protobuf import message_classes, parsed
 from tfrecord_io.format.serialized_tensor import parse_tensor
 from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import Options, StorageOptions, check_progress
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
-from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import total
 from tfrecord_io.typing import OnError, Path, ProgressLike, StorageLike
@@ -119,7 +119,7 @@ def read_events(
 
 def _event_files(path: Path | Iterable[Path], storage: StorageOptions) -> Iterator[tuple[str, str, int | None]]:
     """(run, path, bytes) of each event file."""
-    if not isinstance(path, str | os.PathLike) or not _is_directory(path, storage):
+    if not isinstance(path, str | os.PathLike) or not is_directory(os.fspath(path), storage):
         for source in resolve_inputs(path, storage):
             yield source.path.rpartition("/")[0] or ".", source.path, source.size
         return
@@ -129,12 +129,6 @@ def _event_files(path: Path | Iterable[Path], storage: StorageOptions) -> Iterat
         raise FileNotFoundError(f"no event files, whose names contain '{_PART}', below '{folder.path}'")
     for file in found:
         yield file.name.rpartition("/")[0] or ".", folder.fs.display_path(file.entry.name), file.entry.size
-
-
-def _is_directory(path: str | os.PathLike[str], storage: StorageOptions) -> bool:
-    fs, name = locate(path, storage)
-    entry = fs.entry(name)
-    return entry is not None and entry.directory
 
 
 def _scalars(records: RecordReader, path: str) -> Iterator[_Scalar]:
