@@ -12,22 +12,16 @@ import click
 from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.common_options import (
     ListingOption,
-    columns,
     compression_option,
     field_option,
-    json_flag,
-    messages,
+    keyword,
     modes,
-    number,
     options,
     pairs,
     read_from,
     sources,
-    storage,
-    storage_option,
     target,
     type_option,
-    where,
     write_index,
     write_modes,
 )
@@ -111,7 +105,7 @@ def _shown(format: Format) -> str:
     shell_complete=lambda _ctx, _param, text: [key for key in keys(written=True) if key.startswith(text)],
     help="Format of TARGET, one of those below; by default, its name decides.",
 )
-@columns
+@options("columns")
 @click.option(
     "--float64",
     type=click.Choice(["round", "error", "raw"]),
@@ -128,30 +122,20 @@ def _shown(format: Format) -> str:
 )
 @compression_option(help="NAMES; by default, from the name or content of the TFRecord file.")
 @write_modes
-@number("--shards", least=1, help="Number of TFRecord files to write.")
+@options("shards")
 @click.option(
     "--resume",
     is_flag=True,
     default=None,
     help="Write a shard for each file of SOURCE, and continue where the same command was stopped.",
 )
-@number("--max-shard-bytes", least=1, help="Maximum size of a TFRecord file, in uncompressed bytes.")
+@options("max_shard_bytes")
 @click.option(
     "--embed-schema/--no-embed-schema",
     default=None,
     help="Whether to store the schema in TFRecord files; by default, it is stored.",
 )
-@click.option(
-    "--record-type",
-    type=click.Choice(["example", "sequence_example", "bytes"]),
-    help="Type of the records of TFRecord files; detected by default.",
-)
-@messages
-@click.option(
-    "--on-error",
-    type=click.Choice(["raise", "stop", "skip"]),
-    help="On damaged data: fail (the default), stop and keep the records before it, or skip it.",
-)
+@options("record_type", keyword("on_error", default=None, show_default="raise"))
 @click.option(
     "--sample",
     type=click.UNPROCESSED,
@@ -172,12 +156,8 @@ def _shown(format: Format) -> str:
     help="Write the images, all files, or the bytes of a column to the folder TARGET. With a folder as SOURCE: read "
     "images or all files.",
 )
-@where
-@options(partial(write_index, default=None), "split", "allow_missing_shards")
-@storage_option
-@storage("--source-option", "source_storage", "the storage of SOURCE")
-@storage("--target-option", "target_storage", "the storage of TARGET")
-@json_flag
+@options("filters", partial(write_index, default=None), "split", "allow_missing_shards", "storage_options")
+@options("source_storage", "target_storage", "json")
 def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Convert from TFRecord to other file formats, and back.
 
