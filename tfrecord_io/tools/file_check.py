@@ -32,7 +32,7 @@ from tfrecord_io.storage.read.held_content import is_small
 from tfrecord_io.storage.read.random_access_file import open_plain, open_random_access
 from tfrecord_io.storage.read.source import HeldContent, Source, SummedFile, checksum
 from tfrecord_io.tools.build_index import compare_index
-from tfrecord_io.tools.file_transfer import open_whole
+from tfrecord_io.tools.file_transfer import Stopped, open_whole
 
 MOST_PROBLEMS = 100  # that are kept for each file
 _MAX_EXPANSION = 64 << 20
@@ -288,10 +288,6 @@ class FileCheck:
         values = {name: getattr(self, name) for name in names}
         counted = {"problem_count": self.problem_count, "problems": problems}
         return {**values, "error": error_dict(self.error), **counted}
-
-
-class Stopped(Exception):
-    """The check of another file has failed, or the caller has interrupted it."""
 
 
 @dataclass(slots=True)

@@ -39,7 +39,7 @@ _LONGEST_SLEEP = 0.2  # seconds, after which an error elsewhere ends the wait
 
 
 class Stopped(Exception):
-    """Another file has failed, or the caller has interrupted the copy."""
+    """Another file has failed, or the caller has interrupted the call."""
 
 
 class _WriteError(Exception):

@@ -205,7 +205,8 @@ def check_files(paths: Any, record_type: RecordTypeName | None, options: FrameOp
         assert files[0].error is not None
         raise files[0].error
     named = {(fault.path, str(fault)): fault for fault in faults}.values()
-    return VerifyReport((*files, *(_not_named(*each) for each in sorted(unnamed.items())), *map(_no_manifest, named)))
+    faults = [*(_not_named(*each) for each in sorted(unnamed.items())), *named]
+    return VerifyReport((*files, *(_unchecked(fault.path, "manifest", fault) for fault in faults)))
 
 
 def _found(paths: Any, options: FrameOptions, **found: Any) -> list[Source | FileCheck]:
@@ -222,7 +223,7 @@ def _found(paths: Any, options: FrameOptions, **found: Any) -> list[Source | Fil
         except OSError as error:
             if not isinstance(path, str | os.PathLike):
                 raise
-            files.append(_unreadable(without_secrets(os.fspath(path)), None, error))
+            files.append(_unchecked(without_secrets(os.fspath(path)), "storage", error))
     first = files[0]
     if isinstance(first, FileCheck) and first.error is not None and not any(isinstance(each, Source) for each in files):
         raise first.error
@@ -244,24 +245,20 @@ def _check(checker: FileChecker) -> FileCheck:
     except OSError as error:
         if isinstance(error, TFRecordError):
             raise
-        return _unreadable(checker.source.path, checker.source.size, error)
+        return _unchecked(checker.source.path, "storage", error, checker.source.size)
 
 
-def _unreadable(path: str, size: int | None, error: OSError) -> FileCheck:
-    return FileCheck(path, 0, 0, "bytes", size=size).with_problem(Problem("storage", error))
+def _unchecked(path: str | None, part: str, error: OSError | TFRecordError, size: int | None = None) -> FileCheck:
+    """The result for a file of which no record is checked."""
+    assert path is not None
+    return FileCheck(path, 0, 0, "bytes", size=size).with_problem(Problem(part, error))
 
 
-def _no_manifest(fault: CorruptRecordError) -> FileCheck:
-    """The result for a manifest that cannot be used, whose files were checked without it."""
-    assert fault.path is not None
-    return FileCheck(fault.path, 0, 0, "bytes").with_problem(Problem("manifest", fault))
-
-
-def _not_named(path: str, manifest: str) -> FileCheck:
-    """The result for a file in the directory of a dataset, which no reader of the dataset reads."""
+def _not_named(path: str, manifest: str) -> CorruptRecordError:
+    """The error of a file in the directory of a dataset, which no reader of the dataset reads."""
     error = CorruptRecordError(f"the manifest of its dataset, '{manifest}', does not name it", path=path)
     error.advice = "move it elsewhere, so that it is not taken for a part of the dataset"
-    return FileCheck(path, 0, 0, "bytes").with_problem(Problem("manifest", error))
+    return error
 
 
 def _compare_shards(checkers: Sequence[FileChecker], files: Sequence[FileCheck]) -> list[FileCheck]:
