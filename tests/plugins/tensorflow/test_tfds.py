@@ -196,6 +196,18 @@ def test_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
         Schema.from_tfds(tmp_path)
 
 
+def test_a_dtype_that_is_no_type_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(tfr.errors.SchemaError, match="dtype , has no Arrow type"):
+        Schema.from_tfds(described(tmp_path, {"x": {"type": "x.Tensor", "content": {"shape": [], "dtype": ","}}}))
+
+
+def test_an_error_in_the_names_of_classes_names_their_file(tmp_path: Path) -> None:
+    (tmp_path / "label.labels.txt").write_bytes(b"\xff")
+    with pytest.raises(tfr.errors.SchemaError, match="not UTF-8") as caught:
+        Schema.from_tfds(described(tmp_path, {"label": {"type": "x.ClassLabel", "content": {}}}), class_labels="names")
+    assert caught.value.path == str(tmp_path / "label.labels.txt")
+
+
 def test_deep_nesting_is_refused(tmp_path: Path) -> None:
     feature: dict[str, Any] = {"type": "x.Text", "content": {}}
     for _ in range(200):

@@ -38,26 +38,44 @@ def from_tfds(folder: Directory, text: bytes, class_labels: str) -> list[Field]:
     """The fields of a dataset by the text of its ``features.json``; see `Schema.from_tfds`."""
     if class_labels not in CLASS_LABELS:
         raise ValueError(f"class_labels={class_labels!r}: expected one of {', '.join(CLASS_LABELS)}")
-    file = folder.display_path(FEATURES)
+    leaves = read_leaves(folder, text)
+    has_names = class_labels == "names"
     try:
-        leaves = leaves_of(json.loads(text))
-        has_names = class_labels == "names"
-        fields = [_field(leaf, _labels(folder, leaf) if has_names and leaf.pixels is None else None) for leaf in leaves]
+        fields = [_field(leaf, label_names(folder, leaf) if has_names and not leaf.pixels else None) for leaf in leaves]
         check_names(fields)
         return fields
     except SchemaError as error:
-        error.path = file
+        error.path = error.path or folder.display_path(FEATURES)
         raise
-    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
-        raise SchemaError(f"it is not a features.json of TFDS ({type(error).__name__})", path=file) from error
+
+
+def read_leaves(folder: Directory, text: bytes) -> list[TfdsLeaf]:
+    """The leaves of the text of a ``features.json``."""
+    try:
+        return leaves_of(json.loads(text))
+    except SchemaError as error:
+        error.path = folder.display_path(FEATURES)
+        raise
     except (ValueError, RecursionError) as error:
-        raise SchemaError(f"it is not valid JSON ({type(error).__name__})", path=file) from error
+        path = folder.display_path(FEATURES)
+        raise SchemaError(f"it is not valid JSON ({type(error).__name__})", path=path) from error
 
 
-def _labels(folder: Directory, leaf: TfdsLeaf) -> list[str] | None:
+def label_names(folder: Directory, leaf: TfdsLeaf) -> list[str] | None:
     """The names of a ClassLabel: the non-blank lines of its file (class_label_feature.py)."""
-    text = None if leaf.labels is None else folder.read(f"{leaf.labels}.labels.txt")
-    return None if text is None else [line.strip() for line in text.decode().split("\n") if line.strip()]
+    name = f"{leaf.labels}.labels.txt"
+    content = None if leaf.labels is None else folder.read(name)
+    if content is None:
+        return None
+    return [line.strip() for line in label_text(content, folder.display_path(name)).split("\n") if line.strip()]
+
+
+def label_text(content: bytes, path: str) -> str:
+    """The text of a file with the names of classes."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise SchemaError("the names of classes are not UTF-8", path=path) from error
 
 
 def _field(leaf: TfdsLeaf, labels: list[str] | None) -> Field:
@@ -93,7 +111,7 @@ def _value_type(leaf: TfdsLeaf) -> pa.DataType:
         return pa.float32()  # as it is stored in a record
     try:
         return pa.from_numpy_dtype(np.dtype(leaf.dtype))
-    except (TypeError, pa.ArrowNotImplementedError) as error:
+    except (TypeError, ValueError, SyntaxError, pa.ArrowNotImplementedError) as error:
         reason = f"TFDS's dtype {leaf.dtype} has no Arrow type"
         raise SchemaError(reason, feature=leaf.name, got=leaf.dtype) from error
 

@@ -21,7 +21,7 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.checked_options import check_integer, check_mode
 from tfrecord_io.options.write import ExportOptions, WriteOptions
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
-from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
+from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.remedies import Caller, addressed_to
@@ -179,29 +179,17 @@ class _Version:
         self._about: Json = {}
         self.info: TfdsInfo | None = read_info(self._folder)
         text = None if self.info is None else self._folder.read(FEATURES)
-        self._features = None if text is None else self._leaves(text)
+        self._features = None if text is None else {leaf.name: leaf for leaf in read_leaves(self._folder, text)}
         if self.info is not None and self.info.document.get("name") != self.name:
             got = printable(str(self.info.document.get("name")), 60)
             raise SchemaError(f"it describes the dataset '{got}'", path=self.info.path, expected=self.name, got=got)
-
-    def _leaves(self, text: bytes) -> dict[str, TfdsLeaf]:
-        try:
-            return {leaf.name: leaf for leaf in leaves_of(json.loads(text))}
-        except SchemaError as error:
-            error.path = self._folder.display_path(FEATURES)
-            raise
-        except (ValueError, RecursionError) as error:
-            path = self._folder.display_path(FEATURES)
-            raise SchemaError(f"it is not valid JSON ({type(error).__name__})", path=path) from error
 
     def take_labels(self, columns: TfdsColumns) -> None:
         """Let the classes of the splits that are there come first."""
         for number, leaf in enumerate(columns.leaves):
             known = None if leaf.names is None or self._features is None else self._features.get(leaf.name)
-            file = "" if known is None or known.labels is None else f"{known.labels}.labels.txt"
-            text = self._folder.read(file) if file else None
-            if text is not None:
-                names = [line.strip() for line in _text(text, file).split("\n") if line.strip()]
+            names = None if known is None else label_names(self._folder, known)
+            if names is not None:
                 if t.is_integer(leaf.type) and list(leaf.names or ()) != names:
                     raise SchemaError("other splits have other class names", feature=leaf.name, expected=names)
                 columns.leaves[number] = replace(leaf, names={name: at for at, name in enumerate(names)})
@@ -245,7 +233,7 @@ class _Version:
             if leaf.names is not None:
                 self._write(f"{stems[leaf.name]}.labels.txt", "".join(f"{name}\n" for name in leaf.names))
         for name, content in self._copied.items():
-            self._write(name, _text(content, name))
+            self._write(name, label_text(content, name))
         self._write(FEATURES, json.dumps(features, indent=4, sort_keys=True))
         old = self._about if self.info is None else dict(self.info.document)
         described = {
@@ -265,13 +253,6 @@ class _Version:
     def _write(self, name: str, text: str) -> None:
         with open_output(f"{self.path}/{name}", self._storage) as file:
             file.write(text.encode())
-
-
-def _text(content: bytes, name: str) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise SchemaError("the names of classes are not UTF-8", path=name) from error
 
 
 class _StoredColumns:
