@@ -103,7 +103,6 @@ def where_option(text: str) -> Callable[[Any], Any]:
 
 
 EXAMPLES = '"label == 3", "name in [\'a\', \'b\']", "tags contains cat" or "label is not null".'
-where = where_option(f"Only rows that meet a condition, such as {EXAMPLES}")
 
 
 STDIN = "/dev/stdin"
@@ -209,7 +208,6 @@ def pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str] 
 
 
 paths = click.argument("path", metavar="PATH...", nargs=-1, required=True, callback=_one_or_list)
-json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def type_option(where: str, example: str) -> Callable[[Any], Any]:
@@ -236,14 +234,6 @@ def compression_option(**keywords: Any) -> Callable[[Any], Any]:
     return click.option("--compression", cls=ListingOption, names=names, metavar="NAME", **keywords)
 
 
-compression = compression_option(
-    default=INFER,
-    show_default=True,
-    callback=lambda _ctx, _param, name: None if name == PLAIN else name,
-    help=f"{INFER}, NAMES.",
-)
-
-
 def _names(ctx: click.Context, option: click.Parameter, lists: tuple[str, ...]) -> list[str]:
     """The names in lists with commas; a glob has "?" for a comma in a name."""
     return [name for names in lists for name in names.split(",") if name]
@@ -251,16 +241,6 @@ def _names(ctx: click.Context, option: click.Parameter, lists: tuple[str, ...]) 
 
 def _names_or_none(ctx: click.Context, option: click.Parameter, lists: tuple[str, ...]) -> list[str] | None:
     return _names(ctx, option, lists) or None
-
-
-columns = click.option(
-    "-c",
-    "--columns",
-    multiple=True,
-    metavar="NAME,...",
-    callback=_names_or_none,
-    help="Names or globs, or !NAME to exclude a column; may be repeated.",
-)
 
 
 def _refuse_last_of_glob(sources: Sequence[str], target: str) -> None:
@@ -356,9 +336,6 @@ def storage(name: str, keyword: str, what: str) -> Callable[[Any], Any]:
     return click.option(name, keyword, multiple=True, metavar="KEY=VALUE", callback=_storage_options, help=text)
 
 
-storage_option = storage("--storage-option", "storage_options", "remote storage")
-
-
 _HELP = {
     "allow_missing_shards": "Read the shards that exist, even if some are missing or duplicated.",
     "evolve": "Allow appended rows to add columns, or to widen types.",
@@ -418,10 +395,22 @@ def _types(hint: Any) -> list[Any]:
 plain_record_type = keyword("record_type", type=click.Choice(get_args(RecordTypeName)))
 # The options of keywords that are written in another way than in Python.
 _OWN: dict[str, Callable[[Any], Any]] = {
-    "columns": columns,
-    "compression": compression,
-    "filters": where,
-    "storage_options": storage_option,
+    "columns": click.option(
+        "-c",
+        "--columns",
+        multiple=True,
+        metavar="NAME,...",
+        callback=_names_or_none,
+        help="Names or globs, or !NAME to exclude a column; may be repeated.",
+    ),
+    "compression": compression_option(
+        default=INFER,
+        show_default=True,
+        callback=lambda _ctx, _param, name: None if name == PLAIN else name,
+        help=f"{INFER}, NAMES.",
+    ),
+    "filters": where_option(f"Only rows that meet a condition, such as {EXAMPLES}"),
+    "storage_options": storage("--storage-option", "storage_options", "remote storage"),
     "source_storage": storage("--source-option", "source_storage", "the storage of SOURCE"),
     "target_storage": storage("--target-option", "target_storage", "the storage of TARGET"),
     "split": keyword("split", type=str, metavar="SPLIT"),
@@ -432,7 +421,7 @@ _OWN: dict[str, Callable[[Any], Any]] = {
         help="Refuse compressed files that expand to more than this many times their size.",
     ),
     "record_type": lambda command: plain_record_type(messages(command)),
-    "json": json_flag,
+    "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     "write_index": write_index,
 }
 
