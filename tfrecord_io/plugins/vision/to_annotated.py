@@ -54,78 +54,43 @@ _EDGE = 1e-5  # what is so little beyond an edge is rounded
 Files = list[tuple[str, Any]]  # names and contents: bytes, or a buffer
 
 
-def to_coco(
-    source: FilesLike,
-    target: Path,
-    *,
-    class_names: Sequence[str] | None = None,
-    columns: Sequence[str] | str | None = None,
-    **keywords: Any,
-) -> WriteReport:
-    """Write annotated images as a folder with ``instances.json`` and ``images``: the twin of `formats.open_coco`.
-
-    Parameters
-    ----------
-    source
-        TFRecord files with the features of TensorFlow's Object Detection API, as `formats.open_coco` describes.
-    target
-        A folder, local or in a bucket, that does not exist or is empty. A local one appears when it is complete.
-    class_names
-        The names of the labels 1, 2, …, where the records have no ``image/object/class/text``.
-    columns
-        The columns to use: names, globs and ``!name`` to exclude.
-    **keywords
-        Those of `tfrecord_io.open_reader`.
-
-    Raises
-    ------
-    EncodeError
-        A name leads out of the folder, an id comes twice, or an object lacks a value; the record is named.
-    """
-    return _write(source, target, _Coco, columns, class_names, keywords)
+def to_coco(source: FilesLike, target: Path, **keywords: Any) -> WriteReport:
+    """Write annotated images as a folder with ``instances.json`` and ``images``: the twin of `formats.open_coco`."""
+    return _write(source, target, _Coco, **keywords)
 
 
-def to_pascal_voc(
-    source: FilesLike,
-    target: Path,
-    *,
-    image_set: str = "trainval",
-    class_names: Sequence[str] | None = None,
-    columns: Sequence[str] | str | None = None,
-    **keywords: Any,
-) -> WriteReport:
+def to_pascal_voc(source: FilesLike, target: Path, *, image_set: str = "trainval", **keywords: Any) -> WriteReport:
     """Write annotated images as a folder in the layout of Pascal VOC: the twin of `formats.open_voc`.
 
-    Keywords are those of `to_coco`, and the name of the image set that lists all images.
+    `image_set` is the name of the image set that lists all images.
     """
     check_image_set(image_set)
-    return _write(source, target, partial(_Voc, image_set=image_set), columns, class_names, keywords)
+    return _write(source, target, partial(_Voc, image_set=image_set), **keywords)
 
 
-def to_yolo(
-    source: FilesLike,
-    target: Path,
-    *,
-    class_names: Sequence[str] | None = None,
-    columns: Sequence[str] | str | None = None,
-    **keywords: Any,
-) -> WriteReport:
+def to_yolo(source: FilesLike, target: Path, **keywords: Any) -> WriteReport:
     """Write annotated images as a folder in the layout of YOLO: the twin of `formats.open_yolo`.
 
-    Keywords are those of `to_coco`. Without `class_names`, the files are read twice: classes are numbered from 0 in the
-    order of their labels, or of their names where there are no labels.
+    Without ``class_names``, the files are read twice: classes are numbered from 0 in the order of their labels, or of
+    their names where there are no labels.
     """
-    return _write(source, target, _Yolo, columns, class_names, keywords)
+    return _write(source, target, _Yolo, **keywords)
 
 
 def _write(
     source: FilesLike,
     target: Path,
     make: Callable[..., _Target],
-    columns: Sequence[str] | str | None,
-    class_names: Sequence[str] | None,
-    keywords: dict[str, Any],
+    *,
+    class_names: Sequence[str] | None = None,
+    columns: Sequence[str] | str | None = None,
+    **keywords: Any,
 ) -> WriteReport:
+    """Write to a folder that does not exist or is empty; a local one appears when it is complete.
+
+    `class_names` are those of the labels 1, 2, …, where the records have no ``image/object/class/text``. EncodeError: a
+    name leads out of the folder, an id comes twice, or an object lacks a value.
+    """
     options = ExportOptions.from_keywords(keywords, None, source)
     if isinstance(unwrapped(source), Scan):  # it is read under the types that images need
         source, options = selection_of(source, options)
