@@ -36,19 +36,8 @@ def formats_of(
 ) -> tuple[Format, Format]:
     """The formats of the source and the target of a conversion, of which one is TFRecord.
 
-    Parameters
-    ----------
-    paths, target, source_format, target_format, files
-        As in `tfrecord_io.convert`.
-    places : TransferOptions
-        The storage of both.
-    listings : dict
-        Gets what was listed of folders, by path.
-
-    Raises
-    ------
-    ValueError, TypeError
-        They cannot be converted, or contradict each other.
+    `listings` gets what was listed of folders, by path. ValueError, TypeError: they cannot be converted, or contradict
+    each other.
     """
     reads = (
         _common_format(paths, places.source, files, listings)

@@ -38,19 +38,7 @@ def write_indexes(
     30 30
     60 30
 
-    Parameters
-    ----------
-    source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` has more reading options.
-    storage_options, progress
-        As in `read_tfrecord`.
-
-    Raises
-    ------
-    ValueError
-        A file is compressed.
-    CorruptRecordError, TruncatedRecordError
-        A file is damaged; no index is written for it.
+    A file that is compressed, or damaged, is an error; no index is written for it.
     """
     options = FrameOptions.of_call(write_indexes, locals(), source)
     sources = _files(resolve_sources(whole_files(source, "write_indexes"), options))
@@ -144,13 +132,6 @@ def check_indexes(
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "indexed.tfrecord", write_index=True)
     >>> [index.error for index in check_indexes("indexed.tfrecord")]
     [None]
-
-    Parameters
-    ----------
-    source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` has more reading options.
-    storage_options, progress
-        As in `read_tfrecord`.
     """
     options = FrameOptions.of_call(check_indexes, locals(), source)
     sources = _files(resolve_sources(whole_files(source, "check_indexes"), options))

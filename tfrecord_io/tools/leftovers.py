@@ -71,7 +71,7 @@ def clean(
     older_than: timedelta = DAY,
     storage_options: StorageLike | None = None,
 ) -> list[Leftover]:
-    """Find and optionally remove what killed writers left behind.
+    """Find and optionally remove what killed writers left behind, the oldest first.
 
     >>> import os, tempfile
     >>> folder = tempfile.mkdtemp()
@@ -79,24 +79,11 @@ def clean(
     >>> [os.path.basename(leftover.path) for leftover in clean(folder, older_than=timedelta(0))]
     ['.a.tfrecord.0123456789abcdef.tmp']
 
-    Parameters
-    ----------
-    path : str or PathLike
-        A folder, searched recursively; on S3, a bucket or a prefix of keys. Shards that were uploaded but not published
-        are found in folders, and what ``convert(resume=True)`` has written before it stopped: without it, the next
-        call converts all files again.
-    remove : bool
-        Whether to remove what was found.
-    older_than : timedelta
-        Minimum age: what is younger may belong to a running writer. S3 does not say which program began an upload, so
-        all uploads below `path` are listed.
-    storage_options
-        As for `dataset`.
-
-    Returns
-    -------
-    list of Leftover
-        Oldest first.
+    `path` is a folder, searched recursively; on S3, a bucket or a prefix of keys. Shards that were uploaded but not
+    published are found in folders, and what ``convert(resume=True)`` has written before it stopped: without it, the
+    next call converts all files again. What is younger than `older_than` may belong to a running writer. S3 does not
+    say which program began an upload, so all uploads below `path` are listed; Google Cloud Storage and Azure remove
+    unfinished uploads after a week, and they are not listed here.
 
     Raises
     ------
@@ -106,10 +93,6 @@ def clean(
         `path` is a file, or must not be read; a folder below it that must not be read is a warning.
     ValueError
         A web server: nothing is written there.
-
-    Notes
-    -----
-    Google Cloud Storage and Azure remove unfinished uploads after a week; they are not listed here.
     """
     fs, name = locate(path, Options.of_call(clean, locals()).storage)
     if not isinstance(fs, FsspecFileSystem):

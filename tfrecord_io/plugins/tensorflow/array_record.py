@@ -224,25 +224,9 @@ def to_array_record(
 ) -> WriteReport:
     """Write the records of TFRecord files, as they are, to an ArrayRecord file.
 
-    Parameters
-    ----------
-    source
-        TFRecord files, as in `tfrecord_io.RecordReader`.
-    target : str or PathLike
-        Written atomically.
-    group_size : int
-        How many records are compressed together: 1 is the fastest for random access, more take less space.
-    record_compression : {"zstd", "brotli", "snappy", "uncompressed"}
-        Also with a level, ``"zstd:19"``.
-    mode : {"error", "overwrite"}, optional
-        "error": an existing file is an error.
-    **keywords
-        Those of `tfrecord_io.RecordReader`.
-
-    Raises
-    ------
-    TypeError
-        A keyword that chooses or changes columns: records are copied without being parsed.
+    `group_size` records are compressed together: 1 is the fastest for random access, more take less space.
+    `record_compression` is one of `COMPRESSIONS`, also with a level, ``"zstd:19"``. TypeError: a keyword that chooses
+    or changes columns, as records are copied without being parsed.
     """
     check_integer("group_size", group_size, 1, 2**31 - 1)
     name, _, level = record_compression.partition(":")

@@ -159,26 +159,11 @@ def _sequence(feature: Json, kind: str = "sequence_feature.Sequence", length: in
 
 
 class TfdsColumns:
-    """How the columns of a schema are stored as TFDS would.
+    """How the columns of a schema are stored as TFDS would; the arguments are those of `write_tfds`.
 
-    Parameters
-    ----------
-    prefix : str or None
-        The columns ``<prefix>/…`` are those of the steps of an episode.
-    images : mapping of str to str or None
-        The columns of encoded images, and their modes; None: as the images are.
-    class_names : mapping of str to sequence of str
-        The names of the classes of columns of integers, or the first ones of columns of categories.
-    source : SourceFeatures, optional
-        The features of the dataset that the rows were read from.
-
-    Raises
-    ------
-    SchemaError
-        A type has no feature in TFDS, or a name is that of a group of columns.
-        `images` or `class_names` name a column of another type.
-    FeatureNotFoundError
-        `images` or `class_names` name no column, or no column has the prefix.
+    `source` has the features of the dataset that the rows were read from. SchemaError: a type has no feature in TFDS, a
+    name is that of a group of columns, or a named column is of another type. FeatureNotFoundError: there is none of the
+    name, or none with the prefix.
     """
 
     def __init__(

@@ -157,24 +157,11 @@ def convert_to_lerobot(
     task: str | None = None,
     **keywords: Any,
 ) -> WriteReport:
-    """Write the episodes of TFRecord files as a folder in LeRobot's layout, a file of frames after the other.
+    """Write the episodes of TFRecord files as a local folder in LeRobot's layout, a file of frames after the other.
 
-    Parameters
-    ----------
-    source
-        TFRecord files, as in `tfrecord_io.read_table`.
-    target : str or PathLike
-        A local folder that does not exist or is empty.
-    fps : int
-        Frames per second.
-    prefix : str, default "steps"
-        The columns of steps are those named ``<prefix>/…``, as for `tfrecord_io.explode`.
-    task : str, optional
-        The column with the task of a step or an episode, text or its bytes, with or without the names before a slash;
-        by default ``language_instruction`` or ``natural_language_instruction``. Without one, tasks are empty, with a
-        warning.
-    **keywords
-        Those of `tfrecord_io.open_reader`.
+    The columns of steps are those named ``<prefix>/…``, as for `tfrecord_io.explode`. `task` is the column with the
+    task of a step or an episode, text or its bytes, with or without the names before a slash; by default one of
+    `_TASKS`. Without one, tasks are empty, with a warning.
     """
     if fps is None:
         raise TypeError(say("LeRobot needs {fps=}, the frames per second"))
