@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,9 +53,6 @@ class FileEntry:
     compression: str | None
     status: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True)
 class DatasetStatistics:
@@ -94,11 +91,11 @@ class DatasetStatistics:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "files": [file.to_dict() for file in self.files],
+            "files": [asdict(file) for file in self.files],
             "file_count": self.file_count,
             "bytes": self.bytes,
             "schema_source": self.schema_source,
-            "sampling": self.sampling.to_dict(),
+            "sampling": asdict(self.sampling),
             "checks": self.checks,
             "features": [feature.to_dict() for feature in self.features],
             "galleries": [gallery.to_dict() for gallery in self.galleries],

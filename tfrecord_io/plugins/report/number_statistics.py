@@ -238,9 +238,6 @@ class Sampling:
     text: str
     skipped: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 class SampleReader:
     """Iterates over the batches of a sample; afterwards `sampling` says what it was."""
