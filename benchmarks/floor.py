@@ -110,7 +110,7 @@ def decode(data: Any) -> int:
     decoder.expect(len(data))
     progress = decoder.feed(data)
     assert progress.fault is None
-    columns = decoder.take()
+    columns = decoder.by_feature()
     assert columns
     return progress.records
 
@@ -165,7 +165,7 @@ class KernelEncode(_Bytes):
         engine = get_engine()
         decoder = engine.decoder(Plan())
         decoder.feed(self.data)
-        self.encoder, self.memory = engine.encoder(list(decoder.take())), engine.memory()
+        self.encoder, self.memory = engine.encoder(decoder.take()), engine.memory()
         del self.data
 
     def run(self, setting: tuple[()]) -> int:

@@ -59,7 +59,7 @@ def measure(name: str) -> float:
         decoder = engine.decoder(Plan())
         decoder.expect(len(data))
         assert decoder.feed(data).records == ROWS[name]
-        decoder.take()
+        decoder.by_feature()
 
     def floor() -> None:
         np.copyto(copy, data)

@@ -18,18 +18,7 @@ from reference_engine import ENGINE as REFERENCE
 from rounds import rounds
 from tfrecord_io.arrow.buffers import mask_of
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
-from tfrecord_io.engine.contract import (
-    ColumnBuffers,
-    Engine,
-    Fault,
-    FaultCode,
-    Kind,
-    Layout,
-    Plan,
-    PlanColumn,
-    Text,
-    by_feature,
-)
+from tfrecord_io.engine.contract import ColumnBuffers, Engine, Fault, FaultCode, Kind, Layout, Plan, PlanColumn, Text
 from tfrecord_io.engine.filtering_decoder import DecodingChoice, FilteringDecoder, Prefilter
 from tfrecord_io.engine.native import ENGINE as NATIVE
 from tfrecord_io.format.feature_types import RecordType
@@ -108,7 +97,7 @@ def decoder_of(engine: Engine, choice: DecodingChoice, plan: Plan | None = None)
 
 def rows_of(decoder: FilteringDecoder) -> tuple[list[int], list[dict[str, Any]]]:
     kept = list(range(decoder.rows)) if decoder.kept is None else decoder.kept.tolist()
-    batch, fault = BatchBuilder(SCHEMA).batch(by_feature(decoder.take()), len(kept))
+    batch, fault = BatchBuilder(SCHEMA).batch(decoder.by_feature(), len(kept))
     assert fault is None
     return kept, batch.to_pylist()
 
@@ -160,7 +149,7 @@ def test_the_rows_and_the_fault_do_not_depend_on_the_way(
     for number, value in seen:
         whole = engine.decoder(plan_of())
         assert whole.feed(framed(records[number][0])).fault is None
-        batch, _ = BatchBuilder(SCHEMA).batch(by_feature(whole.take()), 1)
+        batch, _ = BatchBuilder(SCHEMA).batch(whole.by_feature(), 1)
         assert [value] == batch.to_pylist()
 
 

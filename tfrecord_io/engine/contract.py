@@ -8,10 +8,9 @@ engine (protobuf, in tests/support/reference_engine), which lacks what may be No
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -315,10 +314,11 @@ class Decoder(Protocol):
     def accept_embedded(self) -> None:
         """Let the next `feed` decode the record with an embedded schema before which the last one stopped."""
 
-    def take(self) -> Sequence[ColumnBuffers]:
+    def by_feature(self) -> Mapping[str, ColumnBuffers]:
         """Return the rows as columns, in the plan's order and then in that of discovery, and reset the decoder.
 
-        The columns may be made only when they are asked for: `LazyColumns`.
+        Where the context and the feature lists have the same name, it is that of the context feature; with `LIST_MARK`
+        it is that of the feature list. The columns may be made only when they are asked for: `FeatureColumns`.
         """
 
     # A batch that several threads decode parts of: each part has a decoder with the same plan.
@@ -343,6 +343,9 @@ class EngineDecoder(Decoder, Protocol):
     @property
     def column_bytes(self) -> int:
         """About how many bytes the values of the rows held have in their columns."""
+
+    def take(self) -> Sequence[ColumnBuffers]:
+        """The columns of `by_feature`, all of which are made."""
 
     def feed_file(
         self, file: FileView, begin: int, end: int, *, max_records: int = -1, max_bytes: int, keeps: bool = False
@@ -547,84 +550,34 @@ class ColumnNames:
 
     def __init__(self, features: Sequence[FeatureName]) -> None:
         self.names = list(map(itemgetter(0), features))
-        self.steps = list(map(itemgetter(1), features))  # whether each is a feature list
-
-        # The number of the column of each feature; see `by_feature`.
+        # The number of the column of each feature; see `Decoder.by_feature`.
         self.index = dict(zip(self.names, range(len(self.names)), strict=True))
         if len(self.index) < len(self.names):
-            context = {name: at for at, name in enumerate(self.names) if not self.steps[at]}
-            lists = {name: at for at, name in enumerate(self.names) if self.steps[at]}
-            both = {name + LIST_MARK: lists[name] for name in context.keys() & lists.keys()}
-            self.index = lists | context | both
+            context = {name for name, is_list in features if not is_list}
+            both = [is_list and name in context for name, is_list in features]
+            self.index = {name + LIST_MARK * both[at]: at for at, name in enumerate(self.names)}
 
 
-class LazyColumns(Sequence[ColumnBuffers]):
-    """Decoded columns that an engine holds, and hands over one by one or as Arrow arrays."""
-
-    names: ColumnNames
+class FeatureColumns(Mapping[str, ColumnBuffers]):
+    """Decoded columns by feature that an engine holds, and hands over one by one or as Arrow arrays."""
 
     @abstractmethod
     def facts(self) -> Array:
-        """The facts of all columns: int64, a row for each column and a column for each `Fact`."""
+        """The facts of the columns in the order of iteration; see `facts_of`."""
 
     @abstractmethod
     def shown(self) -> bytes:
         """The facts but for the numbers of rows: columns of the same names with the same of these show the same."""
 
     @abstractmethod
-    def arrow_arrays(self, forms: tuple[Array, Array], indices: Sequence[int]) -> tuple[object, int, list[int]]:
-        """Make Arrow arrays of the columns at `indices` in these forms (`tfrecord_io.arrow.decode.batch_builder`).
+    def arrow_arrays(self, forms: tuple[Array, Array], features: Iterable[str]) -> tuple[object, int, list[int]]:
+        """Make Arrow arrays of the columns of features in these forms (`tfrecord_io.arrow.decode.batch_builder`).
 
         Returns (owner, batch, addresses). The owner releases the arrays that were not imported, which are valid as long
         as it exists. Where all were made and none is large, `batch` is the address of a ``struct ArrowArray`` of the C
         data interface, which has all of them as its children and is freed as a whole. Else it is 0, and the addresses
-        are those of the array of each column; 0 where the column is absent (index −1) or its rows are not plainly of
-        the form.
+        are those of the array of each column; 0 where the column is absent or its rows are not plainly of the form.
         """
-
-
-class FeatureColumns(Mapping[str, ColumnBuffers]):
-    """Lazy columns by feature."""
-
-    def __init__(self, columns: LazyColumns) -> None:
-        self.columns = columns
-        self._index = columns.names.index
-
-    def __getitem__(self, feature: str) -> ColumnBuffers:
-        return self.columns[self._index[feature]]
-
-    def __contains__(self, feature: object) -> bool:
-        return feature in self._index
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._index)
-
-    def __len__(self) -> int:
-        return len(self._index)
-
-    def facts(self) -> Array:
-        """The facts of the columns in the order of iteration; see `facts_of`."""
-        return self.columns.facts()[list(self._index.values())]
-
-    def shown(self) -> bytes:
-        """See `LazyColumns.shown`."""
-        return self.columns.shown()
-
-    def arrow_arrays(self, forms: tuple[Array, Array], features: Iterable[str]) -> tuple[object, int, list[int]]:
-        """See `LazyColumns.arrow_arrays`."""
-        return self.columns.arrow_arrays(forms, list(map(self._index.get, features, repeat(-1))))
-
-
-def by_feature(columns: Sequence[ColumnBuffers]) -> Mapping[str, ColumnBuffers]:
-    """Columns by feature, as `BatchBuilder.batch` takes them.
-
-    Where the context and the feature lists have the same name, it is that of the context feature; with `LIST_MARK` it
-    is that of the feature list.
-    """
-    if isinstance(columns, LazyColumns):
-        return FeatureColumns(columns)
-    names = ColumnNames([(column.name, column.steps is not None) for column in columns])
-    return {feature: columns[at] for feature, at in names.index.items()}
 
 
 def facts_of(columns: Mapping[str, ColumnBuffers]) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any, NamedTuple
 
@@ -22,7 +22,6 @@ from tfrecord_io.engine.contract import (
     Plan,
     Progress,
     RecordCounts,
-    by_feature,
 )
 from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import FRAME_BYTES
@@ -173,9 +172,9 @@ class FilteringDecoder:
         assert self._stopped is not None
         self._stopped.accept_embedded()
 
-    def take(self) -> Sequence[ColumnBuffers]:
+    def by_feature(self) -> Mapping[str, ColumnBuffers]:
         self._start()
-        return self._main.take()
+        return self._main.by_feature()
 
     def complete(self) -> None:
         self._main.complete()
@@ -314,7 +313,7 @@ class FilteringDecoder:
         counts, was_sequence = first.counts, first.sequence
         progress = feed(first)
         rows, size, lengths = first.rows, first.value_bytes, first.lengths()
-        mask = self._prefilter.may_pass(by_feature(first.take()), rows) if rows else np.empty(0, bool)
+        mask = self._prefilter.may_pass(first.by_feature(), rows) if rows else np.empty(0, bool)
         kept = np.flatnonzero(mask)
         self._share_names(first, self._main)
         main, choice = self._main, self._prefilter.choice

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import repeat
 from operator import itemgetter
-from typing import Any, NamedTuple, cast, overload
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -20,13 +21,13 @@ from tfrecord_io.engine.contract import (
     Fact,
     Fault,
     FaultCode,
+    FeatureColumns,
     FeatureName,
     FieldForm,
     FieldValues,
     FileView,
     Frames,
     KeyTable,
-    LazyColumns,
     Members,
     MessageFields,
     ObjectForm,
@@ -78,27 +79,27 @@ def _column(name: str, fields: dict[str, Any]) -> ColumnBuffers:
     return ColumnBuffers(name, **fields)
 
 
-class NativeColumns(LazyColumns):
-    """See `tfrecord_io.engine.contract.LazyColumns`."""
+class NativeColumns(FeatureColumns):
+    """See `tfrecord_io.engine.contract.FeatureColumns`."""
 
     def __init__(self, names: ColumnNames, kernel: _kernel.TakenColumns) -> None:
-        self.names = names
+        self._names, self._index = names.names, names.index
         self._kernel = kernel
         self._made: dict[int, ColumnBuffers] = {}
 
     def __len__(self) -> int:
-        return len(self._kernel)
+        return len(self._index)
 
-    @overload
-    def __getitem__(self, index: int) -> ColumnBuffers: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[ColumnBuffers]: ...
-    def __getitem__(self, index: int | slice) -> ColumnBuffers | Sequence[ColumnBuffers]:
-        if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
-        at = range(len(self))[index]
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._index)
+
+    def __contains__(self, feature: object) -> bool:
+        return feature in self._index
+
+    def __getitem__(self, feature: str) -> ColumnBuffers:
+        at = self._index[feature]
         if at not in self._made:
-            self._made[at] = _column(self.names.names[at], self._kernel.column(at))
+            self._made[at] = _column(self._names[at], self._kernel.column(at))
         return self._made[at]
 
     def facts(self) -> Array:
@@ -107,7 +108,8 @@ class NativeColumns(LazyColumns):
     def shown(self) -> bytes:
         return self._kernel.shown()
 
-    def arrow_arrays(self, forms: tuple[Array, Array], indices: Sequence[int]) -> tuple[object, int, list[int]]:
+    def arrow_arrays(self, forms: tuple[Array, Array], features: Iterable[str]) -> tuple[object, int, list[int]]:
+        indices = list(map(self._index.get, features, repeat(-1)))
         owner, batch, addresses = self._kernel.arrays(*forms, np.array(indices, np.int64))
         return owner, batch, addresses
 
@@ -243,7 +245,10 @@ class NativeDecoder:
     def accept_embedded(self) -> None:
         self._kernel.accept_embedded()
 
-    def take(self) -> NativeColumns:
+    def take(self) -> list[ColumnBuffers]:
+        return list(self.by_feature().values())
+
+    def by_feature(self) -> NativeColumns:
         self.rows = 0
         columns = self._kernel.take()
         if self._names is None or len(self._names.names) != len(columns):  # a faulty record's names are removed again

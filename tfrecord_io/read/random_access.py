@@ -19,7 +19,7 @@ from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, cached_property
-from tfrecord_io.engine.contract import Array, Fault, by_feature
+from tfrecord_io.engine.contract import Array, Fault
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable, say
 from tfrecord_io.index import find_indexes
@@ -137,7 +137,7 @@ class RandomAccess(Closing, Shared):
                 self._check_embedded(location(done), progress.embedded)
                 decoder.accept_embedded()
             expansion.add(decoder.value_bytes)
-            columns, part = by_feature(decoder.take()), slice(first, done)
+            columns, part = decoder.by_feature(), slice(first, done)
             for own, batch in self._built(columns, files[part], records[part], expansion, leaves_out=leaves_out):
                 with self._lock:
                     self.report.records += len(batch)

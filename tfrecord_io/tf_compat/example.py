@@ -199,7 +199,7 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
     counts = decoder.counts
     if counts.nested and (other := not_examples(counts, None)):
         raise other
-    return {column.name: _as_array(column) for column in decoder.take()[:]}
+    return {column.name: _as_array(column) for column in decoder.take()}
 
 
 def _record_of(payload: Any) -> bytes:

@@ -21,7 +21,7 @@ from tfrecord_io._native import _kernel
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Value, forms_of
 from tfrecord_io.arrow.decode.decode_plan import handed_type, plan_columns
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.engine.contract import ColumnBuffers, Engine, FeatureColumns, Plan, by_feature
+from tfrecord_io.engine.contract import ColumnBuffers, Engine, FeatureColumns, Plan
 from tfrecord_io.format.feature_types import Kind, Text
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
@@ -93,7 +93,7 @@ def decoded(engine: Engine, plan: Plan, data: bytes) -> tuple[Mapping[str, Colum
     decoder = engine.decoder(plan)
     decoder.feed(data)
     rows = decoder.rows
-    return by_feature(decoder.take()), rows
+    return decoder.by_feature(), rows
 
 
 def outcome(builder: BatchBuilder, columns: Mapping[str, ColumnBuffers], rows: int) -> tuple[Any, ...]:

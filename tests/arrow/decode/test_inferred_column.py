@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from column_buffers import BYTES, FLOAT, INT, feature_list, lists, nothing, scalars
 from strategies import datasets
 from tfrecord_io.arrow.decode.inferred_column import SeenColumns, observe
-from tfrecord_io.engine.contract import ColumnBuffers, Plan, by_feature
+from tfrecord_io.engine.contract import ColumnBuffers, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.inferred_type import Observation, RecordRef, join_columns
@@ -86,7 +86,7 @@ def test_columns_that_an_engine_holds_show_the_same(chunks: list[list[bytes]], o
     for number in order:
         payloads = chunks[number % len(chunks)]
         decoder.feed(engine.frame(payloads))
-        columns = by_feature(decoder.take())
+        columns = decoder.by_feature()
         held.add(columns, records_from("file", record))
         made.add(dict(columns.items()), records_from("file", record))
         assert (held.observations, held.contested) == (made.observations, made.contested)

@@ -15,6 +15,7 @@ from reference_engine.record_parser import Record, read_embedded, read_record
 from tfrecord_io.engine.contract import (
     Array,
     ColumnBuffers,
+    ColumnNames,
     Fault,
     FaultCode,
     FeatureName,
@@ -149,6 +150,12 @@ class ReferenceDecoder:
         self.rows = self.value_bytes = 0
         self._lengths = []
         return taken
+
+    def by_feature(self) -> dict[str, ColumnBuffers]:
+        """See `contract.Decoder.by_feature`."""
+        columns = self.take()
+        names = ColumnNames([(column.name, column.is_list) for column in columns])
+        return {feature: columns[at] for feature, at in names.index.items()}
 
     def complete(self) -> None:
         """See `contract.Decoder.complete`."""

@@ -23,7 +23,6 @@ from tfrecord_io.engine.contract import (
     Plan,
     Progress,
     RecordCounts,
-    by_feature,
 )
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
@@ -261,7 +260,7 @@ class ChunkDecoder:
         chunk.counts, self._counts = counts - self._counts, counts
         chunk.new_names = decoder.new_names[self._names :]
         self._names += len(chunk.new_names)
-        chunk.columns = by_feature(decoder.take())
+        chunk.columns = decoder.by_feature()
         return chunk
 
 
@@ -340,13 +339,13 @@ class PayloadDecoder:
     def clear(self) -> None:
         self._start()
 
-    def take(self) -> list[ColumnBuffers]:
+    def by_feature(self) -> Mapping[str, ColumnBuffers]:
         offsets = np.zeros(self.rows + 1, np.int32)
         np.cumsum(self.lengths(), out=offsets[1:], dtype=np.int32)
         values = self._values[0] if len(self._values) == 1 else np.concatenate([np.empty(0, np.uint8), *self._values])
         column = ColumnBuffers(_PAYLOADS, Kind.BYTES, Layout.SCALAR, self.rows, value_offsets=offsets, values=values)
         self._start()
-        return [column]
+        return {_PAYLOADS: column}
 
 
 _WHOLE_ROWS = 2**62

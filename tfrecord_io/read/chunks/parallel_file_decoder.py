@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tfrecord_io.background import WorkerPool
-from tfrecord_io.engine.contract import Decoder, FileView, by_feature
+from tfrecord_io.engine.contract import Decoder, FileView
 from tfrecord_io.format.feature_types import Kind, RecordType
 from tfrecord_io.options import LIMITS, MIB, cpu_count
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, KnownRecords, is_little
@@ -125,7 +125,7 @@ class DecodedPart:
             decoder.complete()
         else:
             chunk.kept = decoder.kept
-            chunk.columns = by_feature(decoder.take())
+            chunk.columns = decoder.by_feature()
             self.use_again()
 
     def use_again(self) -> None:
@@ -255,6 +255,6 @@ def _measure(windows: FileWindows, settings: DecodeSettings, begin: int) -> tupl
     columns = len(settings.plan.columns) + len(decoder.new_names)
     copied = 0
     if progress.consumed >= _LONG_VALUE * columns:
-        taken = [column.steps or column for column in decoder.take()]
+        taken = [column.steps or column for column in decoder.by_feature().values()]
         copied = sum(c.values.nbytes for c in taken if c.kind in _LONG_KINDS and c.values is not None)
     return progress.consumed, columns, copied
