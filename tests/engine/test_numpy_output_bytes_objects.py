@@ -1,4 +1,4 @@
-"""`bytes_objects`: slots as objects of ``bytes``, alike in both engines and on any number of threads."""
+"""`bytes_objects`: slots as objects of ``bytes``, alike on any number of threads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ def slots(values: list[bytes | None], dtype: type, valid: bool = True) -> BytesS
     return np.frombuffer(b"abc" + b"".join(encoded), np.uint8), offsets, mask
 
 
-@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("threads", [1, 2, 8])
 @given(parts=st.lists(VALUES, max_size=3), piece=st.sampled_from([1, 700, 2**24]))
@@ -38,7 +37,6 @@ def test_objects_are_those_of_the_slots(parts: list[list[bytes | None]], dtype: 
         assert items.tolist() == [value for values in present for value in values]
 
 
-@pytest.mark.usefixtures("engine")
 def test_objects_behave_like_other_bytes() -> None:
     values: list[bytes | None] = [b"x" * 700 + bytes([i]) for i in range(200)]
     items = bytes_objects([slots(values, np.int64)])

@@ -1,4 +1,4 @@
-"""`join_numbers`: columns of batches as arrays, alike in both engines and on any number of threads."""
+"""`join_numbers`: columns of batches as arrays, alike on any number of threads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def columns_of_batches(draw: st.DrawFn) -> list[pa.RecordBatch]:
     return batches
 
 
-@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("threads", [1, 2, 8])
 @given(batches=columns_of_batches(), with_masks=st.booleans())
 def test_columns_are_joined(batches: list[pa.RecordBatch], threads: int, with_masks: bool) -> None:
@@ -50,7 +49,6 @@ def test_columns_are_joined(batches: list[pa.RecordBatch], threads: int, with_ma
         assert column.missing is None or column.missing.tolist() == [value is None for value in expected]
 
 
-@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("nulls", ["of any value", "of zeros", "none"])
 def test_nulls_of_one_batch_become_zeros_in_its_memory(nulls: str) -> None:
     values, valid = np.arange(1, 201), np.arange(200) % 3 != 0

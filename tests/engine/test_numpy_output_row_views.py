@@ -1,4 +1,4 @@
-"""`row_views`: the rows of an array as views, alike in both engines and like slices."""
+"""`row_views`: the rows of an array as views, like slices."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import sys
 import weakref
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.engine.numpy_output import row_views
 
 
-@pytest.mark.usefixtures("engine")
 @given(
     lengths=st.lists(st.integers(0, 5), max_size=20),
     dtype=st.sampled_from(["i8", "f4", "u1", "f8"]),
@@ -43,7 +41,6 @@ def test_views_are_slices(lengths: list[int], dtype: str, begin: int, present: i
         }
 
 
-@pytest.mark.usefixtures("engine")
 def test_views_keep_the_memory_and_release_it() -> None:
     values = np.arange(1000)
     gc.collect()  # what other tests left refers to the dtype, too

@@ -1,4 +1,4 @@
-"""Runs of rows, copied, gathered, padded and packed: alike in both engines, and like a plain loop."""
+"""Runs of rows, copied, gathered, padded and packed: like a plain loop."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.engine.numpy_output import chosen_offsets, copy_runs, first_fit, gather_runs, padded_rows
-from tfrecord_io.engine.select import get_engine
 
 TEXT = ["T"] if hasattr(np.dtypes, "StringDType") else []
 
 
-@pytest.mark.usefixtures("engine")
 @given(
     lengths=st.lists(st.integers(0, 5), max_size=20),
     dtype=st.sampled_from(["i8", "f4", "u1", "?", "M8[s]", "O", "c16", *TEXT]),
@@ -40,15 +38,12 @@ def test_runs_are_slices(lengths: list[int], dtype: str, inner: tuple[int, ...],
     ("begin", "length", "place"), [(-1, 1, 0), (0, 4, 0), (3, 1, 0), (0, -1, 0), (0, 2, 4), (0, 1, -1)]
 )
 def test_a_run_outside_of_the_arrays_is_refused(begin: int, length: int, place: int) -> None:
-    if get_engine().name != "native":
-        pytest.skip("the kernel checks what it copies")
     out = np.zeros(5, np.int64)
     with pytest.raises(IndexError, match="not within"):
         copy_runs(np.arange(3), *(np.array([n]) for n in (begin, length)), out, np.array([place]))
     assert not out.any()
 
 
-@pytest.mark.usefixtures("engine")
 @given(
     arrays=st.lists(st.lists(st.integers(0, 5), max_size=6), min_size=1, max_size=4),
     dtype=st.sampled_from(["i8", "f4", "u1"]),
@@ -77,8 +72,6 @@ def test_gathered_runs_are_rows_one_after_the_other(arrays: list[list[int]], dty
     [(2, 0, [0, 1]), (-1, 0, [0, 1]), (0, 1, [0, 1]), (1, -1, [0, 1]), (1, 0, [-1, 1]), (1, 0, [1, 0]), (1, 0, [0, 4])],
 )
 def test_a_gathered_row_outside_of_the_arrays_is_refused(owner: int, row: int, offsets: list[int]) -> None:
-    if get_engine().name != "native":
-        pytest.skip("the kernel checks what it copies")
     runs = [(np.ones(3, np.int64), np.array(own)) for own in ([0, 1], offsets)]
     owners, rows, out = np.array([owner]), np.array([row]), np.zeros(2, np.int64)
     with pytest.raises(IndexError, match="not within"):
@@ -90,15 +83,12 @@ def test_a_gathered_row_outside_of_the_arrays_is_refused(owner: int, row: int, o
 
 @pytest.mark.parametrize("offsets", [[0, 2], [0, 0], [-1, 0], [2, 3], [3, 2]], ids=str)
 def test_a_row_is_copied_only_to_where_it_has_room(offsets: list[int]) -> None:
-    if get_engine().name != "native":
-        pytest.skip("the kernel checks what it copies")
     out = np.zeros(2, np.int64)
     with pytest.raises(IndexError, match="not within"):
         gather_runs([(np.ones(3, np.int64), np.array([0, 1]))], None, np.array([0]), np.array(offsets), out)
     assert not out.any()
 
 
-@pytest.mark.usefixtures("engine")
 @given(
     lengths=st.lists(st.integers(0, 5), max_size=20),
     dtype=st.sampled_from(["i8", "f4", "u1", "?", "M8[s]", "O", "c16", *TEXT]),
@@ -126,13 +116,10 @@ def test_padded_rows_are_slices_and_then_the_fill(
 
 @pytest.mark.parametrize("offsets", [[0, 3], [0, 1, 0], [-1, 1], [3, 5]], ids=str)
 def test_a_row_that_is_longer_or_outside_of_the_values_is_refused(offsets: list[int]) -> None:
-    if get_engine().name != "native":
-        pytest.skip("the kernel checks what it copies")
     with pytest.raises(IndexError, match="not within"):
         padded_rows(np.arange(4), np.array(offsets), 2, 0)
 
 
-@pytest.mark.usefixtures("engine")
 @given(
     rows=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=30),
     bins=st.integers(1, 4),

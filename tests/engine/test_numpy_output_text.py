@@ -1,4 +1,4 @@
-"""`text`: UTF-8 as an array of NumPy's StringDType, alike in both engines."""
+"""`text`: UTF-8 as an array of NumPy's StringDType."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def texts(values: list[str | None], dtype: type, valid: bool) -> np.ndarray:
     return text(np.frombuffer(b"abc" + b"".join(encoded), np.uint8), offsets, mask)
 
 
-@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @given(values=VALUES)
 def test_text_is_that_of_the_slots(values: list[str | None], dtype: type) -> None:
@@ -33,7 +32,6 @@ def test_text_is_that_of_the_slots(values: list[str | None], dtype: type) -> Non
     assert array.tolist() == present
 
 
-@pytest.mark.usefixtures("engine")
 def test_arrays_of_text_own_their_memory() -> None:
     values: list[str | None] = ["short", None, "longer than an item of sixteen bytes"] * 1000
     array = texts(values, np.int32, valid=True)

@@ -1,7 +1,4 @@
-"""Arrays of NumPy that are not plain buffers: text, ``bytes`` objects, views and runs of rows, columns of many batches.
-
-They are made by the kernel, or, with the reference engine of the tests, in plain Python, which is their oracle.
-"""
+"""Arrays of NumPy that the kernel makes: text, ``bytes`` objects, views and runs of rows, columns of many batches."""
 
 from __future__ import annotations
 
@@ -42,12 +39,7 @@ class NumberColumn(NamedTuple):
     missing: Array | None  # True where there is a null; None only if there are none
 
 
-_load = cache(import_module)
-
-
-def _kernel() -> Any:
-    """The kernel; None with the reference engine of the tests."""
-    return _load("tfrecord_io._native._kernel") if get_engine().name == "native" else None
+_kernel = cache(partial(import_module, "tfrecord_io._native._kernel"))
 
 
 def text(data: Array, offsets: Array, valid: Array | None, *, missing: bool = False) -> Array:
@@ -57,26 +49,18 @@ def text(data: Array, offsets: Array, valid: Array | None, *, missing: bool = Fa
     `missing`.
     """
     dtype = text_dtype(missing=missing or valid is not None)
-    if (kernel := _kernel()) is None:
-        content, slots = bytes(data), enumerate(pairwise(offsets.tolist()))
-        return np.array([content[i:j].decode() if valid is None or valid[at] else None for at, (i, j) in slots], dtype)
     items = np.empty(len(offsets) - 1, dtype)
     if len(items):
-        kernel.fill_text(NUMPY_API, items.dtype, items.ctypes.data, valid, offsets, data)
+        _kernel().fill_text(NUMPY_API, items.dtype, items.ctypes.data, valid, offsets, data)
     return items
 
 
 def row_views(values: Array, offsets: Array, valid: Array | None) -> Array:
     """An object array: slot i is ``values[offsets[i]:offsets[i + 1]]``, None where `valid` has False."""
     rows = np.full(len(offsets) - 1, None, object)
-    if (kernel := _kernel()) is None:
-        for i, (begin, end) in enumerate(pairwise(offsets.tolist())):
-            if valid is None or valid[i]:
-                rows[i] = values[begin:end]
-        return rows
     offsets = np.ascontiguousarray(offsets, np.int64)
     place, data, dtype = rows.ctypes.data, values.ctypes.data, values.dtype
-    kernel.row_views(NUMPY_API, place, values, dtype, data, dtype.itemsize, values.flags.writeable, valid, offsets)
+    _kernel().row_views(NUMPY_API, place, values, dtype, data, dtype.itemsize, values.flags.writeable, valid, offsets)
     return rows
 
 
@@ -88,11 +72,11 @@ def copy_runs(values: Array, begins: Array, lengths: Array, out: Array, places: 
     """
     inner: Any = np.prod(values.shape[1:], dtype=np.int64)
     item_size = int(inner) * values.itemsize
-    if (kernel := _kernel()) is not None and values.dtype.kind not in "OT" and item_size and out.size:
+    if values.dtype.kind not in "OT" and item_size and out.size:
         arguments = (np.ascontiguousarray(numbers, np.int64) for numbers in (begins, lengths, places))
         begins, lengths, places = arguments
         values = np.ascontiguousarray(values)
-        kernel.copy_runs(_bytes_of(values), begins, lengths, item_size, _bytes_of(out), places)
+        _kernel().copy_runs(_bytes_of(values), begins, lengths, item_size, _bytes_of(out), places)
         return
     within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     out[np.repeat(places, lengths) + within] = values[np.repeat(begins, lengths) + within]
@@ -104,35 +88,18 @@ def chosen_offsets(arrays: Sequence[RunArray], owners: Array | None, rows: Array
     `owners` and `rows` are int64.
     """
     offsets = np.zeros(len(rows) + 1, np.int64)
-    if (kernel := _kernel()) is not None:
-        kernel.chosen_offsets(*_parts(arrays), owners, rows, offsets)
-    else:
-        np.cumsum(_chosen(arrays, owners, rows)[1], out=offsets[1:])
+    _kernel().chosen_offsets(*_parts(arrays), owners, rows, offsets)
     return offsets
 
 
 def gather_runs(arrays: Sequence[RunArray], owners: Array | None, rows: Array, offsets: Array, out: Array) -> None:
     """Copy chosen rows to where their `chosen_offsets` say."""
-    if (kernel := _kernel()) is not None:
-        kernel.gather_runs(*_parts(arrays), owners, rows, offsets, _bytes_of(out))
-        return
-    begins, lengths = _chosen(arrays, owners, rows)
-    for number, (values, _) in enumerate(arrays):
-        own = slice(None) if owners is None else np.flatnonzero(owners == number)
-        copy_runs(values, begins[own], lengths[own], out, offsets[:-1][own])
+    _kernel().gather_runs(*_parts(arrays), owners, rows, offsets, _bytes_of(out))
 
 
 def _parts(arrays: Sequence[RunArray]) -> tuple[list[Array], list[Array], int]:
     """What the kernel takes: the values and offsets of all, and the size of an item."""
     return [_bytes_of(values) for values, _ in arrays], [offsets for _, offsets in arrays], arrays[0][0].itemsize
-
-
-def _chosen(arrays: Sequence[RunArray], owners: Array | None, rows: Array) -> tuple[Array, Array]:
-    """Where chosen rows begin in their arrays, and their lengths."""
-    bounds = np.stack([np.concatenate([offsets[at : len(offsets) - 1 + at] for _, offsets in arrays]) for at in (0, 1)])
-    firsts = np.cumsum([0, *(len(offsets) - 1 for _, offsets in arrays)])
-    begins, ends = bounds[:, rows if owners is None else firsts[owners] + rows]
-    return begins, ends - begins
 
 
 def padded_rows(values: Array, offsets: Array, length: int, fill: Any) -> Array:
@@ -142,7 +109,7 @@ def padded_rows(values: Array, offsets: Array, length: int, fill: Any) -> Array:
     """
     rows, inner = len(offsets) - 1, values.shape[1:]
     shape = (rows, length, *inner)
-    if (kernel := _kernel()) is None or values.dtype.kind in "OT":
+    if values.dtype.kind in "OT":
         out = np.full(shape, fill, values.dtype)
         starts, lengths = offsets[:-1], np.diff(offsets)
         copy_runs(values, starts, lengths, out.reshape(rows * length, *inner), np.arange(rows) * length)
@@ -151,7 +118,7 @@ def padded_rows(values: Array, offsets: Array, length: int, fill: Any) -> Array:
     if out.size:
         item = np.full((1, *inner), fill, values.dtype)
         values, offsets = np.ascontiguousarray(values), np.ascontiguousarray(offsets)
-        kernel.pad_rows(_bytes_of(values), offsets, _bytes_of(item), _bytes_of(out), length)
+        _kernel().pad_rows(_bytes_of(values), offsets, _bytes_of(item), _bytes_of(out), length)
     return out
 
 
@@ -170,40 +137,19 @@ def first_fit(lengths: Array, capacity: Array, bins: int) -> tuple[Array, list[i
     (array([0, 1, 0, 0, 1]), [3])
     """
     bin_of_row = np.zeros(len(lengths), np.int64)
-    if (kernel := _kernel()) is not None:
-        lengths = np.ascontiguousarray(lengths, np.int64)
-        return bin_of_row, kernel.first_fit(lengths, np.ascontiguousarray(capacity, np.int64), bins, bin_of_row)
-    room: list[Array] = []
-    begins = []
-    for row, own in enumerate(lengths):
-        found = next((at for at, left in enumerate(room) if (own <= left).all()), None)
-        if found is None:
-            if len(room) == bins:
-                begins.append(row)
-                room = []
-            found = len(room)
-            room.append(capacity)
-        room[found] = room[found] - own
-        bin_of_row[row] = found
-    return bin_of_row, begins
+    lengths, capacity = (np.ascontiguousarray(numbers, np.int64) for numbers in (lengths, capacity))
+    return bin_of_row, _kernel().first_fit(lengths, capacity, bins, bin_of_row)
 
 
 def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], threads: int = 1) -> None:
     """Fill arrays with columns of ``pyarrow.RecordBatch``es: integers and floats of the array's dtype."""
-    if (kernel := _kernel()) is None:
-        for column in columns:
-            parts = [batch.column(column.number) for batch in batches]
-            if column.missing is not None:
-                column.missing[:] = [null for part in parts for null in part.is_null().to_pylist()]
-            column.values[:] = [number for part in parts for number in part.fill_null(0).to_numpy()]
-        return
     arrays = [batch.__arrow_c_array__()[1] for batch in batches]
     joined = [(c.number, c.values.itemsize, _address(c.values), _address(c.missing)) for c in columns]  # JoinedNumbers
     fields = np.array(joined, np.int64).reshape(-1, 4)
     sizes = np.cumsum([column.values.nbytes for column in columns])
     count = min(threads, cpu_count(), len(columns)) if len(columns) and sizes[-1] >= LIMITS.joined_bytes else 1
     ends = np.searchsorted(sizes, sizes[-1] * np.arange(1, count) // count).tolist() if count > 1 else []
-    calls = (partial(kernel.join_numbers, arrays, part) for part in np.split(fields, ends))
+    calls = (partial(_kernel().join_numbers, arrays, part) for part in np.split(fields, ends))
     for _ in ordered(calls, count, "numbers"):
         pass
 
@@ -215,19 +161,15 @@ def _address(array: Array | None) -> int:
 def bytes_objects(parts: Sequence[BytesSlots], threads: int = 1) -> Array:
     """An array of ``bytes`` objects of the slots of all parts, None where one is not valid; made by `threads`."""
     items = np.empty(sum(len(offsets) - 1 for _, offsets, _ in parts), object)
-    if (kernel := _kernel()) is None:
-        slots = ((part, i, j, at) for part in parts for at, (i, j) in enumerate(pairwise(part[1].tolist())))
-        items[:] = [bytes(data[i:j]) if valid is None or valid[at] else None for (data, _, valid), i, j, at in slots]
-        return items
     pieces = [piece for part in parts for piece in _pieces(*part)]
-    for _ in ordered(_filled_in(kernel, items, pieces), min(threads, cpu_count(), len(pieces)), "bytes"):
+    for _ in ordered(_filled_in(items, pieces), min(threads, cpu_count(), len(pieces)), "bytes"):
         pass
     return items
 
 
-def _filled_in(kernel: Any, items: Array, pieces: Sequence[BytesSlots]) -> Iterator[Callable[[], None]]:
+def _filled_in(items: Array, pieces: Sequence[BytesSlots]) -> Iterator[Callable[[], None]]:
     """Make the objects, which needs the GIL; the calls, which do not, copy their bytes."""
-    at, room = items.ctypes.data, _Room(kernel, sum(map(_heap_bytes, pieces)))
+    kernel, at, room = _kernel(), items.ctypes.data, _Room(sum(map(_heap_bytes, pieces)))
     for data, offsets, valid in pieces:
         room.prepare(_heap_bytes((data, offsets, valid)))
         kernel.make_bytes(at, valid, offsets, data)
@@ -238,8 +180,7 @@ def _filled_in(kernel: Any, items: Array, pieces: Sequence[BytesSlots]) -> Itera
 class _Room:
     """Memory of the heap for objects of `total` bytes, whose pages the kernel makes in advance."""
 
-    def __init__(self, kernel: Any, total: int) -> None:
-        self._kernel = kernel
+    def __init__(self, total: int) -> None:
         self._total, self._left = total, 0
         self._held: object = None
 
@@ -248,7 +189,7 @@ class _Room:
         if size > self._left and self._total >= _LEAST_ROOM_BYTES:
             self._held = None  # freed first
             self._left = min(self._total, max(size, _ROOM_BYTES))
-            self._held = self._kernel.heap_room(self._left)
+            self._held = _kernel().heap_room(self._left)
         self._left -= size
         self._total -= size
 
@@ -290,8 +231,8 @@ def gather_objects(cells: Array, nan_is_missing: bool) -> GatheredValues | bool 
     >>> gather_objects(np.array([b"ab", None, b""], object), False).value_offsets
     array([0, 2, 2, 2], dtype=int32)
     """
-    if (kernel := _kernel()) is None:
+    if get_engine().name != "native":
         return False
     place = cells.__array_interface__["data"][0]
-    found = kernel.gather_objects(NUMPY_API, place, cells.strides[0], len(cells), nan_is_missing)
+    found = _kernel().gather_objects(NUMPY_API, place, cells.strides[0], len(cells), nan_is_missing)
     return GatheredValues(*found) if isinstance(found, tuple) else found
