@@ -15,17 +15,15 @@ import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import made, needs
 from tfrecord_io.arrays.representation import MASK, TableRepresentation, slice_columns
+from tfrecord_io.arrays.rows_by_number import ScanLookup
 from tfrecord_io.arrow.buffers import empty_batch, selectable
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import say
-from tfrecord_io.index import find_indexes
-from tfrecord_io.index.indexed_files import IndexedFiles
+from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.arrays import RepresentationOptions
 from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
-from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Written
 from tfrecord_io.schema.array_attributes import RECORD, attributes_of, dimension_names, dimensions_of
@@ -58,15 +56,15 @@ def to_xarray(dataset: DatasetValue | Scan) -> xr.Dataset:
         from xarray.core.indexing import LazilyIndexedArray
     is_part = bool(scan.chooses_rows) or not scan.options.counts_all
     is_part |= any(source.derived is not None for source in scan.sources)
-    rows = _TableRecords(read_scan(scan)) if is_part else _rows(scan)
+    rows = _TableRows(read_scan(scan)) if is_part else _rows(scan)
     variables = {}
     sizes = {RECORD: len(rows)}
     for column in scan.schema.names:
-        field = scan.schema.field(column)
-        for name, empty in _arrays(rows.table(column, np.empty(0, np.int64)), scan).items():
+        field, own = scan.schema.field(column), rows.of(scan.only([column]))
+        for name, empty in _arrays(own.table(np.empty(0, np.int64)), scan).items():
             shape = (len(rows), *empty.shape[1:])
             inner = dimension_names(name, shape[1:], dimensions_of(field) if name == column else [], sizes)
-            array = _backend_array()(_Column(rows, scan, column, name), shape, empty.dtype)
+            array = _backend_array()(_Column(own, scan, name), shape, empty.dtype)
             values = array.read((slice(None),) * len(shape)) if is_part else LazilyIndexedArray(array)
             variables[name] = xr.Variable(
                 (RECORD, *inner), values, attributes_of(field), fastpath=True
@@ -74,49 +72,31 @@ def to_xarray(dataset: DatasetValue | Scan) -> xr.Dataset:
     return xr.Dataset(variables)
 
 
-# ---- records by number
+# ---- rows by number, as a `ScanLookup` has them
 
 
-class _TableRecords:
+@dataclass(slots=True)
+class _TableRows:
     """The rows of a table."""
 
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
+    rows: pa.Table
 
     def __len__(self) -> int:
-        return int(self._table.num_rows)
+        return len(self.rows)
 
-    def table(self, column: str, numbers: Array) -> pa.Table:
-        return selectable(self._table.select([column])).take(pa.array(numbers))
+    def of(self, scan: Scan) -> _TableRows:
+        return _TableRows(self.rows.select(scan.schema.names))
 
-    def origin(self, number: int) -> tuple[str | None, int | None]:
-        """Path and record index of a row, where they are known."""
-        return None, None
+    def table(self, numbers: Array) -> pa.Table:
+        return selectable(self.rows).take(pa.array(numbers))
+
+    def row_error(self, fault: RowFault) -> TFRecordError:
+        return fault.to_error(None, None)
 
 
 @dataclass(slots=True)
-class _IndexedRecords:
-    """The records of plain files."""
-
-    files: IndexedFiles
-    scan: Scan
-
-    def __len__(self) -> int:
-        return int(self.files.first[-1])
-
-    def table(self, column: str, numbers: Array) -> pa.Table:
-        records = RandomAccess(self.files, self.scan.only([column]).decoded())
-        table: pa.Table = records[numbers]
-        return table.select([column])
-
-    def origin(self, number: int) -> tuple[str | None, int | None]:
-        file = int(self.files.first.searchsorted(number, side="right")) - 1
-        return self.files.sources[file].path, number - int(self.files.first[file])
-
-
-@dataclass(slots=True)
-class _SequentialRecords:
-    """The records of files of which some are compressed: those before the first one are skipped."""
+class _RowsInSequence:
+    """The rows of files of which some are compressed: those before the first one are skipped."""
 
     scan: Scan
     count: int
@@ -124,23 +104,22 @@ class _SequentialRecords:
     def __len__(self) -> int:
         return self.count
 
-    def table(self, column: str, numbers: Array) -> pa.Table:
+    def of(self, scan: Scan) -> _RowsInSequence:
+        return _RowsInSequence(scan, self.count)
+
+    def table(self, numbers: Array) -> pa.Table:
         begin, end = (int(numbers.min()), int(numbers.max()) + 1) if len(numbers) else (0, 0)
-        part = self.scan.only([column]).over(offset=begin, limit=end - begin)
-        return selectable(read_scan(part)).take(pa.array(numbers - begin))
+        return selectable(read_scan(self.scan.over(offset=begin, limit=end - begin))).take(pa.array(numbers - begin))
 
-    def origin(self, number: int) -> tuple[str | None, int | None]:
-        return None, number
+    def row_error(self, fault: RowFault) -> TFRecordError:
+        return fault.to_error(None, fault.row)
 
 
-def _rows(scan: Scan) -> _IndexedRecords | _SequentialRecords:
-    sources = list(scan.sources)
+def _rows(scan: Scan) -> ScanLookup | _RowsInSequence:
     compression = scan.options.compression
-    if compression not in (None, "infer") or (compression and any(map(_is_compressed, sources))):
-        return _SequentialRecords(scan, count_scan(scan))
-    files = IndexedFiles(sources, find_indexes(sources), scan.options.limits.record_bytes)
-    files.forget()
-    return _IndexedRecords(files, scan)
+    if compression not in (None, "infer") or (compression and any(map(_is_compressed, scan.sources))):
+        return _RowsInSequence(scan, count_scan(scan))
+    return ScanLookup(scan)
 
 
 def _is_compressed(source: Source) -> bool:
@@ -193,17 +172,15 @@ def _filled(array: Any, name: str) -> Array:
 class _Column:
     """A variable: which arrays of which rows it is."""
 
-    rows: Any
+    rows: ScanLookup | _TableRows | _RowsInSequence  # of the column that has it
     scan: Scan
-    column: str
     name: str
 
     def read(self, numbers: Array) -> Array:
         try:
-            return _arrays(self.rows.table(self.column, numbers), self.scan)[self.name]
+            return _arrays(self.rows.table(numbers), self.scan)[self.name]
         except RowFault as fault:
-            error = fault.to_error(*self.rows.origin(int(numbers[fault.row])))
-            raise error from fault.__cause__
+            raise self.rows.row_error(fault.at(int(numbers[fault.row]))) from fault.__cause__
 
 
 @cache
