@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import itemgetter
@@ -282,16 +282,15 @@ class PayloadDecoder:
     def lengths(self, begin: int = 0) -> Array:
         return np.concatenate([np.empty(0, np.int64), *self._lengths])[begin:]
 
-    def know(self, names: Iterable[FeatureName]) -> None:
-        """Payloads are not parsed."""
-
     def _start(self) -> None:
         self.rows = self.value_bytes = 0
         self._values: list[Array] = []
         self._lengths: list[Array] = []
 
-    def expect(self, payload_bytes: int) -> None:
-        """No memory is reserved in advance."""
+    def _ignore(self, *_: Any, **__: Any) -> None:
+        """Nothing is parsed, no memory is reserved in advance, and no part has anything left to do."""
+
+    know = expect = accept_embedded = complete = _ignore
 
     def feed(
         self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
@@ -320,12 +319,6 @@ class PayloadDecoder:
     def feed_file(self, file: FileView, begin: int, end: int, *, max_bytes: int) -> int:
         """All is left to `feed`."""
         return 0
-
-    def accept_embedded(self) -> None:
-        """Payloads are not parsed."""
-
-    def complete(self) -> None:
-        """Nothing is left to do."""
 
     def append(self, part: PayloadDecoder, begin: int, end: int, payload_bytes: int) -> bool:
         lengths = part.lengths()

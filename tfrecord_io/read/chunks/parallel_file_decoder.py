@@ -12,7 +12,7 @@ from tfrecord_io.format.feature_types import Kind, RecordType
 from tfrecord_io.options import LIMITS, MIB, cpu_count
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, KnownRecords, is_little
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
-from tfrecord_io.read.chunks.segments import FileWindows, Segment, Segments
+from tfrecord_io.read.chunks.segments import FileWindows, Part, Segment, Segments
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.source import OpenPlainFile
 
@@ -82,25 +82,22 @@ class SegmentDecoders:
         self._empty.append((settings, decoder))
 
 
-class DecodedPart:
-    """The rows of a segment, and what is checked of them when their turn comes; see `segments.Part`."""
+class DecodedPart(Part):
+    """The rows of a segment, and what is checked of them when their turn comes."""
 
     def __init__(self, path: str, number: int, settings: DecodeSettings, decoders: SegmentDecoders) -> None:
         self.settings = settings
         # Without columns if the rows are held by the `decoder`, to be appended to a batch.
         self.chunk = DecodedChunk(path, number, 0, 0, {}, ends_batch=True)
         self.embedded: list[tuple[int, int, bytes]] = []  # of schemas: record in the segment, its offset, the content
-        self.is_sound = True
         self._decoders = decoders
 
     def begin(self, size: int) -> None:
-        """See `Part`."""
         self.decoder = self._decoders.take(self.settings)
         self.decoder.expect(min(size, self._decoders.max_bytes))
 
     def take(self, data: Bytes, offset: int, final: bool) -> int:
-        """See `Part`: ends without a fault where there is no room for more rows."""
-        decoder, at = self.decoder, 0
+        decoder, at = self.decoder, 0  # it ends without a fault where there is no room for more rows
         while True:
             progress = decoder.feed(data, at, max_bytes=self._decoders.max_bytes, final=final)
             at += progress.consumed
@@ -113,11 +110,9 @@ class DecodedPart:
         return at
 
     def take_file(self, file: FileView, begin: int, end: int) -> int:
-        """See `Part`."""
         return self.decoder.feed_file(file, begin, end, max_bytes=self._decoders.max_bytes)
 
     def finish(self) -> None:
-        """See `Part`."""
         decoder, chunk = self.decoder, self.chunk
         chunk.rows, chunk.payload_bytes = decoder.rows, decoder.value_bytes
         chunk.counts, chunk.sequence, chunk.new_names = decoder.counts, decoder.sequence, decoder.new_names

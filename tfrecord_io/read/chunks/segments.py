@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tfrecord_io.background import Ordered, WorkerPool
 from tfrecord_io.closing import Closing
@@ -133,10 +133,10 @@ class FileWindows:
         return None
 
 
-class Part(Protocol):
+class Part:
     """What is made of the records of a segment, by one thread."""
 
-    is_sound: bool  # whether no fault follows the records that were taken
+    is_sound = True  # whether no fault follows the records that were taken
 
     def begin(self, size: int) -> None:
         """Called first, with the bytes of the segment."""
@@ -146,12 +146,14 @@ class Part(Protocol):
 
         None are taken, or the part is not sound, where no more will be.
         """
+        raise NotImplementedError
 
     def take_file(self, file: FileView, begin: int, end: int) -> int:
         """Take records that begin in [begin, end) of the file, the first there; returns their bytes.
 
         It may take fewer, or none, which `take` goes on with.
         """
+        return 0
 
     def finish(self) -> None:
         """Called once all records were taken."""
@@ -289,18 +291,14 @@ class Segments(Closing, Generic[P]):
             yield partial(self._work.segment, part, begin, end, is_boundary=is_boundary, most_record_bytes=most)
 
 
-class WalkedPart(Generic[StepT]):
+class WalkedPart(Part, Generic[StepT]):
     """Records that are passed to a step, and counted."""
 
     def __init__(self, step: StepT, skipped_in: int | None) -> None:
-        self.step, self.records, self.is_sound = step, 0, True
+        self.step, self.records = step, 0
         self._skipped_in = skipped_in  # bytes of the file, if a record that continues behind the data is skipped
 
-    def begin(self, size: int) -> None:
-        """See `Part`."""
-
     def take(self, data: Bytes, offset: int, final: bool) -> int:
-        """See `Part`."""
         records, consumed, fault = self.step(data, final)
         self.is_sound = fault is None
         if fault is None and self._skipped_in is not None:
@@ -308,13 +306,6 @@ class WalkedPart(Generic[StepT]):
             records, consumed = records + (skipped > 0), consumed + skipped
         self.records += records
         return consumed
-
-    def take_file(self, file: FileView, begin: int, end: int) -> int:
-        """See `Part`: steps are made of data."""
-        return 0
-
-    def finish(self) -> None:
-        """See `Part`."""
 
 
 class WalkedSegments(Segments[WalkedPart[StepT]]):
