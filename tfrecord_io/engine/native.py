@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
-from operator import itemgetter
-from typing import Any, NamedTuple, cast
+from operator import attrgetter, itemgetter
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from tfrecord_io.engine.contract import (
     FieldValues,
     FileView,
     Frames,
-    KeyTable,
     Members,
     MessageFields,
     ObjectForm,
@@ -144,18 +143,12 @@ class NativeDecoder:
         self._kept_names = 0  # of them, those of records that were decoded
         self.rows = 0
         self._names: ColumnNames | None = None  # None: not those of the kernel
+        self.expect, self.accept_embedded = self._kernel.expect, self._kernel.accept_embedded
+        self.complete = self._kernel.complete
 
-    @property
-    def value_bytes(self) -> int:
-        return self._kernel.value_bytes
-
-    @property
-    def integer_bytes(self) -> int:
-        return self._kernel.integer_bytes
-
-    @property
-    def column_bytes(self) -> int:
-        return self._kernel.column_bytes
+    value_bytes, integer_bytes, column_bytes, sequence = (
+        property(attrgetter(f"_kernel.{name}")) for name in ("value_bytes", "integer_bytes", "column_bytes", "sequence")
+    )
 
     def lengths(self, begin: int = 0) -> Array:
         return np.asarray(self._kernel.lengths(begin))
@@ -163,13 +156,6 @@ class NativeDecoder:
     @property
     def counts(self) -> RecordCounts:
         return RecordCounts(self._kernel.seen, self._kernel.foreign, self._kernel.nested)
-
-    @property
-    def sequence(self) -> bool:
-        return self._kernel.sequence
-
-    def expect(self, payload_bytes: int) -> None:
-        self._kernel.expect(payload_bytes)
 
     def feed(
         self,
@@ -242,9 +228,6 @@ class NativeDecoder:
         known = list(names)
         self._kernel.add_names(known, self._wanted(known), provisional=False)
 
-    def accept_embedded(self) -> None:
-        self._kernel.accept_embedded()
-
     def take(self) -> list[ColumnBuffers]:
         return list(self.by_feature().values())
 
@@ -255,9 +238,6 @@ class NativeDecoder:
             are_new = self._has_new_only and len(self.new_names) == len(columns)
             self._names = ColumnNames(self.new_names if are_new else self._kernel.names())
         return NativeColumns(self._names, columns)
-
-    def complete(self) -> None:
-        self._kernel.complete()
 
     def append(self, part: NativeDecoder, begin: int, end: int, payload_bytes: int) -> bool:
         if part.new_names or not self._kernel.append(part._kernel, begin, end, payload_bytes):
@@ -296,26 +276,15 @@ def _wide(offsets: Any) -> Any:
     return None if offsets is None else np.ascontiguousarray(offsets, np.int64)
 
 
-class _Source(NamedTuple):
-    """The fields of `ColumnBuffers` that the kernel reads, by their names."""
-
-    name: str
-    kind: Kind
-    layout: Layout
-    validity: Array | None
-    offsets: Array | None
-    value_offsets: Array | None
-    values: Array | None
-    steps: _Source | None
-
-
-def _source(column: ColumnBuffers) -> _Source:
+def _source(column: ColumnBuffers) -> ColumnBuffers:
+    """The column with all that the kernel reads, in the form that it borrows."""
     steps = None if column.steps is None else _source(column.steps)
     values = column.values
     if values is None and column.kind is not Kind.NONE:
         values = np.empty(0, {Kind.INT64: np.int64, Kind.FLOAT: np.float32, Kind.BYTES: np.uint8}[column.kind])
     offsets, value_offsets = _wide(column.offsets), _wide(column.value_offsets)
-    return _Source(column.name, column.kind, column.layout, column.validity, offsets, value_offsets, values, steps)
+    own = column.name, column.kind, column.layout, column.rows, column.null_count, column.validity
+    return ColumnBuffers(*own, offsets, value_offsets, values, steps=steps)
 
 
 class NativeEncoder:
@@ -350,12 +319,11 @@ class NativeEngine:
 
     name = "native"
     decoder, row_decoder, arrow_reader, encoder = NativeDecoder, NativeObjectDecoder, NativeArrowReader, NativeEncoder
+    key_table, memory = _kernel.KeyTable, _kernel.Memory
+    crc32c_combine = staticmethod(_kernel.crc32c_combine)
 
     def crc32c(self, data: Any, value: int = 0) -> int:
         return _kernel.crc32c(_as_array(data), value)
-
-    def crc32c_combine(self, first: int, second: int, second_bytes: int) -> int:
-        return _kernel.crc32c_combine(first, second, second_bytes)
 
     def scan(
         self,
@@ -397,12 +365,6 @@ class NativeEngine:
 
     def frame_window(self, data: Any, starts: Array, lengths: Array, skip: int, out: Array) -> int:
         return int(_kernel.frame_window(_as_array(data), starts, lengths, skip, out))
-
-    def key_table(self, data: Any, offsets: Any, valid: Any) -> KeyTable:
-        return cast(KeyTable, _kernel.KeyTable(data, offsets, valid))
-
-    def memory(self) -> Any:
-        return _kernel.Memory()
 
 
 ENGINE = NativeEngine()
