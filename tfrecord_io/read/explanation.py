@@ -12,7 +12,7 @@ from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.index.column_search import PickedSource
 from tfrecord_io.read.chunks.chunk_reader import reads_on
-from tfrecord_io.read.open_scan import not_searched, plan_opening
+from tfrecord_io.read.open_scan import not_searched, search_indexes
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import Source
@@ -119,7 +119,8 @@ def _row(files: Sequence[FilePlan]) -> tuple[str, ...]:
 
 def explained(scan: Scan) -> Explanation:
     """What opening a scan would read; column indexes are searched for it."""
-    needed, indexed = plan_opening(scan)
+    needed = scan.pruned().needed()
+    indexed = search_indexes(needed, needed.row_filter)
     opened = needed if indexed is None else indexed
     reason = not_searched(needed, needed.row_filter)
     use = f"not searched: {reason}" if reason else "none would save reading" if indexed is None else "used"

@@ -305,31 +305,17 @@ def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader
     A `whole` read is decoded on all threads, in batches as large as possible. `warns`: of declared columns that no
     record has. SchemaError if files have types for a column that no type has in common.
     """
-    needed, indexed = plan_opening(scan)
+    needed = scan.pruned().needed()
     warns = warns and len(needed.sources) == len(scan.sources) and scan.schema_source == "schema="
     absent = AbsentColumns(needed.features, warn_of_schema) if warns else None
-    return _open_planned(needed, indexed, needed.row_filter, absent, whole=whole)
-
-
-def plan_opening(scan: Scan) -> tuple[Scan, Scan | None]:
-    """What is opened of a scan: the files that can have rows of it, with the columns that are needed.
-
-    And, if that reads less, the same with what column indexes have.
-    """
-    needed = scan.pruned().needed()
-    return needed, search_indexes(needed, needed.row_filter)
+    return open_indexed(needed, needed.row_filter, absent, whole=whole)
 
 
 def open_indexed(
     scan: Scan, row_filter: RowFilter | None, absent: AbsentColumns | None = None, *, whole: bool = False
 ) -> Reader:
     """Open the rows of a scan, of which column indexes may have the values, or those that can fulfil a filter."""
-    return _open_planned(scan, search_indexes(scan, row_filter), row_filter, absent, whole=whole)
-
-
-def _open_planned(
-    scan: Scan, indexed: Scan | None, row_filter: RowFilter | None, absent: AbsentColumns | None, *, whole: bool
-) -> Reader:
+    indexed = search_indexes(scan, row_filter)
     if indexed is None:
         return open_as_it_is(scan.aligned(), absent, whole=whole)
     return open_as_it_is(indexed, absent if row_filter is None else None, whole=whole)
