@@ -29,8 +29,6 @@ def value_class(
 
     `dataclass` compiles the methods of each class. Here `__init__` is compiled; all classes share the others.
 
-    Examples
-    --------
     >>> @value_class
     ... class Span:
     ...     begin: int

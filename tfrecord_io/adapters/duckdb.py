@@ -126,16 +126,9 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
     Paths of files that DuckDB itself reads, such as Parquet files, may stand among them, also as arguments of its
     functions. Storage options hold for all that are URLs; `target`, where the result is written to, may be one, too.
 
-    Raises
-    ------
-    MissingDependencyError
-        duckdb is not installed.
-    ValueError
-        DuckDB does not accept the query; it says why. Or two paths differ only in case.
-    EncodeError
-        A column of the result has a type whose values Arrow does not have; ``CAST`` makes it another one.
-    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
-        As in `tfrecord_io.dataset`, also while the query runs.
+    ValueError if DuckDB does not accept the query, or two paths differ only in case; EncodeError if a column of the
+    result has a type whose values Arrow does not have: ``CAST`` makes it another one. Errors of `tfrecord_io.dataset`
+    are raised also while the query runs.
     """
     with needs("duckdb"):
         import duckdb

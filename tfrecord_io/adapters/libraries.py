@@ -96,8 +96,6 @@ def made(of_class: Callable[[], type[Any]], *arguments: Any) -> Any:
 def needs(name: str) -> Iterator[None]:
     """Turn the ImportError of an import in its block into one that names the extra of an adapter.
 
-    Examples
-    --------
     >>> with needs("polars"):
     ...     import absent_module
     Traceback (most recent call last):

@@ -14,13 +14,8 @@ from tfrecord_io.errors import SchemaError
 def without_masks(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays by name, of a masked one its values and its mask, named ``<name>/mask``.
 
-    Raises
-    ------
-    SchemaError
-        There is another array of that name.
+    SchemaError if there is another array of that name.
 
-    Examples
-    --------
     >>> without_masks({"x": np.ma.MaskedArray([1, 0], [False, True])})
     {'x': array([1, 0]), 'x/mask': array([False,  True])}
     """

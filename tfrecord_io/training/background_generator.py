@@ -52,12 +52,7 @@ def _run(make: Callable[[], Generator[T]], channel: _Channel[T]) -> None:
 class BackgroundGenerator(Generic[T]):
     """Iterates over the items of a generator that runs in a thread: in one, as a generator cannot be shared.
 
-    Parameters
-    ----------
-    make : callable
-        Returns the generator; called, run and closed in the thread.
-    depth : int
-        How many items may be ready.
+    `make` returns the generator, which is made, run and closed in the thread; at most `depth` items are ready.
     """
 
     def __init__(self, make: Callable[[], Generator[T]], depth: int) -> None:

@@ -27,10 +27,7 @@ _OF_BATCHES = frozenset({"seed", "drop_last", "bucket_by", "bucket_sizes", "pack
 class BatchesByNumber:
     """The batches of a source by number, for which the lengths of all lists are read. It can be pickled.
 
-    Parameters
-    ----------
-    options : IterOptions
-        One that `arranges`. With a `seed`, the rows are put in a random order before they make batches.
+    The options are such that `arranges`. With a `seed`, the rows are put in a random order before they make batches.
     """
 
     def __init__(self, source: RowSource, options: IterOptions) -> None:
@@ -79,10 +76,7 @@ def by_number(
 ) -> ArraysByNumber | BatchesByNumber:
     """Rows by number, or batches of those whose lists decide about them.
 
-    Raises
-    ------
-    TypeError, ValueError
-        A keyword of `BY_NUMBER` is invalid, or is not possible without another.
+    TypeError or ValueError if a keyword is invalid, or is not possible without another.
     """
     source = source_of(data)
     if keywords.get("bucket_by") is None and keywords.get("bucket_sizes") is None and keywords.get("pack") is None:

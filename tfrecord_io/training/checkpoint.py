@@ -114,10 +114,7 @@ class ReadIdentity:
     def restored(self, state: Mapping[str, Any], seed: int | None) -> tuple[int, IteratorPosition]:
         """The seed and the position in a state.
 
-        Raises
-        ------
-        ValueError
-            It is not a state, or one of other files, other options or another seed.
+        ValueError if it is not a state, or one of other files, other options or another seed.
         """
         _check_state(state)
         differing = [name for name, of in state["files"].items() if of != self.files.get(name, of)]

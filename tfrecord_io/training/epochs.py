@@ -40,8 +40,6 @@ class Share:
     def runs(self, rows: int) -> list[tuple[int, int]]:
         """Which of all rows these are: at most two ranges, of which the second is padding.
 
-        Examples
-        --------
         >>> [Share(worker, 3, "pad").runs(5) for worker in range(3)]
         [[(0, 2)], [(2, 4)], [(4, 5), (0, 1)]]
         >>> [Share(worker, 3, "drop").runs(5) for worker in range(3)]
@@ -88,13 +86,7 @@ class Epochs(ABC):
 
     @abstractmethod
     def count(self) -> int:
-        """The number of rows of one epoch.
-
-        Raises
-        ------
-        TypeError
-            It is not known without reading the files; the message says why.
-        """
+        """The number of rows of one epoch; TypeError if it is not known without reading the files."""
 
 
 class EpochReader(ABC):

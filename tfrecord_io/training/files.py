@@ -139,15 +139,7 @@ def source_of(data: DatasetValue | Scan | RowSource) -> RowSource:
 
 
 class FileEpochs(Epochs):
-    """The records of every epoch.
-
-    Parameters
-    ----------
-    scan : Scan
-        Its schema is that of all batches.
-    counts : sequence of int, optional
-        See `Files.counts`.
-    """
+    """The records of every epoch of a scan, whose schema is that of all batches; for `counts` see `Files.counts`."""
 
     def __init__(self, scan: Scan, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
         super().__init__()
@@ -287,26 +279,14 @@ class FileEpochs(Epochs):
 class FilesReader(EpochReader):
     """The rows of readers, one after the other, that fulfil the filter of a scan; of these, every n-th.
 
-    Parameters
-    ----------
-    scan : Scan
-        Its columns are delivered.
-    begin : int
-        The number of the first row that they read.
-    residue, modulus : int
-        The rows of this worker: without a filter by their number, with one by how many rows before fulfil it.
-    resumed_at : int
-        Rows with lower numbers are not delivered.
-    limit : int, optional
-        At most so many rows that fulfil the filter are delivered, by all workers together; without one, those with
-        lower numbers.
-    counted : int, optional
-        It is an error if another number of rows of a reader fulfil the filter; if `is_limited`, a reader ends with so
-        many.
-    expected : int, optional
-        It is an error if the rows are not as many.
-    bounds : sequence of int64 ndarray, optional
-        Of each reader, where its files begin and the last one ends: it is an error if its rows are from others.
+    The columns of the scan are delivered. `begin` is the number of the first row that is read; rows with lower numbers
+    than `resumed_at` are not delivered. `residue` and `modulus` choose the rows of this worker: without a filter by
+    their number, with one by how many rows before fulfil it. At most `limit` rows that fulfil the filter are delivered,
+    by all workers together; without a filter, those with lower numbers.
+
+    It is an error if another number of rows of a reader than `counted` fulfil the filter (if `is_limited`, a reader
+    ends with so many), if the rows are not as many as `expected`, and if those of a reader are from other files than by
+    its `bounds`: where its files begin, and the last one ends.
     """
 
     def __init__(

@@ -81,18 +81,9 @@ class ArrayIterator(Closing, Shared):
         counts: Any,
         epoch: int = 0,
     ) -> None:
-        """See `iter_arrays`.
+        """See `iter_arrays`; for `lengths` `RowSource.list_lengths`, for `counts` `RowSource.counts`.
 
-        Parameters
-        ----------
-        lengths : dict of str to int
-            Lists that have one length, see `RowSource.list_lengths`.
-        damage : Exception or None
-            The error that ended the sample before any column was found.
-        counts : optional
-            For parts of equal size; see `RowSource.counts`.
-        epoch : int
-            The first one.
+        `damage` is the error that ended the sample before any column was found, `epoch` the first one.
         """
         self._counts = counts
         self._source, self.options, self.lengths, self._damage = source, options, lengths, damage
@@ -466,10 +457,7 @@ def _refuse_idle_seed(keywords: Mapping[str, Any]) -> None:
 def iterate(data: DatasetValue | Scan | RowSource, **keywords: Any) -> ArrayIterator:
     """Iterate over a scan or another source; files are read if parts are equal, and to know lengths of lists.
 
-    Raises
-    ------
-    TypeError, ValueError
-        The value of a keyword of `IterOptions` is invalid.
+    TypeError or ValueError if the value of a keyword of `IterOptions` is invalid.
     """
     source = source_of(data)
     options = IterOptions.of_read(source.options, **{"batch_size": 1, **keywords})

@@ -65,16 +65,9 @@ class Classes:
 def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[float]) -> Classes:
     """Read a column, from column indexes where files have one of it, and group the rows of datasets by it.
 
-    Raises
-    ------
-    FeatureNotFoundError
-        There is no such column.
-    DecodeError
-        A row has no value in it.
-    SchemaError
-        Its values are not classes.
-    ValueError
-        There are no rows; or rows have no number: a file is compressed, or a dataset has an `on_error`.
+    FeatureNotFoundError if there is no such column, DecodeError if a row has no value in it, SchemaError if its values
+    are not classes; ValueError if there are no rows, or rows have no number: a file is compressed, or a dataset has an
+    `on_error`.
     """
     _check_field(lookups[0].schema, column)
     values = [_values(lookup, column) for lookup in lookups]
@@ -339,12 +332,7 @@ def _described(field: pa.Field) -> str:
 class Choices:
     """What each row of a mixture is drawn from: the sequence of a seed, of one worker where each has its own.
 
-    Parameters
-    ----------
-    weights : sequence of float
-        Of each choice: the parts, or else the groups of `Classes`.
-    stop : {"first", "all", "never"}
-        Where an epoch ends.
+    The `weights` are those of the parts, or else of the groups of `Classes`; `stop` says where an epoch ends.
     """
 
     def __init__(self, weights: Sequence[float], seed: int, stop: MixStop, worker: int = 0) -> None:

@@ -25,8 +25,6 @@ def random_numbers(seed: int, epoch: int, worker: int, begin: int = 0) -> np.ran
 def permutation(count: int, seed: int, epoch: int) -> list[int]:
     """The order of files in an epoch.
 
-    Examples
-    --------
     >>> sorted(permutation(5, seed=0, epoch=0))
     [0, 1, 2, 3, 4]
     """
@@ -43,25 +41,12 @@ def sorting(numbers: Array, end: int) -> Array:
 def exchange(numbers: Array, size: int) -> tuple[Array, Array]:
     """Draw from a full buffer, replacing each record drawn by a new one.
 
-    Records are identified by index: those in the buffer from 0 to `size` - 1, the new ones from `size` on.
+    Records are identified by index: those in the buffer from 0 to `size` - 1, the new ones from `size` on. There is a
+    number in [0, 1) for each draw. Returns the record of each draw, and the record in each slot afterwards, as int64.
 
     >>> drawn, buffer = exchange(np.array([0.5, 0.5, 0.0]), 2)
     >>> drawn.tolist(), buffer.tolist()
     ([1, 2, 0], [4, 3])
-
-    Parameters
-    ----------
-    numbers : float64 ndarray
-        One for each draw, in [0, 1).
-    size : int
-        Of the buffer.
-
-    Returns
-    -------
-    drawn : int64 ndarray
-        The record of each draw.
-    buffer : int64 ndarray of shape [size]
-        The record in each slot afterwards.
     """
     slots = np.minimum((numbers * size).astype(np.int64), size - 1)
     buffer = np.arange(size)
@@ -82,20 +67,11 @@ def exchange(numbers: Array, size: int) -> tuple[Array, Array]:
 def drain(numbers: Array, size: int) -> tuple[list[int], list[int]]:
     """Draw from a buffer that receives no new records; the last record moves to the slot of each one drawn.
 
+    There is a number in [0, 1) for each draw, at most `size`. Returns slots of the original buffer: of the record of
+    each draw, and of the remaining records, in their order.
+
     >>> drain(np.array([0.0, 0.0]), 3)
     ([0, 2], [1])
-
-    Parameters
-    ----------
-    numbers : float64 ndarray
-        One for each draw, at most `size`.
-    size : int
-        Number of records in the buffer.
-
-    Returns
-    -------
-    drawn, remaining : list of int
-        Slots of the original buffer: of the record of each draw, and of the remaining records, in their order.
     """
     remaining = list(range(size))
     drawn = []
