@@ -589,10 +589,7 @@ def without_excluded(scan: AnyScan, filters: Any) -> AnyScan:
         return scan.over(indexed.sources, offset=indexed.options.offset)
     if 2 * len(scan.schema) < len(scan.compiled.schema):  # most of the time is spent on the names of the features
         return scan.over(filtered.sources)
-    from tfrecord_io.read.row_filter import RowHint
-
-    hint = RowHint(filtered.row_filter.condition, filtered.row_filter.columns)
-    return replace(filtered, row_filter=hint, may_be_indexed=False)
+    return replace(filtered, row_filter=replace(filtered.row_filter, is_hint=True), may_be_indexed=False)
 
 
 def _with_first(found: FileMatches, shard: ManifestShard | None) -> FileMatches:

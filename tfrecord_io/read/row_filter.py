@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,7 @@ class RowFilter:
 
     condition: Condition
     columns: tuple[str, ...]  # the columns that it needs, in the order of the schema
-    is_hint: ClassVar[bool] = False
+    is_hint: bool = False  # the caller applies it: rows that do not fulfil it are left out where that saves time
 
     @classmethod
     def for_schema(cls, filters: Any, schema: pa.Schema) -> RowFilter:
@@ -135,7 +135,9 @@ class RowFilter:
             return mask
 
     def chosen(self, batch: pa.RecordBatch, names: Sequence[str], most: int | None) -> tuple[pa.RecordBatch, Array]:
-        """Columns of the rows of a batch that pass, at most so many, and the numbers of these rows."""
+        """Columns of the rows of a batch that pass, of a hint all; at most so many, and the numbers of these rows."""
+        if self.is_hint:
+            return batch.select(names), np.arange(len(batch))
         mask = self.mask(batch)
         kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False))[:most]
         batch = batch.select(names)
@@ -179,17 +181,6 @@ class RowFilter:
             return bool(list(ds.FileSystemDataset([fragment], schema, format_).get_fragments(condition)))
         except (pa.ArrowException, SchemaError):  # such as null instead of a feature, whose type is not known
             return True
-
-
-@value_class
-class RowHint(RowFilter):
-    """A condition that the caller applies: rows that do not fulfil it are left out where that saves time."""
-
-    is_hint: ClassVar[bool] = True
-
-    def chosen(self, batch: pa.RecordBatch, names: Sequence[str], most: int | None) -> tuple[pa.RecordBatch, Array]:
-        """Columns of all rows of a batch."""
-        return batch.select(names), np.arange(len(batch))
 
 
 def with_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> Sequence[str] | None:
