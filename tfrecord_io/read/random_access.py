@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +53,6 @@ from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnError, Path, SchemaLike, StorageLike
-from tfrecord_io.value_class import value_class
 
 Key = str | bytes | int
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
@@ -343,12 +342,16 @@ class RandomAccess(Closing, Shared):
         row_filter, scan = every.row_filter, every.only([]).decoded()
         assert row_filter is not None
         exact, doubtful, others = matching_numbers(self._files, column_search(scan, row_filter))
-        found = _Found(self, self._counted_over(every.only(self.schema.names).decoded()), row_filter, scan)
+        condition = _Condition(self._counted_over(every.only(self.schema.names).decoded()), row_filter, scan)
+        selected = SelectedRecords(self, doubtful, condition)
         if len(self._fulfilling(row_filter, scan, doubtful)) < len(doubtful):
-            return SelectedRecords(self, found.search())
+            selected._search(condition)
+            return selected
         passing = self._fulfilling(row_filter, scan, others)
-        numbers = np.sort(np.concatenate([exact, doubtful, passing]))
-        return SelectedRecords(self, numbers, found if len(passing) < len(numbers) else None)
+        selected.numbers = np.sort(np.concatenate([exact, doubtful, passing]))
+        if len(passing) == len(selected.numbers):
+            selected._condition = None
+        return selected
 
     def _fulfilling(self, row_filter: RowFilter, scan: Scan, numbers: Array) -> Array:
         """Those of the records that fulfil a condition, whose columns a scan has."""
@@ -540,34 +543,16 @@ class RandomAccess(Closing, Shared):
         self._share()
 
 
-@value_class
-class _Found:
+class _Condition(NamedTuple):
     """The condition of `RandomAccess.select`, applied to records that indexes found for it when they are read."""
 
-    records: RandomAccess
-    wider: RandomAccess  # the same, with the columns of the condition
+    wider: RandomAccess  # the same records, with the columns of the condition
     row_filter: RowFilter
     scan: Scan  # of these
 
-    def table(self, numbers: Array) -> pa.Table | None:
-        """Records; None if one of them does not fulfil the condition."""
-        table = self.wider._table_if(numbers, self._holds)
-        return None if table is None else self.records._own(table)
-
-    def row(self, number: int) -> dict[str, Any] | None:
-        """A record; None if it does not fulfil the condition."""
-        ((_, batch),) = self.wider.batches(np.array([number]))
-        return _cells(batch.select(self.records.schema.names)) if self._holds(number, batch) else None
-
-    def _holds(self, _: Any, batch: pa.RecordBatch) -> bool:
+    def holds(self, _: Any, batch: pa.RecordBatch) -> bool:
+        """Whether all rows of a batch fulfil it."""
         return len(self.row_filter.rows(batch, np.arange(len(batch)))) == len(batch)
-
-    def search(self) -> Array:
-        """The numbers of the records that fulfil it, without indexes."""
-        files, condition = self.records._files, self.row_filter.condition.text
-        reason = f"a record that a column index found does not meet '{condition}'"
-        files.warn_of_stale([f"{reason}; all records of {self.scan.describe()} are read, the index is not used"])
-        return self.records._fulfilling(self.row_filter, self.scan, np.arange(len(self.records)))
 
 
 class SelectedRecords:
@@ -584,8 +569,8 @@ class SelectedRecords:
         Of the tables.
     """
 
-    def __init__(self, records: RandomAccess, numbers: Array, found: _Found | None = None) -> None:
-        self._records, self.numbers, self._found = records, numbers, found
+    def __init__(self, records: RandomAccess, numbers: Array, condition: _Condition | None) -> None:
+        self._records, self.numbers, self._condition = records, numbers, condition
         self.schema = records.schema
 
     def __len__(self) -> int:
@@ -602,13 +587,25 @@ class SelectedRecords:
 
     def __getitem__(self, key: Any) -> Any:
         """One record as a dict, or several as a pyarrow.Table; see `RandomAccess`."""
-        if self._found is not None:
+        condition, records = self._condition, self._records
+        if condition is not None:
             chosen = self._chosen(key)
-            read = self._found.row(chosen) if isinstance(chosen, int) else self._found.table(chosen)
-            if read is not None:
-                return read
-            self.numbers, self._found = self._found.search(), None
-        return self._records[self._chosen(key)]
+            if isinstance(chosen, int):
+                ((_, batch),) = condition.wider.batches(np.array([chosen]))
+                if condition.holds(chosen, batch):
+                    return _cells(batch.select(records.schema.names))
+            elif (table := condition.wider._table_if(chosen, condition.holds)) is not None:
+                return records._own(table)
+            self._search(condition)
+        return records[self._chosen(key)]
+
+    def _search(self, condition: _Condition) -> None:
+        """Find the records without indexes, as one that an index found does not fulfil the condition."""
+        records, (_, row_filter, scan) = self._records, condition
+        reason = f"a record that a column index found does not meet '{row_filter.condition.text}'"
+        records._files.warn_of_stale([f"{reason}; all records of {scan.describe()} are read, the index is not used"])
+        self.numbers = records._fulfilling(row_filter, scan, np.arange(len(records)))
+        self._condition = None
 
     def _chosen(self, key: Any) -> Any:
         """The number of a record, or an array of numbers."""
