@@ -83,12 +83,6 @@ class KeyIndex:
             raise KeyError(f"{len(missing)} of {len(asked)} keys not found: {shown}{more}")
         return numbers
 
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes."""
-        arrays = (self._data, self._offsets, self._valid)
-        return sum(array.nbytes for array in arrays if array is not None) + self._table.nbytes
-
     def _error_of_repeated(self) -> SchemaError:
         count = self._table.repeated
         have = "1 record has" if count == 1 else f"{count:,} records have"

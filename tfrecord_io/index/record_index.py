@@ -156,8 +156,8 @@ _OTHER_BYTES = bytes(set(range(256)) - set(b"0123456789 \r\n"))
 class RecordIndex:
     """The offsets of the records of a file, which follow each other from its first byte on, or of a part of a file.
 
-    >>> RecordIndex.of_sizes([20, 16]).to_text()
-    b'0 20\\n20 16\\n'
+    >>> list(RecordIndex.of_sizes([20, 16]).texts())
+    [b'0 20\\n20 16\\n']
     """
 
     bounds: Array  # int64: the offset of each record's frame, and the end of the file or the part
@@ -195,10 +195,6 @@ class RecordIndex:
         """Where the last record ends."""
         return int(self.bounds[-1])
 
-    def to_text(self) -> bytes:
-        """The content of an index file."""
-        return b"".join(self.texts())
-
     def texts(self) -> Iterator[bytes]:
         """The content of an index file, in parts: that of small records has about as many bytes as they have."""
         for begin in range(0, len(self), _TEXT_RECORDS):
@@ -209,17 +205,13 @@ class RecordIndex:
     def read(cls, file: RandomAccessFile) -> Self:
         """Read an index file, block by block: that of small records has about as many bytes as they have."""
         begins = range(0, file.size, file.block_bytes)
-        return cls._of_blocks(
+        return cls.of_blocks(
             (file.read(at, min(at + file.block_bytes, file.size)).tobytes() for at in begins), file.path
         )
 
     @classmethod
-    def parse(cls, text: bytes, path: str) -> Self:
+    def of_blocks(cls, blocks: Iterable[bytes], path: str) -> Self:
         """Parse the content of an index file."""
-        return cls._of_blocks([text] if text else [], path)
-
-    @classmethod
-    def _of_blocks(cls, blocks: Iterable[bytes], path: str) -> Self:
         parts: list[Array] = []
         line, end = 0, 0
         for lines in _whole_lines(blocks):

@@ -82,19 +82,9 @@ WRITTEN: ContextVar[tuple[Callable[..., Any] | None, Collection[str]]] = Context
 
 
 class Configured:
-    """What has `options` of its own, by which it is read, and a selection: a dataset, or a piece of one."""
+    """What has options, by which it is read, and a selection: a `Scan`, which is defined on a floor above."""
 
     __slots__ = ()
-
-    @property
-    def stated(self) -> Any:
-        """The options, without a look at files."""
-        raise NotImplementedError
-
-    @property
-    def is_as_stated(self) -> bool:
-        """Whether it is all of the files, as its options say, and a call may state more of how they are read."""
-        raise NotImplementedError
 
 
 @value_class(eq=False, repr=False)

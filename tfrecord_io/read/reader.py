@@ -17,7 +17,6 @@ from tfrecord_io.arrow.buffers import BatchStream, value_bytes
 from tfrecord_io.arrow.casts import can_unify
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.options import MIB
@@ -481,6 +480,7 @@ class NumberedRows:
     def __init__(self, reader: Reader, begin: int) -> None:
         self.reader, self.begin, self.next = reader, begin, begin
         self._picked = reader.scan.picked or ()  # by column indexes; else all records are read
+        self._read_files = [at for at, file in enumerate(self._picked) if file.source is not None]
         self._firsts = [begin - reader.scan.left_out]  # numbers of the first records of these files, as far as read
 
     def __iter__(self) -> Iterator[tuple[Array, pa.RecordBatch]]:
@@ -499,10 +499,6 @@ class NumberedRows:
             rows += len(batch)
             yield parts[0] if len(parts) == 1 else np.concatenate(parts), batch
         self.next = max(self.next, self._first_number(len(self._picked)))
-
-    @cached_property
-    def _read_files(self) -> list[int]:
-        return [at for at, file in enumerate(self._picked) if file.source is not None]
 
     def _numbers(self, file: int, record: int, rows: int) -> Array:
         """The numbers of consecutive records of a file, as the reader counts both."""
