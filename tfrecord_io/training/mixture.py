@@ -115,12 +115,9 @@ def _values(lookup: PartLookup, column: str) -> pa.ChunkedArray:
 def _codes(values: pa.ChunkedArray) -> Array:
     """The numbers of the values of dictionary arrays, in the order of their first rows."""
     chunks = values.unify_dictionaries().chunks
-    codes = np.concatenate([np.empty(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
-    _, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
-    ranks = np.empty(len(first), np.int64)
-    ranks[np.argsort(first)] = np.arange(len(first))
-    found: Array = ranks[numbers]
-    return found
+    indices = np.concatenate([np.empty(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
+    codes: Array = pa.array(indices).dictionary_encode().indices.to_numpy().astype(np.int64)
+    return codes
 
 
 _CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has others
