@@ -30,6 +30,7 @@ from tfrecord_io.schema.tensor_types import (
     is_any_tensor,
     is_composed,
     permutation_of,
+    without_permutation,
 )
 from tfrecord_io.schema.types import (
     EXTENSIONS,
@@ -588,6 +589,12 @@ def nested_handed(type_: pa.DataType) -> pa.DataType:
     return _rebuilt(type_, narrow=False)
 
 
+def handed_type(type_: pa.DataType) -> pa.DataType:
+    """The type of a declared column in a result: `nested_handed`, and without permuted axes, which few support."""
+    is_plain = plain_kind(type_) is not None or plain_list_kind(type_) is not None
+    return type_ if is_plain else _rebuilt(type_, narrow=False, permuted=False)
+
+
 def json_type(type_: pa.DataType) -> pa.DataType:
     """The type of the values of JSON that a type is written as: what its features hold, bytes as base64.
 
@@ -621,12 +628,12 @@ def _is_known(type_: pa.BaseExtensionType) -> bool:
     return type_.extension_name in (*EXTENSIONS, *PANDAS_ADVICE) or is_any_tensor(type_)
 
 
-def _rebuilt(type_: pa.DataType, narrow: bool) -> pa.DataType:
+def _rebuilt(type_: pa.DataType, narrow: bool, permuted: bool = True) -> pa.DataType:
     def child(field: pa.Field) -> pa.Field:
-        return field.with_type(_rebuilt(field.type, narrow))
+        return field.with_type(_rebuilt(field.type, narrow, permuted))
 
     if t.is_run_end_encoded(type_):
-        return _rebuilt(type_.value_type, narrow)
+        return _rebuilt(type_.value_type, narrow, permuted)
     if is_list_like(type_):
         item = child(type_.value_field)
         if t.is_fixed_size_list(type_):
@@ -635,11 +642,13 @@ def _rebuilt(type_: pa.DataType, narrow: bool) -> pa.DataType:
     if t.is_struct(type_) or t.is_map(type_) or t.is_union(type_):
         return with_fields(type_, child)
     if t.is_dictionary(type_):
-        value = _rebuilt(type_.value_type, narrow)
+        value = _rebuilt(type_.value_type, narrow, permuted)
         while narrow and (t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType)):
             value = value.value_type if t.is_dictionary(value) else value.storage_type  # Arrow's IPC format has neither
         return pa.dictionary(type_.index_type, value, type_.ordered and not narrow)
     if isinstance(type_, pa.BaseExtensionType):
+        if not permuted and is_any_tensor(type_):
+            return without_permutation(type_)
         known = _is_known(type_)
         if narrow and type_.extension_name == "arrow.json":
             return pa.json_(pa.string())

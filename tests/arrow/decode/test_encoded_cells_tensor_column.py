@@ -207,6 +207,23 @@ def test_steps_of_arrays(read: Any) -> None:
     assert table["y"].to_pylist() == [[1, 2], None, None]
 
 
+@pytest.mark.parametrize("outer", [pa.large_list, lambda item: pa.list_(item, 2)], ids=["large", "fixed"])
+def test_steps_of_arrays_in_the_declared_lists(read: Any, outer: Any) -> None:
+    declared = outer(pa.fixed_shape_tensor(pa.float32(), [2]))
+    payloads = [sequence_example({}, {"x": [floats(1, 2), floats(3, 4)]}), b""]
+    table = read(payloads, pa.schema({"x": declared}), record_type="sequence_example")
+    assert table["x"].type == declared
+    assert table["x"].is_valid().to_pylist() == [True, False]
+    assert [step.as_py() for step in table["x"][0].values] == [[1, 2], [3, 4]]
+
+
+def test_another_number_of_steps_of_arrays_than_declared_is_refused(read: Any) -> None:
+    schema = pa.schema({"x": pa.list_(pa.fixed_shape_tensor(pa.float32(), [2]), 3)})
+    payloads = [sequence_example({}, {"x": [floats(1, 2), floats(3, 4)]})]
+    with pytest.raises(tfr.errors.DecodeError, match="expected 3 values, got 2"):
+        read(payloads, schema, record_type="sequence_example")
+
+
 def _steps(row: Any) -> Any:
     return list(row.values) if row.is_valid else None
 

@@ -17,7 +17,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import column_mask, cut_columns
 from tfrecord_io.arrow.casts import category_encode, integer_range, with_one_dictionary
-from tfrecord_io.arrow.decode.decode_plan import field_layout, field_leaves, handed_type, reads_companions
+from tfrecord_io.arrow.decode.decode_plan import field_layout, field_leaves, reads_companions
 from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_array, without_empties
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
@@ -35,7 +35,7 @@ from tfrecord_io.schema.column_features import (
     Node,
     PlainLists,
     PlainStruct,
-    nested_handed,
+    handed_type,
 )
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.schema.schema import Schema
@@ -397,8 +397,8 @@ def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, companions: Com
 
 def _as_handed(field: Field) -> Field:
     """The field with the type of the column in the result."""
-    type_ = nested_handed(field.type) if is_composed(field.encoding) else handed_type(field.type)
-    return field if type_ is field.type else replace(field, type=type_)
+    type_ = handed_type(field.type)
+    return field if type_.equals(field.type) else replace(field, type=type_)
 
 
 def _as_read(field: Field) -> Field:

@@ -24,6 +24,7 @@ from tfrecord_io.schema.column_features import (
     Node,
     Stored,
     column_leaves,
+    handed_type,
     has_struct,
     layout_of,
     leaves,
@@ -31,25 +32,8 @@ from tfrecord_io.schema.column_features import (
 )
 from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_types import (
-    encoding_rules,
-    is_any_tensor,
-    is_composed,
-    permutation_of,
-    without_permutation,
-)
-from tfrecord_io.schema.types import (
-    VIEWS,
-    UnsupportedType,
-    has_wide_offsets,
-    is_list_like,
-    is_list_view,
-    is_text,
-    plain_kind,
-    plain_list_kind,
-    types_within,
-    value_type,
-)
+from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_composed
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_text, plain_kind, plain_list_kind, value_type
 from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
@@ -237,35 +221,6 @@ def _of_the_schema(field: Field) -> Iterator[None]:
         yield
     except UnsupportedType as error:
         raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), advice=error.advice) from error
-
-
-def handed_type(type_: pa.DataType) -> pa.DataType:
-    """The type of the column in the result: without views, run-ends and permuted axes, which few consumers support."""
-    if plain_kind(type_) is not None or plain_list_kind(type_) is not None:
-        return type_
-    if is_any_tensor(type_):
-        return without_permutation(type_)
-    if is_list_like(type_) and is_any_tensor(type_.value_type):
-        return pa.list_(type_.value_field.with_type(without_permutation(type_.value_type)))
-    if t.is_run_end_encoded(type_):
-        return handed_type(type_.value_type)
-    if not any(map(_is_handed_otherwise, types_within(type_))):
-        return type_
-    if t.is_struct(type_):
-        return pa.struct([child.with_type(handed_type(child.type)) for child in type_])
-    if is_list_like(type_):
-        child = type_.value_field.with_type(handed_type(type_.value_type))
-        if t.is_fixed_size_list(type_):
-            return pa.list_(child, type_.list_size)
-        return pa.large_list(child) if has_wide_offsets(type_) else pa.list_(child)
-    if t.is_dictionary(type_):
-        return pa.dictionary(type_.index_type, handed_type(type_.value_type), type_.ordered)
-    return value_type(type_)
-
-
-def _is_handed_otherwise(type_: pa.DataType) -> bool:
-    is_permuted = is_any_tensor(type_) and permutation_of(type_) is not None
-    return is_permuted or type_.id in VIEWS or is_list_view(type_) or t.is_run_end_encoded(type_)
 
 
 def _text(leaf: Leaf, text: Text) -> Text:
