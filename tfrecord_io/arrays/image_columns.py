@@ -12,7 +12,7 @@ from pyarrow import types as t
 from tfrecord_io.arrays.image_decoding import ImageDecoder
 from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, list_lengths
-from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options.arrays import ColumnLayout
@@ -82,10 +82,8 @@ class ImageColumns:
             offsets = np.arange(len(array) + 1) * size
         else:
             images, offsets = array.flatten(), offsets_of(list_lengths(array))
-        try:
+        with faults_of_lists(offsets):
             inner = self._pixels(images, replace(decoder, in_lists=False))
-        except RowFault as fault:
-            raise fault.in_row_of(offsets) from fault.__cause__
         if is_fixed:
             return pa.FixedSizeListArray.from_arrays(inner, size, mask=missing)
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, mask=missing)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
+
+import numpy as np
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, TFRecordError
@@ -14,8 +17,8 @@ class RowFault(Exception):
     """A row whose value does not fit its column, or the array that is made of it; see also `TFRecordError`.
 
     Code in `arrow/` raises it with the index of a value; callers turn that into the index of the row on the way up
-    (`in_row_of`). `BatchBuilder.batch` returns it as a value. The caller that knows the file and the record of the row
-    turns it into an exception (`to_error`).
+    (`faults_of_lists`, `faults_of_present`). `BatchBuilder.batch` returns it as a value. The caller that knows the file
+    and the record of the row turns it into an exception (`to_error`).
     """
 
     row: int
@@ -31,11 +34,6 @@ class RowFault(Exception):
     def __str__(self) -> str:
         return self.reason
 
-    def in_row_of(self, offsets: Array) -> RowFault:
-        """The same fault, the index of its value turned into that of the row which `offsets` put it in."""
-        self.row = int(offsets.searchsorted(self.row, side="right")) - 1
-        return self
-
     def at(self, row: int) -> RowFault:
         """The same fault, about the row that has another index where more rows are counted."""
         fault = replace(self, row=row)
@@ -46,6 +44,28 @@ class RowFault(Exception):
         """The exception, about a record of a file."""
         facts = {name: getattr(self, name) for name in ("feature", "expected", "got", "advice", "of_memory")}
         return self.error(self.reason, path=path, record=record, **facts)
+
+
+@contextmanager
+def faults_of_lists(offsets: Array | None = None, *, counts: Array | tuple[()] = ()) -> Iterator[None]:
+    """Turn the index of a RowFault, which counts values, into that of the row with the value, by either argument."""
+    try:
+        yield
+    except RowFault as fault:
+        ends = np.cumsum(counts) if offsets is None else offsets[1:]
+        fault.row = int(ends.searchsorted(fault.row, side="right"))
+        raise
+
+
+@contextmanager
+def faults_of_present(mask: Array | None) -> Iterator[None]:
+    """Turn the index of a RowFault, which counts the rows in `mask`, into that of the row."""
+    try:
+        yield
+    except RowFault as fault:
+        if mask is not None:
+            fault.row = int(np.flatnonzero(mask)[fault.row])
+        raise
 
 
 def first_refused(count: int, refuses: Callable[[int, int], bool]) -> int:

@@ -14,9 +14,8 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import bitmap_of, bytes_values, list_array, offsets_of, scatter
 from tfrecord_io.arrow.casts import number_array
-from tfrecord_io.arrow.decode.encoded_cells import faults_of_rows
 from tfrecord_io.arrow.decode.lists import wrap
-from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists, faults_of_present
 from tfrecord_io.arrow.tensor_values import misfits, shapes_of_counts
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.composite import VALUES, Composite
@@ -44,14 +43,15 @@ def built_array(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
     if not mask.all():
         present = pa.array(mask)
         parts = [part.filter(present) for part in parts]
-    with faults_of_rows(mask):
+    with faults_of_present(mask):
         values, levels = _Work.prepare(assembly, parts).run()
     return _nest(assembly, mask, values, levels)
 
 
-def _refuse(bad: Array, reason: str, expected: object = None) -> None:
+def _refuse(bad: Array, reason: str, expected: object = None, values: Array | None = None) -> None:
     if np.any(bad):
-        raise RowFault(int(bad.argmax()), reason, expected=expected)
+        at = int(bad.argmax())
+        raise RowFault(at, reason, expected=expected, got=None if values is None else int(values[at]))
 
 
 @value_class
@@ -100,11 +100,9 @@ class _Work:
         expected = None if shapes is None else np.prod(shapes, axis=1)
         if None not in a.shape:
             expected = np.full(len(self.stored), a.item_size)
-        try:
+        with faults_of_lists(counts=per_row):
             values, counts = array_values(self.stored, a.encoding, a.value_type, expected)
             axes = _axes(a, counts, shapes)
-        except RowFault as fault:
-            raise fault.in_row_of(offsets_of(per_row)) from None
         return values, self._lists(per_row) + axes
 
     def _shapes(self, counts: Array | None, items: Array) -> Array | None:
@@ -139,10 +137,8 @@ class _Work:
             flat, per_row = lengths
             offsets = offsets_of(per_row)
             bad = (flat < 0) | (flat > items.sum()) | (False if size is None else flat != size)
-            if np.any(bad):
-                at = int(bad.argmax())
-                fault = RowFault(at, "a list inside has a length that does not fit", expected=size, got=int(flat[at]))
-                raise fault.in_row_of(offsets)
+            with faults_of_lists(offsets):
+                _refuse(bad, "a list inside has a length that does not fit", size, flat)
             sums = np.diff(offsets_of(flat)[offsets])
             _refuse(sums != items, "the lengths of the lists do not add up to the number of items")
             levels.append(_Level(size, flat))
@@ -211,11 +207,8 @@ def _typed(stored: pa.Array, a: Composite, counts: Array) -> pa.Array:
     if a.labels is not None:
         codes = np.asarray(stored)
         bad = (codes < -1) | (codes >= len(a.labels))
-        if np.any(bad):
-            at = int(bad.argmax())
-            reason = f"the value is not one of {len(a.labels)} labels"
-            fault = RowFault(at, reason, expected=len(a.labels), got=int(codes[at]))
-            raise fault.in_row_of(offsets_of(counts))
+        with faults_of_lists(counts=counts):
+            _refuse(bad, f"the value is not one of {len(a.labels)} labels", len(a.labels), codes)
         indices = pa.array(codes.astype(np.int32), mask=codes == -1)
         return pa.DictionaryArray.from_arrays(indices, pa.array(a.labels, pa.string()))
     return stored.view(pa.uint64()) if a.value_type == pa.uint64() else stored
@@ -251,10 +244,9 @@ def array_values(stored: pa.Array, encoding: str, type_: pa.DataType, expected: 
         at = int(bad.argmax())
         reason = f"the shape has {expected[at]} values, the bytes hold {counts[at]}"
         raise RowFault(at, reason, expected=int(expected[at]), got=int(counts[at]))
-    if pa.types.is_boolean(type_) and np.any(bad := data > 1):
-        at = int(bad.argmax())
-        fault = RowFault(at, "a byte is not a bool", expected="bool", got=int(data[at]))
-        raise fault.in_row_of(offsets_of(counts))
+    if pa.types.is_boolean(type_):
+        with faults_of_lists(counts=counts):
+            _refuse(data > 1, "a byte is not a bool", "bool", data)
     return number_array(type_, data), counts
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -15,7 +14,7 @@ from tfrecord_io.arrow.casts import Encode, category_encode, checked_cast, numbe
 from tfrecord_io.arrow.decode.lists import Restore, from_kinds, is_nothing, leaf_restore, slots, widen, wrap
 from tfrecord_io.arrow.encodings.list_and_wire import check_counts
 from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, TensorEncoding, tensor_encoding
-from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists, faults_of_present
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
@@ -51,7 +50,7 @@ def _counted(restore: Restore, shape: Shape, column: ColumnBuffers) -> pa.Array:
     """The array of rows; one whose number of values does not fit the shape is refused."""
     array = restore(column)
     counts, mask = np.diff(np.asarray(array.offsets)), valid_mask(array)
-    with faults_of_rows(mask):
+    with faults_of_present(mask):
         check_counts(counts if mask is None else counts[mask], shape)
     return array
 
@@ -69,19 +68,8 @@ def decode_cells(
         assert wide.offsets is not None
         assert wide.values is not None
         offsets, values = wide.offsets, wide.values
-    with faults_of_rows(mask):
+    with faults_of_present(mask):
         return encoding.decode(values, _present(offsets, mask), element, shape)
-
-
-@contextmanager
-def faults_of_rows(mask: Array | None) -> Iterator[None]:
-    """Turn the index of a RowFault, which counts the rows in `mask`, into that of the row."""
-    try:
-        yield
-    except RowFault as fault:
-        if mask is not None:
-            fault.row = int(np.flatnonzero(mask)[fault.row])
-        raise
 
 
 def _present(offsets: Array, mask: Array) -> Array:
@@ -109,11 +97,8 @@ def _cell_restore(leaf: Leaf, encoding: TensorEncoding, dictionary: pa.Array | N
             return _nulls(column.rows, leaf.type, encode(pa.nulls(0, type_)))
         mask = column_mask(column)
         counts, plain = decode(column, mask)
-        with faults_of_rows(mask):
-            try:
-                values = encode(plain)
-            except RowFault as fault:
-                raise fault.in_row_of(offsets_of(counts)) from None
+        with faults_of_present(mask), faults_of_lists(counts=counts):
+            values = encode(plain)
         if is_list:
             offsets = offsets_of(scatter(counts, mask))
             return wrap(leaf.type, column.rows, column.null_count, column.validity, offsets, values)
@@ -142,7 +127,7 @@ def _numbers(
         expected = f"a multiple of {width}" if shape else width
         what = "a whole number of values" if shape else "a value"
         reason = f"{size} bytes are not {what} of {type_}, {width} bytes each"
-        with faults_of_rows(mask):
+        with faults_of_present(mask):
             raise RowFault(int(bad.argmax()), reason, expected=expected, got=size)
     return cells.sizes // width, number_array(type_, cells.data)
 
@@ -151,13 +136,11 @@ def _text(
     encoding: TensorEncoding, type_: pa.DataType, shape: Shape, column: ColumnBuffers, mask: Array
 ) -> tuple[Array, pa.Array]:
     offsets, data = slots(column)
-    with faults_of_rows(mask):
+    with faults_of_present(mask):
         cells = encoding.decode_text(data, _present(offsets, mask), shape)
         counts = np.fromiter(map(len, cells), np.int64, len(cells))
         flat = [text for cell in cells for text in cell]
         ends = offsets_of(np.fromiter(map(len, flat), np.int64, len(flat)))
         plain = variable_width(pa.binary(), len(flat), 0, None, ends, np.frombuffer(b"".join(flat), np.uint8))
-        try:
+        with faults_of_lists(counts=counts):
             return counts, plain if type_ == pa.binary() else checked_cast(plain, type_)
-        except RowFault as fault:
-            raise fault.in_row_of(offsets_of(counts)) from None

@@ -27,7 +27,7 @@ from tfrecord_io.arrow.buffers import (
     variable_width,
 )
 from tfrecord_io.arrow.casts import Cast, checked_cast, other_kinds, value_cast
-from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, say
 from tfrecord_io.format.feature_types import Kind, Layout
@@ -85,10 +85,8 @@ def feature_list_array(type_: pa.DataType, step: Restore, column: ColumnBuffers)
     if column.steps is None or column.offsets is None:
         reason = "it is a context feature, not a feature list"
         raise RowFault(first_valid(column), reason, expected="a feature list")
-    try:
+    with faults_of_lists(column.offsets):
         values = step(column.steps)
-    except RowFault as fault:
-        raise fault.in_row_of(column.offsets) from None
     return wrap(type_, column.rows, column.null_count, column.validity, column.offsets, values)
 
 
@@ -156,12 +154,10 @@ def _lists(type_: pa.DataType, text: bool, cast: Cast, column: ColumnBuffers) ->
     assert column.values is not None
     assert column.offsets is not None
     count = len(column.values) if column.value_offsets is None else len(column.value_offsets) - 1
-    try:
+    with faults_of_lists(column.offsets):
         if text and _unproven(column):
             _check_text(count, 0, None, column.values, column.value_offsets)
         values = cast(count, 0, None, column.values, column.value_offsets)
-    except RowFault as fault:
-        raise fault.in_row_of(column.offsets) from None
     return wrap(type_, column.rows, column.null_count, column.validity, column.offsets, values)
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.casts import value_cast
 from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, TensorEncoding, tensor_encoding
-from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists
 from tfrecord_io.arrow.tensor_values import TensorValues, ndarray_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.dtypes import Element
@@ -43,10 +43,8 @@ class Values(TensorEncoding):
     def decode(self, values: Array, offsets: Array, element: Element, shape: Shape) -> DecodedCells:
         counts = np.diff(offsets).astype(np.int64)
         check_counts(counts, shape + element.inner)
-        try:
+        with faults_of_lists(offsets):
             data = _number_bytes(element, values)
-        except RowFault as fault:
-            raise fault.in_row_of(offsets) from None
         return DecodedCells(data, counts * (element.itemsize // max(fixed_part(element.inner), 1)))
 
 

@@ -30,7 +30,7 @@ from tfrecord_io.arrow.messages.message_tree import (
     message_tree,
 )
 from tfrecord_io.arrow.messages.well_known import json_messages, time_parts
-from tfrecord_io.arrow.row_fault import RowFault, first_failing
+from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists, first_failing
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine, Frames
 from tfrecord_io.errors import EncodeError, SchemaError, printable, say
 from tfrecord_io.format.varint import varint
@@ -149,13 +149,11 @@ class Conformer:
         offsets = offset_view(column)
         items = column.values.slice(offsets[0], offsets[-1] - offsets[0])
         offsets = (offsets - offsets[0]).astype(np.int32)
-        try:
+        with faults_of_lists(offsets):
             if t.is_map(type_):
                 values = self._entries(items, type_, field)
             else:
                 values = self.column(items, type_.value_type, field)
-        except RowFault as fault:
-            raise fault.in_row_of(offsets) from fault.__cause__
         buffers = [bitmap_buffer(valid_mask(column)), pa.py_buffer(offsets)]
         return pa.Array.from_buffers(type_, len(column), buffers, -1, children=[values])
 
@@ -321,7 +319,7 @@ class _Field:
             offsets = offset_view(column).astype(np.int64)
         items = column.values.slice(offsets[0], offsets[-1] - offsets[0])
         offsets -= offsets[0]
-        try:
+        with faults_of_lists(offsets):
             if field.is_map:
                 pairs = list(zip(field.node.fields, (items.field(0), items.field(1)), strict=True))
                 for entry, content in pairs:
@@ -332,8 +330,6 @@ class _Field:
             if field.packed:
                 return self._packed(items, offsets)
             return [self._at_once(self._values(items, None, skips_default=False), len(items)).joined(offsets)]
-        except RowFault as fault:
-            raise fault.in_row_of(offsets) from fault.__cause__
 
     def _values(self, column: pa.Array, mask: Array | None, *, skips_default: bool) -> list[Extents]:
         """One value in each row but those that are null, by their tags."""

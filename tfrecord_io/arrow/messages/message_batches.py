@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Self
@@ -18,7 +17,7 @@ from tfrecord_io.arrow.buffers import bitmap_buffer, bitmap_of, list_array, offs
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, batch_of
 from tfrecord_io.arrow.messages.message_tree import JSON, TIMES, MessageField, MessageNode, Scalar, message_tree
 from tfrecord_io.arrow.messages.well_known import json_texts, time_numbers
-from tfrecord_io.arrow.row_fault import RowFault, first_failing
+from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists, first_failing
 from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Engine, FieldValues, Frames
@@ -162,7 +161,7 @@ class MessageReader:
         items = len(values.rows)
         offsets = offsets_of(np.bincount(values.rows, minlength=count), np.int32)
         every = values._replace(rows=np.arange(items, dtype=np.int32))
-        with _rows_of(offsets):
+        with faults_of_lists(offsets):
             inner = self._value(field, every, items, False)
         return list_array(field.type, count, 0, None, offsets, inner)
 
@@ -237,7 +236,7 @@ class MessageReader:
         offsets = offsets_of(np.bincount(values.rows, minlength=count), np.int32)
         every = _Parts(values.values, values.lengths, np.arange(items, dtype=np.int32), items)
         value = field.node.fields[1]
-        with _rows_of(offsets):
+        with faults_of_lists(offsets):
             keys, contents = self._fields(field.node, every, f"{field.path}.")
         kept = _last_of_each_key(keys, values.rows)
         if value.enum is not None and value.enum.is_closed:  # an entry with another number is an unknown field
@@ -269,15 +268,6 @@ def _present(rows: Array, count: int) -> Array | None:
     mask = np.zeros(count, np.bool_)
     mask[rows] = True
     return None if mask.all() else mask
-
-
-@contextmanager
-def _rows_of(offsets: Array) -> Iterator[None]:
-    """Turn the row of a fault from that of an element into that of its list."""
-    try:
-        yield
-    except RowFault as fault:
-        raise fault.in_row_of(offsets) from fault.__cause__
 
 
 def _converted(values: Array, scalar: Scalar) -> Array:
