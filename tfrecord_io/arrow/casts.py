@@ -19,7 +19,7 @@ from tfrecord_io.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.schema.column_features import nested_handed
-from tfrecord_io.schema.types import hashable, is_list_like, kind_of, plain_kind, uncommon
+from tfrecord_io.schema.types import hashable, is_list_like, kind_of, plain_kind, types_within, uncommon
 
 Cast = Callable[[int, int, Array | None, Array, Array | None], pa.Array]
 """Called with count, null count, validity, values and, for bytes, their offsets; raises RowFault."""
@@ -345,7 +345,7 @@ def with_one_dictionary(table: pa.Table) -> pa.Table:
 
 def one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A dictionary column with one dictionary. Of half floats Arrow (26.0) would take the bits for integers."""
-    if not _has_half_categories(column.type):
+    if not (t.is_dictionary(column.type) and t.is_float16(column.type.value_type)):
         return column.unify_dictionaries()
 
     def with_categories(column: pa.ChunkedArray, value: pa.DataType) -> pa.ChunkedArray:
@@ -356,25 +356,14 @@ def one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return with_categories(with_categories(column, pa.float32()).unify_dictionaries(), pa.float16())
 
 
-def _has_half_categories(type_: pa.DataType) -> bool:
-    return bool(t.is_dictionary(type_) and t.is_float16(type_.value_type))
-
-
 def can_unify(type_: pa.DataType) -> bool:
     """Whether Arrow (26.0) can make one dictionary of those of several arrays: not of lists and other nested types."""
-    if plain_kind(type_) is not None or isinstance(type_, pa.BaseExtensionType):
-        return True
-    if t.is_dictionary(type_):
-        value = type_.value_type
-        return not (t.is_nested(value) or t.is_null(value) or isinstance(value, pa.BaseExtensionType))
-    if not t.is_nested(type_):
-        return True
-    parts = [type_.field(at).type for at in range(type_.num_fields)]
-    return all(can_unify(part) and not _has_half_categories(part) for part in parts)
+    values = [each.value_type for each in types_within(type_) if t.is_dictionary(each)]
+    if any(t.is_nested(value) or t.is_null(value) or isinstance(value, pa.BaseExtensionType) for value in values):
+        return False
+    return t.is_dictionary(type_) or not any(map(t.is_float16, values))
 
 
 def has_dictionary(type_: pa.DataType) -> bool:
     """Whether a dictionary is in the type."""
-    if not t.is_nested(type_):
-        return bool(t.is_dictionary(type_))
-    return any(has_dictionary(type_.field(at).type) for at in range(type_.num_fields))
+    return plain_kind(type_) is None and any(map(t.is_dictionary, types_within(type_)))
