@@ -9,7 +9,7 @@ from enum import IntEnum
 from functools import cache, partial
 from itertools import zip_longest
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, ColumnBuffers]
 Dictionaries = Mapping[str, pa.Array]
-Source = TypeVar("Source")
 Maker = Callable[[Columns, int], pa.Array]
 """Makes the column of some decoded rows; raises RowFault."""
 
@@ -118,7 +117,8 @@ class BatchBuilder:
                 read.append(field if field.is_common and field.feature is field.column else _as_read(field))
                 is_made = field.is_common or _form_of(field) is not OTHER  # by an engine
                 self._compiled.append(None if is_made else _compile(field, self.dictionaries, field.column in folded))
-                row_bytes.append(null_bytes(field.type) if field.is_common else _row_bytes(field))
+                has_default = not field.is_common and field.default is not None
+                row_bytes.append(null_bytes(field.type) + (int(field.default_array().nbytes) if has_default else 0))
             changed = any(map(operator.is_not, read, parsed.fields))
             self.schema = (Schema(read, parsed.metadata) if changed else parsed).to_arrow()
             self._features = list(map(attrgetter("feature"), fields))
@@ -147,18 +147,30 @@ class BatchBuilder:
         if excess is not None:
             columns, rows = cut_columns(columns, 0, excess.row), excess.row
         expansion.take(rows * self._bytes_per_row)
-        room = expansion.room
-
-        def first_rows(columns: Columns, rows: int) -> Columns:
-            expansion.room = room  # the columns are made again
-            return cut_columns(columns, 0, rows)
-
-        made = self._made_by_engine(columns)
+        made, room, fault = self._made_by_engine(columns), expansion.room, excess
         if isinstance(made, pa.RecordBatch):
             return made, excess
         with expansion.applied():
-            arrays, rows, fault = fitting_rows(self._makers, columns, rows, first_rows, made)
-        return batch_of(arrays, rows, self.schema), fault or excess
+            while True:
+                arrays, first = self._arrays(columns, rows, made)
+                if first is None:
+                    return batch_of(arrays, rows, self.schema), fault
+                assert first.row < rows  # or this would not end
+                fault, rows, made, expansion.room = first, first.row, (), room  # the columns are made again
+                columns = cut_columns(columns, 0, rows)
+
+    def _arrays(
+        self, columns: Columns, rows: int, made: Sequence[pa.Array | None]
+    ) -> tuple[list[pa.Array], RowFault | None]:
+        """The arrays of the rows, those that are `made` among them; or the fault of the first row that does not fit."""
+        arrays: list[pa.Array] = []
+        first: RowFault | None = None
+        for make, array in zip_longest(self._makers, made):
+            try:
+                arrays.append(make(columns, rows) if array is None else array)
+            except RowFault as fault:
+                first = fault if first is None or fault.row < first.row else first
+        return arrays, first
 
     def of_values(self, values: pa.RecordBatch) -> pa.RecordBatch:
         """The batch of columns whose values are known, in their order and of their types."""
@@ -211,37 +223,6 @@ class BatchBuilder:
         advice = expansion.advice(size) | say("declare the columns with {schema=}")
         row = room // row_bytes
         return RowFault(row, reason, feature=field.name, expected=room, got=size, advice=advice, of_memory=True)
-
-
-def _row_bytes(field: Field) -> int:
-    """The bytes that a row of the column takes at least, also without a value."""
-    return null_bytes(field.type) + (0 if field.default is None else int(field.default_array().nbytes))
-
-
-def fitting_rows(
-    makers: Sequence[Callable[[Source, int], pa.Array]],
-    source: Source,
-    rows: int,
-    cut: Callable[[Source, int], Source],
-    made: Sequence[pa.Array | None] = (),
-) -> tuple[list[pa.Array], int, RowFault | None]:
-    """The arrays that each maker makes of the rows of `source` before the first one that any of them refuses.
-
-    Those that are `made` already, of all rows, are not made again.
-    """
-    first: RowFault | None = None
-    while True:
-        arrays, fault = [], None
-        for make, array in zip_longest(makers, made):
-            try:
-                arrays.append(make(source, rows) if array is None else array)
-            except RowFault as error:
-                fault = error if fault is None or error.row < fault.row else fault
-        if fault is None:
-            return arrays, rows, first
-        assert fault.row < rows  # or this would not end
-        first, rows = fault, fault.row
-        source, made = cut(source, rows), ()
 
 
 def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
