@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import bitmap_of, bytes_values, list_array, offsets_of, scatter
+from tfrecord_io.arrow.buffers import bitmap_of, bytes_values, offsets_of, scatter
 from tfrecord_io.arrow.casts import number_array
 from tfrecord_io.arrow.decode.lists import wrap
 from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists, faults_of_present
@@ -20,7 +19,6 @@ from tfrecord_io.arrow.tensor_values import misfits, shapes_of_counts
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.composite import VALUES, Composite
 from tfrecord_io.schema.types import is_list_like
-from tfrecord_io.value_class import value_class
 
 _MOST_EMPTY = 2**16  # lists that an array without values may have, for a shape such as (0, 3)
 _MOST = 2**31 - 1  # bytes of one item, as of one record
@@ -44,7 +42,7 @@ def built_array(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
         present = pa.array(mask)
         parts = [part.filter(present) for part in parts]
     with faults_of_present(mask):
-        values, levels = _Work.prepare(assembly, parts).run()
+        values, levels = _Work(assembly, parts).run()
     return _nest(assembly, mask, values, levels)
 
 
@@ -54,30 +52,19 @@ def _refuse(bad: Array, reason: str, expected: object = None, values: Array | No
         raise RowFault(at, reason, expected=expected, got=None if values is None else int(values[at]))
 
 
-@value_class
-class _Level:
-    """Lists at one depth: of a fixed size, or with lengths. A fixed size may also have lengths, to be checked."""
-
-    size: int | None
-    lengths: Array | None
+_Level = Array | int
+"""Lists at one depth: the length of each, or that of all."""
 
 
-@value_class
 class _Work:
     """The rows of a column that are not null, and the steps from parts to values and levels."""
 
-    assembly: Composite
-    stored: pa.Array  # of all values, without nulls
-    counts: Array  # how many of them each row has
-    lengths: list[tuple[Array, Array] | None]  # per feature with lengths: all of them, and how many a row has
-    shapes: tuple[Array, Array] | None  # the same of the shapes
-
-    @classmethod
-    def prepare(cls, assembly: Composite, parts: list[pa.Array]) -> _Work:
-        stored, counts = _flat(parts[0])
+    def __init__(self, assembly: Composite, parts: list[pa.Array]) -> None:
+        self.assembly = assembly
+        self.stored, self.counts = _flat(parts[0])  # all values, and how many of them each row has
         others = iter([(np.asarray(values), per_row) for values, per_row in map(_flat, parts[1:])])
-        lengths = [None if name is None else next(others) for name in assembly.lengths]
-        return cls(assembly, stored, counts, lengths, None if assembly.shape_feature is None else next(others))
+        self.lengths = [None if name is None else next(others) for name in assembly.lengths]  # the same of lengths
+        self.shapes = None if assembly.shape_feature is None else next(others)
 
     def run(self) -> tuple[pa.Array, list[_Level]]:
         a = self.assembly
@@ -131,7 +118,7 @@ class _Work:
             if lengths is None:
                 assert size
                 _refuse(items % size != 0, f"the number of items is not a multiple of {size}", expected=size)
-                levels.append(_Level(size, None))
+                levels.append(size)
                 items = items // size
                 continue
             flat, per_row = lengths
@@ -141,9 +128,9 @@ class _Work:
                 _refuse(bad, "a list inside has a length that does not fit", size, flat)
             sums = np.diff(offsets_of(flat)[offsets])
             _refuse(sums != items, "the lengths of the lists do not add up to the number of items")
-            levels.append(_Level(size, flat))
+            levels.append(flat)
             items = per_row
-        return [_Level(self.assembly.sequence[0], items), *reversed(levels)] if self.assembly.sequence else []
+        return [items, *reversed(levels)] if self.assembly.sequence else []
 
 
 def _flat(array: pa.Array) -> tuple[pa.Array, Array]:
@@ -158,7 +145,7 @@ def _axes(a: Composite, counts: Array, shapes: Array | None) -> list[_Level]:
     if None not in a.shape:
         _refuse(counts != a.item_size, f"the shape {a.shape} has {a.item_size} values", expected=a.item_size)
         if 0 not in a.shape:
-            return [_Level(size, None) for size in a.shape]
+            return [size for size in a.shape if size is not None]
         shapes = np.broadcast_to(np.array(a.shape, np.int64), (len(counts), len(a.shape)))
     if shapes is None:
         rest = a.item_size
@@ -169,7 +156,7 @@ def _axes(a: Composite, counts: Array, shapes: Array | None) -> list[_Level]:
     before = np.cumprod(np.concatenate([ones, shapes[:, :-1]], axis=1), axis=1)
     too_many = np.any(before > np.maximum(counts, _MOST_EMPTY)[:, None], axis=1)
     _refuse(too_many, "an array without values has too many rows", expected=_MOST_EMPTY)
-    return [_Level(size, np.repeat(shapes[:, at], before[:, at].astype(np.int64))) for at, size in enumerate(a.shape)]
+    return [np.repeat(shapes[:, at], before[:, at].astype(np.int64)) for at in range(len(a.shape))]
 
 
 def _nest(a: Composite, mask: Array, values: pa.Array, levels: list[_Level]) -> pa.Array:
@@ -179,27 +166,23 @@ def _nest(a: Composite, mask: Array, values: pa.Array, levels: list[_Level]) -> 
         return values.take(pa.array(np.cumsum(mask) - 1, mask=~mask)) if nulls else values
     type_ = a.type
     if a.is_tensor:
-        size = a.item_size
-        type_, levels = type_.storage_type, [_Level(size, np.full(rows - nulls, size))]
+        type_, levels = type_.storage_type, [a.item_size]
         values = values.cast(type_.value_type)  # bools are uint8
     types = [type_]
     for _ in levels[1:]:
         types.append(types[-1].value_type)
     for level, level_type in zip(reversed(levels[1:]), reversed(types[1:]), strict=True):
         values = _wrapped(level_type, level, values)
-    outer = levels[0].lengths if levels[0].lengths is not None else np.full(rows - nulls, levels[0].size)
+    outer = np.full(rows - nulls, levels[0]) if isinstance(levels[0], int) else levels[0]
     offsets = offsets_of(scatter(outer, mask))
     column = wrap(type_, rows, nulls, bitmap_of(mask) if nulls else None, offsets, values)
     return pa.ExtensionArray.from_storage(a.type, column) if a.is_tensor else column
 
 
 def _wrapped(type_: pa.DataType, level: _Level, values: pa.Array) -> pa.Array:
-    if t.is_fixed_size_list(type_):
-        size = type_.list_size
-        rows = len(values) // size if level.lengths is None else len(level.lengths)
-        return pa.Array.from_buffers(type_, rows, [None], 0, children=[values])
-    assert level.lengths is not None
-    return list_array(type_, len(level.lengths), 0, None, offsets_of(level.lengths), values)
+    if isinstance(level, int):
+        return pa.Array.from_buffers(type_, len(values) // level, [None], 0, children=[values])
+    return wrap(type_, len(level), 0, None, offsets_of(level), values)
 
 
 def _typed(stored: pa.Array, a: Composite, counts: Array) -> pa.Array:
