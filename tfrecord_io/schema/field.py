@@ -129,15 +129,11 @@ def normalized_tensor_default(default: Any, field: pa.Field) -> Any:
             raise ValueError(f"no default of {element.name} tensors whose shapes vary")
         return _of_variable_shape(default, element, shape).tolist()
     size = field.type.storage_type.list_size
-    if element.marked:
-        if _is_normalized(default, element, size):
-            return default
+    if element.marked and _is_normalized(default, element, size):
+        return default
+    if element.marked or isinstance(default, np.ndarray | list | tuple):
         return _arrow_values(_of_fixed_shape(default, element, shape), element)
-    if isinstance(default, np.generic):
-        return default.item()
-    if isinstance(default, np.ndarray | list | tuple):
-        return _arrow_values(_of_fixed_shape(default, element, shape), element)
-    return default
+    return default.item() if isinstance(default, np.generic) else default
 
 
 def tensor_default_array(default: Any, field: pa.Field) -> pa.Array:

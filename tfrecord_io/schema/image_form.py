@@ -47,17 +47,12 @@ class ImageForm:
             raise SchemaError(reason, expected=3, got=len(shape), advice=advice)
         channels = None if shape is None else shape[2]
         mode = self.mode or _default_mode(shape)
-        if not isinstance(mode, str) or mode not in (*CHANNELS, _UNCHANGED):
-            expected = (*CHANNELS, _UNCHANGED)
-            reason = say("{mode=}: expected one of {}", ", ".join(map(repr, expected)), mode=mode)
-            raise SchemaError(reason, expected=expected, got=mode)
+        _check("mode", mode, (*CHANNELS, _UNCHANGED))
         if channels not in (None, CHANNELS.get(mode, channels)):
             reason = f"the mode {mode!r} has {CHANNELS[mode]} channels, the shape has {channels}"
             raise SchemaError(reason, expected=CHANNELS[mode])
         resize = None if self.resize is None else _size(self.resize)
-        if self.fit not in _FITS:
-            names = ", ".join(map(repr, _FITS))
-            raise SchemaError(say("{fit=}: expected one of {}", names, fit=self.fit), expected=_FITS, got=self.fit)
+        _check("fit", self.fit, _FITS)
         for name in ("orient", "draft"):
             if not isinstance(value := getattr(self, name), bool):
                 reason = say("{}: expected True or False", Keyword(name, repr(value)))
@@ -73,10 +68,7 @@ class ImageForm:
     def _resample(self, mode: str) -> str:
         default = _default_resample(mode)
         resample = default if self.resample is None else self.resample
-        if resample not in _RESAMPLES:
-            names = ", ".join(map(repr, _RESAMPLES))
-            reason = say("{resample=}: expected one of {}", names, resample=resample)
-            raise SchemaError(reason, expected=_RESAMPLES, got=resample)
+        _check("resample", resample, _RESAMPLES)
         if resample != NEAREST and mode == INDEX:
             reason = say("{resample=} would mix the numbers of classes", resample=resample)
             raise SchemaError(reason, expected=NEAREST, got=resample, advice=say('pass {resample="nearest"}'))
@@ -139,6 +131,12 @@ def image_form(field: Field) -> ImageForm | None:
     """What the images of a field are decoded to; None if it has none, SchemaError if the metadata is damaged."""
     shape = {} if field.shape is None else {SHAPE_KEY: json.dumps(field.shape).encode()}
     return ImageForm.from_metadata({**shape, **field.metadata}, field.column)
+
+
+def _check(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        reason = say("{}: expected one of {}", Keyword(name, repr(value)), ", ".join(map(repr, choices)))
+        raise SchemaError(reason, expected=choices, got=value)
 
 
 def _default_mode(shape: Shape | None) -> str:

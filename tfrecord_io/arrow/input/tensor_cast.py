@@ -10,7 +10,6 @@ entirely in memory.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,12 +30,14 @@ from tfrecord_io.arrow.tensor_values import (
     misfits,
     plain_array,
     shape_of_cells,
+    shapes_of_counts,
     tensor_array,
     tensors_of_column,
 )
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.format.dtypes import Element
+from tfrecord_io.schema.column_features import fixed_part
 from tfrecord_io.schema.tensor_types import (
     TENSOR_ENCODINGS,
     Shape,
@@ -152,11 +153,10 @@ def _retyped(tensors: TensorValues, element: Element, name: str) -> TensorValues
 def _reshaped(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -> TensorValues:
     """The same tensors in the declared shape; of lists only the number of values counts."""
     own = tensors.shape_matrix
-    declared = np.array([-1 if axis is None else axis for axis in axes], np.int64)
     if own.shape[1] == len(axes) and not (from_lists and len(axes) > 1):
         shapes, bad = own, misfits(own, axes)
     elif from_lists:
-        shapes, bad = _by_count(tensors.counts, axes, declared, name)
+        shapes, bad = _by_count(tensors.counts, axes, name)
     else:
         shapes, bad = own, np.ones(len(tensors), np.bool_)
     if bad.any():
@@ -164,19 +164,17 @@ def _reshaped(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -
         got = tuple(own[at].tolist())
         reason = f"its array of shape {got} does not fit the schema's {axes}"
         raise EncodeError(reason, feature=name, record=_row(at, tensors.valid), expected=str(axes), got=str(got))
-    return replace(tensors, shapes=shapes if None in axes else tuple(declared.tolist()))
+    return replace(tensors, shapes=shapes if None in axes else axes)  # type: ignore[arg-type]  # none is unknown then
 
 
-def _by_count(counts: Array, axes: Shape, declared: Array, name: str) -> tuple[Array, Array]:
+def _by_count(counts: Array, axes: Shape, name: str) -> tuple[Array, Array]:
     """The shape of each list by its number of values, and which lists do not fit."""
     if axes.count(None) > 1:
         reason = f"lists do not state the lengths of the {axes.count(None)} unknown dimensions of {axes}"
         raise EncodeError(reason, feature=name, expected=str(axes), advice="pass arrays, or declare their shape")
-    part = math.prod(axis for axis in axes if axis is not None)
-    if None not in axes:
-        return np.tile(declared, (len(counts), 1)), counts != part
-    length = counts // part if part else counts
-    return np.where(declared < 0, length[:, None], declared), length * part != counts
+    part = fixed_part(axes)
+    bad = counts % part != 0 if part and None in axes else counts != part
+    return shapes_of_counts(counts, axes) if axes else np.zeros((len(counts), 0), np.int64), bad
 
 
 def _lists(tensors: TensorValues, rows: int, target: pa.Field) -> pa.Array:
