@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
+import re
+import struct
+import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -12,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.image_header import ImageHeader, image_header, without_orientation
-from tfrecord_io.arrow.image_pixels import pillow
+from tfrecord_io.arrow.image_header import PNG, ImageHeader, image_header, png_chunks
+from tfrecord_io.arrow.image_pixels import EXIF_FIRST, IMAGE_FORMATS, ORIENTATION, orientation_of, pillow
 from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled
@@ -27,6 +31,8 @@ from tfrecord_io.value_class import value_class
 
 T = TypeVar("T")
 MOST_BYTES = 16 << 20  # of a file of annotations
+_XMP = re.compile(rb"""(tiff:Orientation(?:=["']|>))[2-8]""")
+_SHORT = 3  # the type of the value of an orientation
 
 
 def read_annotations(
@@ -299,13 +305,54 @@ class _Batches:
 
 
 def upright(content: bytes, orientation: int, path: str | None, advice: str) -> bytes:
-    """A photo whose boxes are those of the stored pixels, without its orientation; DecodeError if it has to stay."""
-    changed = without_orientation(content)
-    if changed is None:
-        reason = f"its orientation {orientation}, which boxes in stored pixels need to lose, "
-        reason += "is in a part of its metadata that cannot be changed"
-        raise DecodeError(reason, path=path, expected=1, got=orientation, advice=advice)
-    return changed
+    """A photo whose boxes are those of the stored pixels, without its orientation; DecodeError if it has to stay.
+
+    The value is replaced where it stands, so nothing is encoded again and nothing moves.
+    """
+    images = pillow("reading the orientation of images")
+    try:
+        changed = _without_orientation(content, images)
+        with images.open(io.BytesIO(changed), formats=IMAGE_FORMATS) as image:
+            if image.format not in EXIF_FIRST:
+                image.load()
+            if orientation_of(image) == 1:
+                return changed
+    except MemoryError:
+        raise
+    except Exception:  # of damaged images, of any type
+        pass
+    reason = f"its orientation {orientation}, which boxes in stored pixels need to lose, "
+    reason += "is in a part of its metadata that cannot be changed"
+    raise DecodeError(reason, path=path, expected=1, got=orientation, advice=advice)
+
+
+def _without_orientation(data: bytes, images: Any) -> bytes:
+    changed = bytearray(_XMP.sub(rb"\g<1>1", data))
+    with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
+        if image.format not in EXIF_FIRST:
+            image.load()
+        exif = data if image.format == "TIFF" else image.info.get("exif", b"").removeprefix(b"Exif\0\0")
+    at = data.find(exif) if exif else -1
+    if at >= 0:
+        _set_upright(changed, at)
+    if data.startswith(PNG):
+        for _, begin, end in list(png_chunks(changed)):
+            if end + 4 <= len(changed):  # else it is truncated
+                changed[end : end + 4] = zlib.crc32(changed[begin:end]).to_bytes(4)
+    return bytes(changed)
+
+
+def _set_upright(data: bytearray, at: int) -> None:
+    """Set the orientation of EXIF data, which has the form of a TIFF and begins at a place, to 1."""
+    order = {b"II": "<", b"MM": ">"}.get(bytes(data[at : at + 2]))
+    if order is None:
+        return
+    (first,) = struct.unpack_from(f"{order}I", data, at + 4)
+    (count,) = struct.unpack_from(f"{order}H", data, at + first)
+    for entry in range(at + first + 2, at + first + 2 + 12 * count, 12):
+        tag, type_ = struct.unpack_from(f"{order}HH", data, entry)
+        if tag == ORIENTATION and type_ == _SHORT:
+            struct.pack_into(f"{order}H", data, entry + 8, 1)
 
 
 def _find_files(
