@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import cache, partial
 
 import numpy as np
@@ -24,9 +25,8 @@ from tfrecord_io.schema.types import hashable, is_list_like, kind_of, plain_kind
 Cast = Callable[[int, int, Array | None, Array, Array | None], pa.Array]
 """Called with count, null count, validity, values and, for bytes, their offsets; raises RowFault."""
 
-_DECIMAL = re.compile(
-    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?:[eE](?P<exponent>[+-]?[0-9]{1,9}))?"
-)
+_DECIMAL = re.compile(r"[+-]?(?=\.?[0-9])[0-9]*(\.[0-9]*)?([eE][+-]?[0-9]{1,9})?")
+_EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
 _REFUSED = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 Encode = Callable[[pa.Array], pa.DictionaryArray]
@@ -194,19 +194,14 @@ def _plain_decimals(texts: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _plain_decimal(text: str, whole: int, fraction: int) -> str:
-    match = _DECIMAL.fullmatch(text)
-    digits = "" if match is None else match["whole"] + (match["fraction"] or "")
-    if match is None or not digits:
+    if _DECIMAL.fullmatch(text) is None:
         raise pa.ArrowInvalid("not a number")
-    significant = digits.lstrip("0")
-    point = len(match["whole"]) - (len(digits) - len(significant)) + int(match["exponent"] or 0)
-    significant = significant.rstrip("0")
-    if not significant:
+    number = Decimal(text).normalize(_EXACT)
+    if not number:
         return "0"
-    if point > whole or len(significant) - point > fraction:
+    if number.adjusted() >= whole or -int(number.as_tuple().exponent) > fraction:
         raise pa.ArrowInvalid("the number has too many digits")
-    padded = significant.ljust(point, "0") if point > 0 else "0" * (1 - point) + significant
-    return f"{match['sign']}{padded[: max(point, 1)]}.{padded[max(point, 1) :]}"
+    return f"{number:f}"
 
 
 def _bad_value(bad: Array, values: Array, type_: pa.DataType) -> RowFault:
