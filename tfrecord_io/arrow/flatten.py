@@ -6,7 +6,7 @@ row are undefined in Arrow, so they are left out. Nothing is copied if the value
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,9 @@ from tfrecord_io.remedies import Written
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_list_view
 from tfrecord_io.value_class import value_class
+
+ValuesOf = Callable[[pa.Array, "Rows"], pa.Array]
+"""Makes the values of a leaf, one for each slot."""
 
 
 @value_class
@@ -70,7 +73,23 @@ def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows
     which each is one element. A null inside a list is an EncodeError; a row without a list may be null by
     ``rows.valid``, which includes the values' own nulls. `base` is the number of the column's first row, for messages.
     """
-    return _descend(array, Rows(feature, base, len(array), column=feature))
+    return _descend(array, Rows(feature, base, len(array), column=feature), _plain)
+
+
+def loses(array: pa.Array) -> bool:
+    """Whether the plain features of a column, of a type that has them, would not say all that it holds.
+
+    They have no null inside a list, no list of the null type, and no struct that is not null while its fields are.
+
+    >>> loses(pa.array([[1, None]])), loses(pa.array([{"a": None}, None], pa.struct([("a", pa.int8())])))
+    (True, True)
+    """
+    try:
+        leaves = list(_descend(array, Rows("", 0, len(array)), _without_categories))
+    except EncodeError:
+        return True
+    lists = [rows for rows, values in leaves if rows.offsets is not None and t.is_null(values.type)]
+    return any(rows.count if rows.valid is None else rows.valid.any() for rows in lists)
 
 
 def cut_steps(array: pa.Array, feature: str, base: int = 0) -> tuple[Rows, pa.Array]:
@@ -81,22 +100,23 @@ def cut_steps(array: pa.Array, feature: str, base: int = 0) -> tuple[Rows, pa.Ar
     return replace(rows, index=None), values
 
 
-def _descend(array: pa.Array, rows: Rows) -> Iterator[tuple[Rows, pa.Array]]:
+def _descend(array: pa.Array, rows: Rows, values_of: ValuesOf) -> Iterator[tuple[Rows, pa.Array]]:
     array, rows = _unwrap(array, rows)
     if t.is_struct(array.type):
-        yield from _descend_struct(array, _apply_nulls(array, rows))
+        yield from _descend_struct(array, _apply_nulls(array, rows), values_of)
     elif is_list_like(array.type):
-        yield from _descend(*cut_lists(array, rows))
+        yield from _descend(*cut_lists(array, rows), values_of)
     else:
-        values = _plain(array, rows)
+        values = values_of(array, rows)
         yield replace(_apply_nulls(values, replace(rows, index=None)), index=None), values
 
 
-def _descend_struct(array: pa.StructArray, rows: Rows) -> Iterator[tuple[Rows, pa.Array]]:
+def _descend_struct(array: pa.StructArray, rows: Rows, values_of: ValuesOf) -> Iterator[tuple[Rows, pa.Array]]:
     """The leaves of a struct. A row that is not null, but has a value in none of them, would be read as null."""
     absent: Array | bool = True if rows.valid is None else rows.valid
     for i, child in enumerate(array.type):
-        for leaf, values in _descend(array.field(i), replace(rows, feature=f"{rows.feature}/{child.name}")):
+        inside = replace(rows, feature=f"{rows.feature}/{child.name}")
+        for leaf, values in _descend(array.field(i), inside, values_of):
             absent = False if leaf.valid is None else absent & ~leaf.valid
             yield leaf, values
     if rows.offsets is None and np.any(absent):  # a null inside a list is an error already
@@ -196,6 +216,12 @@ def _plain(array: pa.Array, rows: Rows) -> pa.Array:
         unused = ~(rows.valid if own is None else own & rows.valid)
         indices = pa.array(number_view(indices), mask=unused)
     return large(array.dictionary).take(indices)
+
+
+def _without_categories(array: pa.Array, rows: Rows) -> pa.Array:
+    """As `_plain`, for the nulls alone: the numbers of categories, if none of these is null."""
+    is_numbered = t.is_dictionary(array.type) and not array.dictionary.null_count
+    return _plain(array.indices if is_numbered else array, rows)
 
 
 def large(array: pa.Array) -> pa.Array:

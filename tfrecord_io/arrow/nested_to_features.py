@@ -265,31 +265,7 @@ def any_of(masks: list[Array | None], count: int) -> Array | None:
     return np.logical_or.reduce(known) if known else np.zeros(count, np.bool_)
 
 
-# ---- what plain features lose
-
-
-def loses(array: pa.Array) -> bool:
-    """Whether the plain features of a column, of a type that has them, would not say all that it holds.
-
-    They have no null inside a list, no list of the null type, and no struct that is not null while its fields are.
-
-    >>> loses(pa.array([[1, None]])), loses(pa.array([{"a": None}, None], pa.struct([("a", pa.int8())])))
-    (True, True)
-    """
-    while t.is_run_end_encoded(array.type):
-        array = array.values.slice(array.find_physical_offset(), array.find_physical_length())
-    type_ = array.type
-    if t.is_struct(type_):
-        if any(loses(child) for child in (array.field(at) for at in range(type_.num_fields))):
-            return True
-        valid, written = valid_mask(array), _written(_Items(array))
-        return written is not None and bool((~written if valid is None else valid & ~written).any())
-    if not is_list_like(type_):
-        return False
-    values, rows = cut_lists(array, Rows("", 0, len(array)))
-    if t.is_null(type_.value_type):
-        return array.null_count < len(array)
-    return _has_nulls(_Items(values, rows.index))
+# ---- what a type says of nulls
 
 
 def _plain(items: _Items) -> _Items:
@@ -297,29 +273,6 @@ def _plain(items: _Items) -> _Items:
     while not t.is_union(items.array.type) and representation_of(items.array.type) is not None:
         items = _opened(items, _Slots(len(items.array) if items.index is None else len(items.index)))
     return items
-
-
-def _written(items: _Items) -> Array | None:
-    """False in rows of which no feature is written."""
-    items = _plain(items)
-    array, valid = items.array, items.mask()
-    if not t.is_struct(array.type):
-        return valid
-    masks = [_written(replace(items, array=array.field(at), valid=None)) for at in range(array.type.num_fields)]
-    return _both(valid, any_of(masks, len(array) if items.index is None else len(items.index)))
-
-
-def _has_nulls(items: _Items) -> bool:
-    """Whether one of the items is null, or a part of it."""
-    items = _plain(items)
-    array, mask = items.array, items.mask()
-    if mask is not None and not mask.all():
-        return True
-    children = range(array.type.num_fields if t.is_struct(array.type) else 0)
-    return any(_has_nulls(replace(items, array=array.field(at))) for at in children)
-
-
-# ---- what a type says of nulls
 
 
 def first_null(array: pa.Array) -> int | None:

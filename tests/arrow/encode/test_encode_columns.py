@@ -177,6 +177,14 @@ def test_both_engines_take_the_columns(batch: pa.RecordBatch) -> None:
 # --- raw
 
 
+def test_what_a_null_struct_hides_does_not_decide_how_its_column_is_stored() -> None:
+    hidden = pa.StructArray.from_arrays([pa.array([[1], [None]])], ["a"], mask=pa.array([False, True]))
+    batch = pa.record_batch({"x": hidden})
+    assert with_nested(batch.schema, [batch]).equals(batch.schema, check_metadata=True)
+    (column,) = encode_columns(batch, plan_writing(batch.schema))
+    assert decoded(column) == [[1], None]
+
+
 @pytest.mark.parametrize("type_", [pa.float64(), pa.float16(), pa.int16(), pa.bool_(), pa.uint64()])
 @pytest.mark.parametrize("form", [lambda t: t, pa.list_, lambda t: pa.list_view(t), lambda t: pa.list_(t, 2)])
 def test_raw_is_bytes_beside_shape_and_dtype(type_: pa.DataType, form: Any) -> None:

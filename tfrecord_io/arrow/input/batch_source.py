@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import value_bytes
 from tfrecord_io.arrow.casts import plain_layout, with_one_dictionary
+from tfrecord_io.arrow.flatten import loses
 from tfrecord_io.arrow.image_encoding import encoded_images, image_encodings, with_image_fields
 from tfrecord_io.arrow.input.from_arrays import (
     fields_of,
@@ -31,7 +32,6 @@ from tfrecord_io.arrow.input.from_pandas import table_of_frame
 from tfrecord_io.arrow.input.from_xarray import LabelledColumns, labelled_rows
 from tfrecord_io.arrow.input.schema_cast import refuse_missing
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
-from tfrecord_io.arrow.nested_to_features import loses
 from tfrecord_io.errors import EncodeError, SchemaError, printable, say
 from tfrecord_io.format.dtypes import dtype_name
 from tfrecord_io.options import LIMITS
