@@ -345,15 +345,9 @@ def exact_members(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
         with suppress(pa.ArrowInvalid):
             return values.cast(type_)
     if not t.is_floating(type_):
-        low, high = _range(type_)
-        scale = Fraction(10) ** _scale(type_)
-        numbers = [_fraction(value, type_) for value in values if value.is_valid]
-        units = [number * scale for number in numbers if isinstance(number, Fraction)]
-        found = [int(unit) for unit in units if unit.denominator == 1 and low <= unit <= high]
-        nulls = [None] if values.null_count else []
-        if t.is_timestamp(type_):
-            return pa.array([*found, *nulls], pa.int64()).cast(type_)
-        return pa.array([*(_scalar_of(unit, type_).as_py() for unit in found), *nulls], type_)
+        compared = filter(None, (exact_comparison("equal", value, type_) for value in values.drop_null()))
+        found = [pa.repeat(value, 1) for function, value in compared if function == "equal" and value is not None]
+        return pa.concat_arrays([*found, pa.nulls(values.null_count, type_)])
     floats = [(value, _nearest(value, type_)) for value in values.to_pylist()]
     return pa.array([near for value, near in floats if value is None or near is not None], type_)
 
