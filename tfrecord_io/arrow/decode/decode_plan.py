@@ -13,7 +13,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.casts import other_kinds
 from tfrecord_io.engine.contract import PlanColumn
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.feature_types import Kind, Layout, Text
 from tfrecord_io.schema.column_features import (
@@ -32,7 +32,7 @@ from tfrecord_io.schema.column_features import (
 )
 from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_composed
+from tfrecord_io.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_text, plain_kind, plain_list_kind, value_type
 from tfrecord_io.value_class import value_class
 
@@ -196,9 +196,14 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
             reason, advice = "a step of a feature list cannot be a struct", "make its fields feature lists"
             raise SchemaError(reason, feature=field.feature, advice=advice)
     if is_any_tensor(column.type) and not is_composed(field.encoding):
-        from tfrecord_io.arrow.decode.tensor_column import tensor_leaf
-
-        return [tensor_leaf(replace(field, type=handed_type(field.type)), column.type)]
+        element, shape = element_and_shape(field.tensor)
+        encoding = encoding_rules(field.encoding)
+        try:
+            kind = encoding.kind(element)
+        except ValueError as error:
+            advice = say('declare it with {tfr.tensor(encoding="raw")}')
+            raise SchemaError(str(error), feature=field.feature, advice=advice) from None
+        return [Leaf(field.feature, (), column.type, kind, encoding.layout, encoding.name, element, shape)]
     with _of_the_schema(field):
         collected = column_leaves(column)
         if encoding_rules(field.encoding).adaptive:
@@ -224,6 +229,5 @@ def _of_the_schema(field: Field) -> Iterator[None]:
 
 
 def _text(leaf: Leaf, text: Text) -> Text:
-    value = value_type(leaf.type)
-    is_text = leaf.kind is Kind.BYTES and (t.is_string(value) or t.is_large_string(value))
-    return text if is_text and not encoding_rules(leaf.encoding).one_value_per_cell else Text.NO
+    holds_text = leaf.kind is Kind.BYTES and is_text(value_type(leaf.type))
+    return text if holds_text and not encoding_rules(leaf.encoding).one_value_per_cell else Text.NO

@@ -15,24 +15,10 @@ from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, tensor_enc
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, shapes_of_counts, tensor_array
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.schema.column_features import Leaf, fixed_part, size_of
-from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.column_features import fixed_part, size_of
 from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_fixed_shape_tensor
-
-
-def tensor_leaf(field: Field, type_: pa.DataType) -> Leaf:
-    """The one feature that a column of tensors of `type_`, or each step of one, is read from."""
-    element, shape = element_and_shape(field.tensor)
-    encoding = tensor_encoding(field.encoding)
-    try:
-        kind = encoding.kind(element)
-    except ValueError as error:
-        advice = say('declare it with {tfr.tensor(encoding="raw")}')
-        raise SchemaError(str(error), feature=field.feature, advice=advice) from None
-    return Leaf(field.feature, (), type_, kind, encoding.layout, encoding.name, element, shape)
 
 
 class TensorColumn:
