@@ -37,12 +37,11 @@ def json_column(array: pa.Array, tree: Node, row_base: int = 0) -> pa.Array:
     """
     own, as_json = tree.children
     columns = {
-        stored.feature: (stored, column)
-        for stored, column in zip(own.stored(), nested_columns(array, own), strict=True)
+        stored.name: (stored, column) for stored, column in zip(own.stored(), nested_columns(array, own), strict=True)
     }
     parts = []
     for target in as_json.stored():
-        stored, column = columns.get(target.feature, (target, None))  # only the keys of maps cannot be null
+        stored, column = columns.get(target.name, (target, None))  # only the keys of maps cannot be null
         absent = column is None
         parts.append(pa.nulls(len(array), target.type) if absent else _to_json(column, stored.type, target.type))
     values, rows = nested_array(as_json, parts, len(array)).to_pylist(), []
@@ -69,8 +68,8 @@ def array_of_json(column: pa.Array, tree: Node) -> pa.Array:
 
     def made(begin: int, end: int) -> pa.Array:
         parts = nested_columns(pa.array(values[begin:end], as_json.type), as_json, keeps_nulls=True)
-        columns = {stored.feature: (stored, part) for stored, part in zip(as_json.stored(), parts, strict=True)}
-        needed = [(stored, *columns.pop(stored.feature)) for stored in own.stored()]
+        columns = {stored.name: (stored, part) for stored, part in zip(as_json.stored(), parts, strict=True)}
+        needed = [(stored, *columns.pop(stored.name)) for stored in own.stored()]
         if any(part.null_count < len(part) for _, part in columns.values()):
             raise ValueError("the key of a map is null")
         arrays = [_of_json(part, stored.type, source.type) for stored, source, part in needed]

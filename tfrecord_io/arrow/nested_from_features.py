@@ -35,7 +35,6 @@ from tfrecord_io.schema.column_features import (
     PlainLists,
     PlainStruct,
     Represented,
-    Stored,
     Struct,
     nested_tree,
     representation_of,
@@ -79,7 +78,7 @@ class _Slots:
 class _Parts:
     """The columns of features, taken one after another."""
 
-    def __init__(self, stored: Sequence[Stored], arrays: Sequence[pa.Array]) -> None:
+    def __init__(self, stored: Sequence[pa.Field], arrays: Sequence[pa.Array]) -> None:
         self._stored, self._arrays, self._at = stored, arrays, 0
 
     def make(self, node: Node, slots: _Slots) -> Made:
@@ -119,11 +118,11 @@ class _Parts:
         type_, (item,) = node.type, node.children
         if slots.rows is None:
             stored, column = self._stored[self._at + item.counter], self._arrays[self._at + item.counter]
-            lengths, valid, feature = _lengths(column), valid_mask(column), stored.feature
+            lengths, valid, feature = _lengths(column), valid_mask(column), stored.name
             offsets = offsets_of(lengths)
             inner = _Slots(int(offsets[-1]), offsets, feature)
         else:
-            feature = self._stored[self._at].feature
+            feature = self._stored[self._at].name
             lengths = number_view(self._items(slots))
             self._refuse((lengths < 0) | (lengths > _LONGEST), lengths, slots, feature, "is not the length of a list")
             valid, offsets = self._valid(slots), offsets_of(lengths)
@@ -171,7 +170,7 @@ class _Parts:
         column = self._arrays[stated[0]]
         valid = any_of([valid_mask(self._arrays[at]) for at in stated], len(column))
         offsets = _offsets(column)
-        counted = _Slots(len(_flat(column)), offsets, self._stored[stated[0]].feature)
+        counted = _Slots(len(_flat(column)), offsets, self._stored[stated[0]].name)
         structs, _ = self.make(node.children[0], counted)
         own = [] if t.is_fixed_size_list(column.type) else [pa.py_buffer(offsets)]
         buffers = [bitmap_buffer(valid), *own]
@@ -187,7 +186,7 @@ class _Parts:
 
     def _union(self, node: Node, slots: _Slots) -> Made:
         type_, (struct,) = node.type, node.children
-        own, feature = self._own(struct, slots), struct.children[0].own[0].feature
+        own, feature = self._own(struct, slots), struct.children[0].own[0].name
         numbers, known = self.make(struct.children[0], slots)
         codes = number_view(numbers).astype(np.int8)
         for states in (known, slots.alive):  # elsewhere a slot has any code
@@ -208,7 +207,7 @@ class _Parts:
 
     # ---- columns
 
-    def _next(self) -> tuple[Stored, pa.Array]:
+    def _next(self) -> tuple[pa.Field, pa.Array]:
         at, self._at = self._at, self._at + 1
         return self._stored[at], self._arrays[at]
 
@@ -222,7 +221,7 @@ class _Parts:
         if np.any(bad := lengths != expected):
             row = int(bad.argmax())
             reason = f"it has {lengths[row]} values, and there are {expected[row]} by '{slots.counter}'"
-            raise RowFault(row, reason, feature=stored.feature, expected=int(expected[row]), got=int(lengths[row]))
+            raise RowFault(row, reason, feature=stored.name, expected=int(expected[row]), got=int(lengths[row]))
         return _flat(column)
 
     def _valid(self, slots: _Slots) -> Array | None:
@@ -238,7 +237,7 @@ class _Parts:
         if bad.any():
             at = int(bad.argmax())
             reason = f"{positions[at]} is not the position of a value of '{slots.counter}'"
-            raise RowFault(int(rows[at]), reason, feature=stored.feature, got=int(positions[at]))
+            raise RowFault(int(rows[at]), reason, feature=stored.name, got=int(positions[at]))
         valid = np.ones(slots.count, np.bool_)
         valid[slots.rows[rows] + positions] = False
         return None if valid.all() else valid

@@ -279,19 +279,7 @@ def check_shape(shape: Shape, type_: pa.DataType, implied: Shape | None) -> None
 
 
 _MOST_LEVELS = 64  # that Arrow's IPC format reads
-
-
-@value_class
-class Stored:
-    """A feature: as a plain column it has single values, or a list of them inside a list."""
-
-    feature: str
-    type: pa.DataType
-    encoding: str = LIST
-
-    @property
-    def field(self) -> pa.Field:
-        return with_encoding(pa.field(self.feature, self.type), self.encoding)
+_NUMBERS = pa.list_(pa.int64())  # of a row: lengths, positions
 
 
 @value_class
@@ -301,12 +289,13 @@ class Node:
     type: pa.DataType
     feature: str
     depth: int
-    # The features of this part alone. Inside a list the first one has one entry for each item, unless `children` have
-    # it; the last one has the positions of nulls in a row, and is missing in rows without any.
-    own: tuple[Stored, ...] = ()
+    # The features of this part alone, as plain columns of single values, or inside a list of lists of them. Then the
+    # first one has one entry for each item, unless `children` have it; the last one has the positions of nulls in a
+    # row, and is missing in rows without any.
+    own: tuple[pa.Field, ...] = ()
     children: tuple[Node, ...] = ()
 
-    def stored(self) -> Iterator[Stored]:
+    def stored(self) -> Iterator[pa.Field]:
         """The features of this part and of all below it, in order."""
         yield from self.own
         for child in self.children if not isinstance(self, AsJson) else ():
@@ -417,7 +406,7 @@ def layout_of(field: pa.Field) -> Node | None:
     >>> layout_of(pa.field("x", pa.list_(pa.int8()))) is None
     True
     >>> pairs = layout_of(pa.field("x", pa.list_(pa.struct([("a", pa.int8()), ("b", pa.string())]))))
-    >>> [stored.feature for stored in pairs.stored()]
+    >>> [stored.name for stored in pairs.stored()]
     ['x/a', 'x/b']
     """
     if plain_kind(field.type) is not None and not field.metadata:
@@ -441,7 +430,7 @@ def _plain_tree(type_: pa.DataType, feature: str, depth: int, features: Iterator
     if is_list_like(type_) and has_struct(type_):
         return PlainLists(type_, feature, depth, (), (_plain_tree(type_.value_type, feature, depth + 1, features),))
     leaf = next(features)
-    return Values(type_, feature, depth, (Stored(leaf.feature, leaf.type, leaf.encoding),))
+    return Values(type_, feature, depth, (with_encoding(pa.field(leaf.feature, leaf.type), leaf.encoding),))
 
 
 def nested_tree(field: pa.Field) -> Node:
@@ -449,7 +438,7 @@ def nested_tree(field: pa.Field) -> Node:
     if encoding_of(field) == JSON:
         types = (field.type, json_type(field.type))
         children = tuple(_node(pa.field(field.name, each), field.name, 0, LIST, 0) for each in types)
-        return AsJson(field.type, field.name, 0, (Stored(field.name, pa.string()),), children)
+        return AsJson(field.type, field.name, 0, (pa.field(field.name, pa.string()),), children)
     return _node(with_encoding(field, None), field.name, 0, LIST, 0)
 
 
@@ -476,27 +465,27 @@ def _node(
         child = inner(stored, feature, depth, filled=filled, of_map=row.name == "map")
         return Represented(type_, feature, depth, (), (child,))
     if is_list_like(type_):
-        lengths = Stored(f"{feature}/ragged_row_lengths_{depth - 1}", pa.list_(pa.int64()))
-        own = (lengths, _nulls(lengths.feature)) if depth else ()
+        lengths = pa.field(f"{feature}/ragged_row_lengths_{depth - 1}", _NUMBERS)
+        own = (lengths, _nulls(lengths.name)) if depth else ()
         return Lists(type_, feature, depth, own, (inner(type_.value_field, feature, depth + 1, filled=of_map),))
     if t.is_struct(type_):
         children = tuple(
             inner(child, f"{feature}/{child.name}", depth, filled=filled and not at) for at, child in enumerate(type_)
         )
         if not depth:
-            return Struct(type_, feature, 0, (Stored(f"{feature}/not_null", pa.int64()),), children)
-        items = () if children else (Stored(stem, pa.list_(pa.int64())),)
+            return Struct(type_, feature, 0, (pa.field(f"{feature}/not_null", pa.int64()),), children)
+        items = () if children else (pa.field(stem, _NUMBERS),)
         return Struct(type_, feature, depth, items if filled else (*items, _nulls(stem)), children)
     if not depth:
-        return Values(type_, feature, 0, (Stored(feature, type_, encoding),))
+        return Values(type_, feature, 0, (with_encoding(pa.field(feature, type_), encoding),))
     if t.is_null(type_):
-        return Values(type_, feature, depth, (Stored(stem, pa.list_(pa.int64())),))
-    values = Stored(stem, pa.list_(type_), encoding)
+        return Values(type_, feature, depth, (pa.field(stem, _NUMBERS),))
+    values = with_encoding(pa.field(stem, pa.list_(type_)), encoding)
     return Values(type_, feature, depth, (values,) if filled else (values, _nulls(stem)))
 
 
-def _nulls(stem: str) -> Stored:
-    return Stored(f"{stem}{NULL_POSITIONS}", pa.list_(pa.int64()))
+def _nulls(stem: str) -> pa.Field:
+    return pa.field(f"{stem}{NULL_POSITIONS}", _NUMBERS)
 
 
 def column_leaves(field: pa.Field, *, in_steps: bool = False) -> list[Leaf]:
@@ -507,7 +496,7 @@ def column_leaves(field: pa.Field, *, in_steps: bool = False) -> list[Leaf]:
     """
     if not is_nested(field):
         return leaves((step_field(field) if in_steps else None) or field)
-    return [leaf for stored in nested_tree(field).stored() for leaf in leaves(stored.field)]
+    return [leaf for stored in nested_tree(field).stored() for leaf in leaves(stored)]
 
 
 def stored_as(field: pa.Field) -> str | None:

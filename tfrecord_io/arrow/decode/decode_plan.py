@@ -22,7 +22,6 @@ from tfrecord_io.schema.column_features import (
     RAW,
     Leaf,
     Node,
-    Stored,
     column_leaves,
     handed_type,
     has_struct,
@@ -170,7 +169,7 @@ def _built(field: Field) -> Built | None:
 
     composite = composite_of(field)
     assert composite is not None
-    own = tuple(starmap(Stored, composite.components()))
+    own = tuple(starmap(pa.field, composite.components()))
     return Built(field.type, field.feature, 0, own, composite=composite)
 
 
@@ -185,7 +184,7 @@ def field_layout(field: Field) -> Node | None:
 def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     """The leaves of a field, named as its feature; of a feature list those of one step."""
     if (built := _built(field)) is not None:
-        return [leaf for stored in built.own for leaf in leaves(stored.field)]
+        return [leaf for stored in built.own for leaf in leaves(stored)]
     kind = plain_kind(field.type)
     if kind is not None and field.encoding == LIST:
         return [Leaf(field.feature, (), field.type, kind, Layout.SCALAR)]

@@ -78,7 +78,7 @@ def _write_column(array: pa.Array, tree: Node | None, name: str, row_base: int) 
     else:
         stored = nested_columns(array, tree)
     for each, column in zip(tree.stored(), stored, strict=True):
-        yield from flatten(column, each.feature, row_base)
+        yield from flatten(column, each.name, row_base)
 
 
 def _encode_steps(
