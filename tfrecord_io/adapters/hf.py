@@ -15,8 +15,8 @@ from pyarrow import types as t
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.image_columns import ImageColumns
 from tfrecord_io.arrays.representation import TableRepresentation, pad_value, varies
-from tfrecord_io.arrow.buffers import empty_table, int64_array, offset_dtype, offsets_of, selectable
-from tfrecord_io.arrow.output.to_numpy import list_lengths, to_rows
+from tfrecord_io.arrow.buffers import empty_table, int64_array, list_lengths, offset_dtype, offsets_of, selectable
+from tfrecord_io.arrow.output.to_numpy import to_rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrays.image_decoding import ImageDecoder
-from tfrecord_io.arrow.buffers import offsets_of
-from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, list_lengths
+from tfrecord_io.arrow.buffers import list_lengths, offsets_of
+from tfrecord_io.arrow.output.to_numpy import Dense, Ragged
 from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say

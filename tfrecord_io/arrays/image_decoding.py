@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import scatter
+from tfrecord_io.arrow.buffers import list_lengths, scatter
 from tfrecord_io.arrow.image_pixels import PixelReader
-from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, Rows, list_lengths
+from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, Rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
@@ -75,7 +75,7 @@ class ImageDecoder:
         if self.size is None:
             return
         counts = np.concatenate(
-            [_counts(array) if self.in_lists else np.ones(len(array), np.int64) for array in arrays]
+            [list_lengths(array) if self.in_lists else np.ones(len(array), np.int64) for array in arrays]
         )
         own = math.prod(self.size)
         fitting = expansion.room // own
@@ -117,7 +117,7 @@ class ImageDecoder:
         return Ragged.of_present(_flat(decoded), shapes.prod(axis=1), valid, shapes)
 
     def _lists(self, array: pa.Array, threads: int, layout: ColumnLayout) -> Rows:
-        counts, encoded = _counts(array), array.flatten()
+        counts, encoded = list_lengths(array), array.flatten()
         if layout.max_length is not None and not t.is_fixed_size_list(array.type):
             kept = Ragged.of_present(np.arange(len(encoded)), counts, None)
             kept = kept.truncated(layout.max_length, from_left=layout.from_left)
@@ -181,13 +181,6 @@ class ImageDecoder:
         """The number of each image and its pixels, in order."""
         reader = PixelReader.for_column(self.feature, self.form)
         return ordered((partial(reader.read, image) for image in images), min(threads, len(images)), "images")
-
-
-def _counts(lists: pa.Array) -> Array:
-    """The number of images of each list, 0 where it is null."""
-    if t.is_fixed_size_list(lists.type):
-        return np.where(np.asarray(lists.is_valid()), lists.type.list_size, 0)
-    return list_lengths(lists)
 
 
 def _flat(decoded: Sequence[Array]) -> Array:

@@ -139,6 +139,11 @@ def offset_view(array: pa.Array) -> Array:
     return typed_view(array.buffers()[1], dtype, array.offset, len(array) + 1)
 
 
+def list_lengths(array: pa.Array) -> Array:
+    """Number of values of each list, of any layout, 0 where it is null."""
+    return np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
+
+
 def bytes_values(array: pa.Array) -> tuple[Array, Array]:
     """Values and value offsets, from 0, of text, binary and decimals."""
     if t.is_decimal(array.type):

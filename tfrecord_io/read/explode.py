@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import empty_batch, int64_array, runs_within, selectable
+from tfrecord_io.arrow.buffers import empty_batch, int64_array, list_lengths, runs_within, selectable
 from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
-from tfrecord_io.arrow.output.to_numpy import list_lengths
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import flat_values
 from tfrecord_io.call_errors import check_keywords

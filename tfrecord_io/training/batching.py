@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.array_budget import ArrayBudget
 from tfrecord_io.arrays.representation import BatchForm, ColumnArrays, TableRepresentation, slice_columns
-from tfrecord_io.arrow.output.to_numpy import leaf_arrays, leaf_fields, list_lengths
+from tfrecord_io.arrow.buffers import list_lengths
+from tfrecord_io.arrow.output.to_numpy import leaf_arrays, leaf_fields
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array

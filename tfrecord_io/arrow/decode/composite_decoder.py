@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import bitmap_of, bytes_values, offsets_of, scatter
+from tfrecord_io.arrow.buffers import bitmap_of, bytes_values, list_lengths, offsets_of, scatter
 from tfrecord_io.arrow.casts import number_array
 from tfrecord_io.arrow.decode.lists import wrap
 from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists, faults_of_present
@@ -137,7 +137,7 @@ def _flat(array: pa.Array) -> tuple[pa.Array, Array]:
     """All values, and how many each row has; a null has none, a single value is one."""
     if not is_list_like(array.type):
         return array, np.ones(len(array), np.int64)
-    return array.flatten(), array.value_lengths().fill_null(0).to_numpy().astype(np.int64)
+    return array.flatten(), list_lengths(array)
 
 
 def _axes(a: Composite, counts: Array, shapes: Array | None) -> list[_Level]:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import (
+    list_lengths,
     number_view,
     numpy_dtype,
     offset_view,
@@ -389,11 +390,6 @@ def missing_step(array: pa.Array, field: pa.Field) -> int | None:
         return None
     ends = np.cumsum(list_lengths(array))
     return int(ends.searchsorted(int(np.asarray(values.is_null()).argmax()), side="right"))
-
-
-def list_lengths(array: pa.Array) -> Array:
-    """Number of values of each list, 0 where it is null."""
-    return np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
 
 
 def _blank(values: Array, valid: Array | None) -> Array:

@@ -18,12 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import offsets_of, struct_fields, with_columns_at
+from tfrecord_io.arrow.buffers import list_lengths, offsets_of, struct_fields, with_columns_at
 from tfrecord_io.arrow.casts import one_dictionary
 from tfrecord_io.arrow.output.to_numpy import (
     bytes_rows,
     joined_objects,
-    list_lengths,
     memory_error,
     memory_errors,
     number_dtype,
