@@ -96,7 +96,7 @@ class _Parts:
         if isinstance(node, Lists):
             return self._plain_lists(node) if isinstance(node, PlainLists) else self._lists(node, slots)
         if isinstance(node, Struct):
-            return self._plain_struct(node, slots) if isinstance(node, PlainStruct) else self._struct(node, slots)
+            return self._struct(node, slots)
         return self._values(node, slots)
 
     # ---- parts of a type
@@ -144,20 +144,16 @@ class _Parts:
         return pa.Array.from_buffers(type_, slots.count, buffers, children=[values]), valid
 
     def _struct(self, node: Node, slots: _Slots) -> Made:
-        own = self._own(node, slots)
-        inside = slots if slots.rows is None else slots.within(own)
-        made = [self.make(child, inside) for child in node.children]
-        valid = own if slots.rows is not None else any_of([own, *(valid for _, valid in made)], slots.count)
+        is_plain = isinstance(node, PlainStruct)  # without a feature of its own
+        own = None if is_plain else self._own(node, slots)
+        made = [self.make(child, slots if slots.rows is None else slots.within(own)) for child in node.children]
+        valid = own
+        if slots.rows is None:
+            valid = any_of([*([] if is_plain else [own]), *(valid for _, valid in made)], slots.count)
         arrays = [array for array, _ in made]
-        return pa.Array.from_buffers(node.type, slots.count, [bitmap_buffer(valid)], children=arrays), valid
-
-    def _plain_struct(self, node: Node, slots: _Slots) -> Made:
-        made = [self.make(child, slots) for child in node.children]
-        valid = None if slots.rows is not None else any_of([valid for _, valid in made], slots.count)
-        arrays = [  # the items of a list that was made may be null, whatever the type says
-            array if array.type == child.type else array.cast(child.type)
-            for child, (array, _) in zip(node.type, made, strict=True)
-        ]
+        if is_plain:  # the items of a list that was made may be null, whatever the type says
+            pairs = zip(node.type, arrays, strict=True)
+            arrays = [array if array.type == child.type else array.cast(child.type) for child, array in pairs]
         return pa.Array.from_buffers(node.type, slots.count, [bitmap_buffer(valid)], children=arrays), valid
 
     def _plain_lists(self, node: Node) -> Made:

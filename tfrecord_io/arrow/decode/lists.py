@@ -143,11 +143,7 @@ def _holds_text(type_: pa.DataType) -> bool:
 
 
 def _scalars(text: bool, cast: Cast, column: ColumnBuffers) -> pa.Array:
-    assert column.values is not None
-    run = (column.rows, column.null_count, column.validity, column.values, column.value_offsets)
-    if text and _unproven(column):
-        _check_text(*run)
-    return cast(*run)
+    return _values(text, cast, column, column.rows, column.null_count, column.validity)
 
 
 def _lists(type_: pa.DataType, text: bool, cast: Cast, column: ColumnBuffers) -> pa.Array:
@@ -155,21 +151,18 @@ def _lists(type_: pa.DataType, text: bool, cast: Cast, column: ColumnBuffers) ->
     assert column.offsets is not None
     count = len(column.values) if column.value_offsets is None else len(column.value_offsets) - 1
     with faults_of_lists(column.offsets):
-        if text and _unproven(column):
-            _check_text(count, 0, None, column.values, column.value_offsets)
-        values = cast(count, 0, None, column.values, column.value_offsets)
+        values = _values(text, cast, column, count, 0, None)
     return wrap(type_, column.rows, column.null_count, column.validity, column.offsets, values)
 
 
-def _unproven(column: ColumnBuffers) -> bool:
-    """Whether the engine has found bytes that are not text, which the plan only tracked; else it has checked UTF-8."""
-    return column.binary_row >= 0
-
-
-def _check_text(count: int, nulls: int, validity: Array | None, values: Array, offsets: Array | None) -> None:
-    """Raise RowFault at the first value that is not UTF-8."""
-    assert offsets is not None
-    checked_cast(variable_width(pa.binary(), count, nulls, validity, offsets, values), pa.string())
+def _values(text: bool, cast: Cast, column: ColumnBuffers, count: int, nulls: int, validity: Array | None) -> pa.Array:
+    """The values of a column; RowFault at the first text that is not UTF-8."""
+    values, offsets = column.values, column.value_offsets
+    assert values is not None
+    if text and column.binary_row >= 0:  # the engine has found bytes that are not text, which the plan only tracked
+        assert offsets is not None
+        checked_cast(variable_width(pa.binary(), count, nulls, validity, offsets, values), pa.string())
+    return cast(count, nulls, validity, values, offsets)
 
 
 def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
