@@ -24,8 +24,7 @@ from records import blobs, example, int64s, written
 from rounds import rounds
 from sample_images import image_of, mask, png_of_16_bits, saved
 from strategies import sequence_example
-from tfrecord_io.arrays.image_decoding import ImageDecoder
-from tfrecord_io.arrow.image_pixels import PixelReader, jpeg_decoder
+from tfrecord_io.arrays.image_decoding import ImageDecoder, PixelReader, jpeg_decoder
 from tfrecord_io.arrow.output.to_numpy import Dense
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.options.arrays import ColumnLayout

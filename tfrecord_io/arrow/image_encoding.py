@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.image_pixels import pillow
+from tfrecord_io.arrow.image_header import pillow
 from tfrecord_io.arrow.tensor_values import tensors_of_column
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array

@@ -8,20 +8,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from tfrecord_io.arrow.image_pixels import (
-    IMAGE_FORMATS,
-    KNOWN_FORMATS,
-    bits_of,
-    is_turned,
-    orientation_of,
-    pillow,
-    tiff_form,
-    turned_size,
-)
-from tfrecord_io.errors import DecodeError
-from tfrecord_io.format.foreign_files import looks_like
+from tfrecord_io.errors import DecodeError, MissingDependencyError
+from tfrecord_io.format.foreign_files import IMAGES, looks_like
 from tfrecord_io.value_class import value_class
 
+IMAGE_FORMATS = tuple(name.upper() for name in IMAGES)  # a closed list: some of Pillow's formats run other programs
+KNOWN_FORMATS = "JPEG, PNG, GIF, BMP, WebP or TIFF"
+EXIF_FIRST = ("JPEG", "MPO", "TIFF")  # formats whose orientation is known before pixels are loaded
+DEPTH = 24  # the offset of a PNG's bit depth
+BITS_PER_SAMPLE, ORIENTATION = 0x102, 0x112  # tags of TIFF and of EXIF data
+_WIDTH, _LENGTH, _SAMPLES = 0x100, 0x101, 0x115
+_TRANSPOSES = "FLIP_LEFT_RIGHT ROTATE_180 FLIP_TOP_BOTTOM TRANSPOSE ROTATE_270 TRANSVERSE ROTATE_90".split()
+TURNS = dict(enumerate(_TRANSPOSES, 2))  # what undoes an orientation, as a name in PIL.Image.Transpose
+QUARTER_TURNED = (5, 6, 7, 8)  # orientations that swap height and width
 _CHANNELS = {"1": 1, "P": 1, "I": 1, "F": 1, "LA": 2, "La": 2, "PA": 2, "RGBA": 4, "RGBa": 4, "CMYK": 4, "RGBX": 4}
 _PNG_METADATA = {b"eXIf", b"tEXt", b"zTXt", b"iTXt"}  # chunks that can have an orientation
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -50,7 +49,7 @@ class ImageHeader:
         return turned_size((self.height, self.width), self.orientation)
 
     def is_turned(self, stated: tuple[int | None, int | None]) -> bool | None:
-        """Whether a stated height and width are those of that picture; see `image_pixels.is_turned`."""
+        """Whether a stated height and width are those of that picture; see the function."""
         return is_turned(stated, (self.height, self.width), self.orientation)
 
 
@@ -106,3 +105,66 @@ def png_chunks(data: bytes | bytearray) -> Iterator[tuple[bytes, int, int]]:
         end = at + 8 + int.from_bytes(data[at : at + 4])
         yield bytes(data[at + 4 : at + 8]), at + 4, end
         at = end + 4
+
+
+def pillow(purpose: str) -> Any:
+    """The module PIL.Image; MissingDependencyError that names the purpose if it is not installed."""
+    try:
+        import PIL.Image
+    except ImportError as error:
+        reason = f"{purpose} needs the package pillow"
+        raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[image]'") from error
+    return PIL.Image
+
+
+def orientation_of(image: Any) -> int:
+    """1 to 8, as the EXIF data or XMP states; 1 where there is none, or it cannot be read."""
+    try:
+        orientation = image.getexif().get(ORIENTATION, 1)
+    except MemoryError:
+        raise
+    except Exception:  # as of damaged images, of any type
+        return 1
+    return orientation if orientation in TURNS else 1
+
+
+def turned_size(stored: tuple[int, int], orientation: int) -> tuple[int, int]:
+    """The height and width of the picture that an orientation makes of stored pixels."""
+    height, width = stored
+    return (width, height) if orientation in QUARTER_TURNED else (height, width)
+
+
+def is_turned(stated: tuple[Any, Any], stored: tuple[int, int], orientation: int) -> bool | None:
+    """Whether a height and width are those of the turned picture, and not of the stored pixels; None: of both, or none.
+
+    >>> is_turned((2, 3), (3, 2), 6), is_turned((3, 2), (3, 2), 6), is_turned((3, 2), (3, 2), 1)
+    (True, False, None)
+    """
+    turned = turned_size(stored, orientation)
+    return None if turned == stored or stated not in (turned, stored) else stated == turned
+
+
+def tiff_form(data: bytes) -> tuple[int, int, int, int] | None:
+    """The height, width, channels and bits that the header of a TIFF states; None if it states none."""
+    from PIL.TiffImagePlugin import ImageFileDirectory_v2
+
+    file = io.BytesIO(data)
+    try:
+        tags = ImageFileDirectory_v2(file.read(16 if data[2:3] == b"+" or data[3:4] == b"+" else 8))
+        file.seek(tags.next)
+        tags.load(file)
+        bits = tags.get(BITS_PER_SAMPLE, (1,))
+        return int(tags[_LENGTH]), int(tags[_WIDTH]), int(tags.get(_SAMPLES, 1)), int(max(bits))
+    except MemoryError:
+        raise
+    except Exception:  # as of damaged images, of any type
+        return None
+
+
+def bits_of(image: Any, data: bytes) -> int:
+    """Of a value of an opened image, as its header states; a palette's values are indices."""
+    if image.format == "PNG":
+        return data[DEPTH]
+    if image.format == "TIFF":
+        return max(image.tag_v2.get(BITS_PER_SAMPLE, (1,)))
+    return {"1": 1, "I": 32, "F": 32}.get(image.mode, 16 if image.mode.startswith("I;16") else 8)

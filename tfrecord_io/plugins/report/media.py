@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.image_pixels import TURNS, is_turned, orientation_of
+from tfrecord_io.arrow.image_header import TURNS, is_turned, orientation_of
 from tfrecord_io.display import byte_size, short
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.foreign_files import looks_like

@@ -16,8 +16,17 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.image_header import PNG, ImageHeader, image_header, png_chunks
-from tfrecord_io.arrow.image_pixels import EXIF_FIRST, IMAGE_FORMATS, ORIENTATION, orientation_of, pillow
+from tfrecord_io.arrow.image_header import (
+    EXIF_FIRST,
+    IMAGE_FORMATS,
+    ORIENTATION,
+    PNG,
+    ImageHeader,
+    image_header,
+    orientation_of,
+    pillow,
+    png_chunks,
+)
 from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, get_args
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.image_pixels import pillow
+from tfrecord_io.arrow.image_header import pillow
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DecodeError, printable, say, warn

@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.image_header import image_header
-from tfrecord_io.arrow.image_pixels import pillow
+from tfrecord_io.arrow.image_header import image_header, pillow
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream

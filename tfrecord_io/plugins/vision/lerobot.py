@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.arrays.image_decoding import PixelReader
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.image_header import image_header
-from tfrecord_io.arrow.image_pixels import PixelReader
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.image_pixels import pillow
+from tfrecord_io.arrow.image_header import pillow
 from tfrecord_io.typing import Masks
 from tfrecord_io.value_class import value_class
 

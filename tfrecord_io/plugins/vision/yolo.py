@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
-from tfrecord_io.arrow.image_pixels import pillow
+from tfrecord_io.arrow.image_header import pillow
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError, MissingDependencyError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
