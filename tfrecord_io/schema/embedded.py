@@ -13,9 +13,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -70,12 +70,35 @@ class EmbeddedSchemaUnreadable(Exception):
 
 
 @value_class
-class Embedded:
-    """The content of an embedded schema."""
+class EmbeddedSchema:
+    """An embedded schema, of one file or united of several, and the first file that carries it."""
 
     schema: pa.Schema  # columns as they are read back; field metadata tfrecord_io.encoding marks raw columns
     # Categories by feature. Other dictionary columns build theirs from the values.
     dictionaries: Mapping[str, pa.Array] = field(default_factory=dict)
+    path: str = ""
+    origins: Mapping[str, str] = field(default_factory=dict)  # the other files that columns were added from, by column
+    # By column: the error for reading it, as files have types for it that no type has in common.
+    conflicts: Mapping[str, SchemaError] = field(default_factory=dict)
+    content: bytes | None = None  # the bytes that it was read from, if it is that of one file
+
+    @classmethod
+    def parse(cls, content: bytes, path: str) -> EmbeddedSchema:
+        """The schema that a record of a file, or the manifest at `path`, carries; errors as `unpack`."""
+        return replace(unpack(content), path=path, content=content)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # pyarrow does not pickle tensors of shapes that vary
+        state = (self.dictionaries, self.path, self.origins, self.conflicts)
+        return _unpickle, (self.schema.serialize().to_pybytes(), *state)
+
+    def origin(self, column: str) -> str:
+        """The path of the file that a column and its type are from."""
+        return self.origins.get(column, self.path)
+
+    def refuse_conflicts(self) -> None:
+        """Raise SchemaError if a column has types that no type has in common."""
+        for error in self.conflicts.values():
+            raise error
 
 
 def embedded_schema(schema: pa.Schema) -> pa.Schema:
@@ -231,7 +254,7 @@ def has_dictionary(type: pa.DataType, *, ordered: bool = False) -> bool:
     return bool(t.is_dictionary(type) and (type.ordered or not ordered))
 
 
-def unpack(content: bytes) -> Embedded:
+def unpack(content: bytes) -> EmbeddedSchema:
     """Read the content of the field; EmbeddedSchemaUnreadable, and nothing else, if it is not one of this version."""
     try:
         stream = _stream_of(bytes(content))
@@ -268,7 +291,7 @@ def _stream_of(content: bytes) -> bytes:
     return stream[:end].replace(EXTENSION_NAME, INERT_NAME) + stream[end:]
 
 
-def _read_stream(stream: bytes) -> Embedded:
+def _read_stream(stream: bytes) -> EmbeddedSchema:
     has_batch = _check_messages(stream)
     # The byte order is not converted, as that would happen before the buffers are checked.
     with pa.ipc.open_stream(stream, options=pa.ipc.IpcReadOptions(ensure_native_endian=False)) as reader:
@@ -290,7 +313,7 @@ def _read_stream(stream: bytes) -> Embedded:
     schema = pa.schema(fields, metadata=metadata or None)
     if len(set(names)) < len(names) or not schema.equals(embedded_schema(schema)):
         raise EmbeddedSchemaUnreadable("the embedded schema has types or names that are never written")
-    return Embedded(schema, {} if batch is None else _dictionaries(batch, schema))
+    return EmbeddedSchema(schema, {} if batch is None else _dictionaries(batch, schema))
 
 
 _read_again = lru_cache(_MOST_KEPT)(_read_stream)  # calls in turn often read files of the same schema
@@ -368,38 +391,6 @@ def _table(buffer: bytes, table: int, number: int) -> int:
     """The offset of the table that a field refers to."""
     slot = _slot(buffer, table, number)
     return int(slot + struct.unpack_from("<I", buffer, slot)[0])
-
-
-@value_class
-class EmbeddedSchema:
-    """The embedded schema that governs a read, and the first file that carries it."""
-
-    schema: pa.Schema
-    dictionaries: Mapping[str, pa.Array]
-    path: str
-    origins: Mapping[str, str] = field(default_factory=dict)  # the other files that columns were added from, by column
-    # By column: the error for reading it, as files have types for it that no type has in common.
-    conflicts: Mapping[str, SchemaError] = field(default_factory=dict)
-    content: bytes | None = None  # the bytes that it was read from, if it is that of one file
-
-    @classmethod
-    def parse(cls, content: bytes, path: str) -> Self:
-        """The schema that a record of a file, or the manifest at `path`, carries; errors as `unpack`."""
-        embedded = unpack(content)
-        return cls(embedded.schema, embedded.dictionaries, path, content=content)
-
-    def __reduce__(self) -> tuple[Any, ...]:  # pyarrow does not pickle tensors of shapes that vary
-        state = (self.dictionaries, self.path, self.origins, self.conflicts)
-        return _unpickle, (self.schema.serialize().to_pybytes(), *state)
-
-    def origin(self, column: str) -> str:
-        """The path of the file that a column and its type are from."""
-        return self.origins.get(column, self.path)
-
-    def refuse_conflicts(self) -> None:
-        """Raise SchemaError if a column has types that no type has in common."""
-        for error in self.conflicts.values():
-            raise error
 
 
 def _unpickle(schema: bytes, *state: Any) -> EmbeddedSchema:

@@ -27,7 +27,7 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
-from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equal_types, unpack
+from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, equal_types, unpack
 from tfrecord_io.storage.read.held_content import is_small
 from tfrecord_io.storage.read.random_access_file import open_plain, open_random_access
 from tfrecord_io.storage.read.source import HeldContent, Source, SummedFile, checksum
@@ -44,7 +44,7 @@ _MOST_PLANNED = 10_000  # features whose types are compared over the whole file
 class FileContents:
     """What the records of a file are, as far as they are good."""
 
-    schema: Embedded | None = None  # the embedded schema
+    schema: EmbeddedSchema | None = None  # the embedded schema
     # The feature type of each feature with values, by name and whether it is a feature list; not of the features that
     # the schema has.
     kinds: dict[tuple[str, bool], Kind] = field(default_factory=dict)
@@ -164,7 +164,7 @@ class RecordChecker:
         if len(columns) > len(self.plan.columns):
             self._decode_by(replace(self.plan, columns=tuple(columns), record_type=self._record_type()))
 
-    def _plan_schema(self, embedded: Embedded) -> None:
+    def _plan_schema(self, embedded: EmbeddedSchema) -> None:
         assert self.plan is not None
         compiled = plan_columns(embedded.schema)
         self._contents.kinds = {}

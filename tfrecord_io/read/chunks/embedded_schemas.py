@@ -24,14 +24,7 @@ from tfrecord_io.errors import (
 from tfrecord_io.options import ReadOptions, leaves_out
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.schema.column_selection import as_stored
-from tfrecord_io.schema.embedded import (
-    Embedded,
-    EmbeddedSchema,
-    EmbeddedSchemaUnreadable,
-    embedded_content,
-    equal_types,
-    unpack,
-)
+from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, equal_types, unpack
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import NESTED, is_composed
@@ -172,7 +165,7 @@ class EmbeddedSchemaCheck:
         schema = pa.schema([replace(f, column=f.feature).to_arrow() for f in composed])
         return SchemaRevision(EmbeddedSchema(schema, {}, path), path, record, offset, declared=True)
 
-    def _unpack(self, path: str, record: int, content: bytes) -> Embedded | None:
+    def _unpack(self, path: str, record: int, content: bytes) -> EmbeddedSchema | None:
         try:
             return unpack(content)
         except EmbeddedSchemaUnreadable as error:
@@ -184,7 +177,7 @@ class EmbeddedSchemaCheck:
             return None
 
     def _compare(
-        self, path: str, record: int, offset: int, embedded: Embedded, content: bytes
+        self, path: str, record: int, offset: int, embedded: EmbeddedSchema, content: bytes
     ) -> SchemaError | SchemaRevision | None:
         first = self._by_path.get(path)
         if record > 0 and first is not None and not equal_types(first, embedded.schema):
@@ -195,7 +188,7 @@ class EmbeddedSchemaCheck:
                 offset=offset,
                 advice=say("read the file with {schema='infer'}") | "read the files it was merged from one by one",
             )
-        other = EmbeddedSchema(embedded.schema, embedded.dictionaries, path, content=content)
+        other = replace(embedded, path=path, content=content)
         if self.governing is None:
             return SchemaRevision(other, path, record, offset)
         from tfrecord_io.schema.merged_schema import merge
