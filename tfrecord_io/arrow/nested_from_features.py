@@ -7,7 +7,6 @@ a row whose features contradict each other is a RowFault. A type that is stored 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,7 @@ from tfrecord_io.arrow.buffers import (
     offsets_of,
     valid_mask,
 )
-from tfrecord_io.arrow.nested_to_features import INTERVAL_DTYPE, any_of, nested_columns
+from tfrecord_io.arrow.nested_to_features import INTERVAL_DTYPE, Slots, any_of, nested_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
@@ -42,7 +41,6 @@ from tfrecord_io.schema.column_features import (
 )
 from tfrecord_io.schema.tensor_types import NESTED
 from tfrecord_io.schema.types import hashable
-from tfrecord_io.value_class import value_class
 
 _LONGEST = 2**31 - 1  # items of a list: no record has more
 
@@ -56,23 +54,7 @@ def nested_array(tree: Node, parts: Sequence[pa.Array], rows: int) -> pa.Array:
 
     RowFault if the features of a row contradict each other.
     """
-    return _Parts(list(tree.stored()), parts).make(tree, _Slots(rows))[0]
-
-
-@value_class
-class _Slots:
-    """The items of a part of a type, all rows' one after another."""
-
-    count: int
-    rows: Array | None = None  # inside a list: where each row's items begin, and the end
-    counter: str = ""  # the feature that says how many they are
-    alive: Array | None = None  # False where a struct around the item is null, or a union is of another type
-
-    def within(self, alive: Array | None) -> _Slots:
-        return self if alive is None else replace(self, alive=alive if self.alive is None else alive & self.alive)
-
-    def row_of(self, slot: int) -> int:
-        return slot if self.rows is None else int(self.rows.searchsorted(slot, side="right")) - 1
+    return _Parts(list(tree.stored()), parts).make(tree, Slots(rows))[0]
 
 
 class _Parts:
@@ -81,7 +63,7 @@ class _Parts:
     def __init__(self, stored: Sequence[pa.Field], arrays: Sequence[pa.Array]) -> None:
         self._stored, self._arrays, self._at = stored, arrays, 0
 
-    def make(self, node: Node, slots: _Slots) -> Made:
+    def make(self, node: Node, slots: Slots) -> Made:
         if isinstance(node, Represented):
             if t.is_union(node.type):
                 return self._union(node, slots)
@@ -101,7 +83,7 @@ class _Parts:
 
     # ---- parts of a type
 
-    def _values(self, node: Node, slots: _Slots) -> Made:
+    def _values(self, node: Node, slots: Slots) -> Made:
         if slots.rows is None:
             array = self._next()[1]
             return array, valid_mask(array)
@@ -114,19 +96,19 @@ class _Parts:
             values = pa.StructArray.from_arrays([values], [""], mask=pa.array(~valid)).flatten()[0]
         return values, valid
 
-    def _lists(self, node: Node, slots: _Slots) -> Made:
+    def _lists(self, node: Node, slots: Slots) -> Made:
         type_, (item,) = node.type, node.children
         if slots.rows is None:
             stored, column = self._stored[self._at + item.counter], self._arrays[self._at + item.counter]
             lengths, valid, feature = _lengths(column), valid_mask(column), stored.name
             offsets = offsets_of(lengths)
-            inner = _Slots(int(offsets[-1]), offsets, feature)
+            inner = Slots(int(offsets[-1]), offsets, feature)
         else:
             feature = self._stored[self._at].name
             lengths = number_view(self._items(slots))
             self._refuse((lengths < 0) | (lengths > _LONGEST), lengths, slots, feature, "is not the length of a list")
             valid, offsets = self._valid(slots), offsets_of(lengths)
-            inner = _Slots(int(offsets[-1]), offsets[slots.rows], feature)
+            inner = Slots(int(offsets[-1]), offsets[slots.rows], feature)
         values, _ = self.make(item, inner)
         if t.is_fixed_size_list(type_):
             size = type_.list_size
@@ -143,7 +125,7 @@ class _Parts:
         buffers = [bitmap_buffer(valid), pa.py_buffer(offsets.astype(width, copy=False))]
         return pa.Array.from_buffers(type_, slots.count, buffers, children=[values]), valid
 
-    def _struct(self, node: Node, slots: _Slots) -> Made:
+    def _struct(self, node: Node, slots: Slots) -> Made:
         is_plain = isinstance(node, PlainStruct)  # without a feature of its own
         own = None if is_plain else self._own(node, slots)
         made = [self.make(child, slots if slots.rows is None else slots.within(own)) for child in node.children]
@@ -166,13 +148,13 @@ class _Parts:
         column = self._arrays[stated[0]]
         valid = any_of([valid_mask(self._arrays[at]) for at in stated], len(column))
         offsets = _offsets(column)
-        counted = _Slots(len(_flat(column)), offsets, self._stored[stated[0]].name)
+        counted = Slots(len(_flat(column)), offsets, self._stored[stated[0]].name)
         structs, _ = self.make(node.children[0], counted)
         own = [] if t.is_fixed_size_list(column.type) else [pa.py_buffer(offsets)]
         buffers = [bitmap_buffer(valid), *own]
         return pa.Array.from_buffers(node.type, len(column), buffers, children=[structs]), valid
 
-    def _own(self, node: Node, slots: _Slots) -> Array | None:
+    def _own(self, node: Node, slots: Slots) -> Array | None:
         """Where a struct is valid; outside of a list where it is though it has no other features."""
         if slots.rows is None:
             return valid_mask(self._next()[1])
@@ -180,7 +162,7 @@ class _Parts:
             self._items(slots)
         return self._valid(slots) if len(node.own) > (not node.children) else None
 
-    def _union(self, node: Node, slots: _Slots) -> Made:
+    def _union(self, node: Node, slots: Slots) -> Made:
         type_, (struct,) = node.type, node.children
         own, feature = self._own(struct, slots), struct.children[0].own[0].name
         numbers, known = self.make(struct.children[0], slots)
@@ -207,7 +189,7 @@ class _Parts:
         at, self._at = self._at, self._at + 1
         return self._stored[at], self._arrays[at]
 
-    def _items(self, slots: _Slots) -> pa.Array:
+    def _items(self, slots: Slots) -> pa.Array:
         """The values of the next column, one for each slot."""
         stored, column = self._next()
         assert slots.rows is not None
@@ -220,7 +202,7 @@ class _Parts:
             raise RowFault(row, reason, feature=stored.name, expected=int(expected[row]), got=int(lengths[row]))
         return _flat(column)
 
-    def _valid(self, slots: _Slots) -> Array | None:
+    def _valid(self, slots: Slots) -> Array | None:
         """Which slots are not among the positions of nulls in the next column; None: all."""
         stored, column = self._next()
         if column.null_count == len(column):
@@ -238,7 +220,7 @@ class _Parts:
         valid[slots.rows[rows] + positions] = False
         return None if valid.all() else valid
 
-    def _refuse(self, bad: Array, values: Array, slots: _Slots, feature: str, reason: str) -> None:
+    def _refuse(self, bad: Array, values: Array, slots: Slots, feature: str, reason: str) -> None:
         if bad.any():
             at = int(bad.argmax())
             raise RowFault(slots.row_of(at), say("{} {}", values[at], reason), feature=feature, got=int(values[at]))

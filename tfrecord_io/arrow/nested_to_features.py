@@ -32,17 +32,21 @@ INTERVAL_DTYPE = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "
 
 
 @value_class
-class _Slots:
+class Slots:
     """The items of a part of a type, all rows' one after another."""
 
     count: int
-    alive: Array | None = None  # False where a struct around the item is null: what is there is not written
     rows: Array | None = None  # inside a list: where each row's items begin, and the end
-    present: Array | None = None  # inside a list: False for the rows that are null
-    keeps_nulls: bool = False  # inside a list: nulls stay nulls, where features have zeros
+    counter: str = ""  # the feature that says how many they are, of those that are read
+    alive: Array | None = None  # False where a struct around the item is null, or a union is of another type
+    present: Array | None = None  # inside a list that is written: False for the rows that are null
+    keeps_nulls: bool = False  # inside a list that is written: nulls stay nulls, where features have zeros
 
-    def without(self, alive: Array | None) -> _Slots:
-        return replace(self, alive=_both(self.alive, alive))
+    def within(self, alive: Array | None) -> Slots:
+        return self if alive is None else replace(self, alive=_both(self.alive, alive))
+
+    def row_of(self, slot: int) -> int:
+        return slot if self.rows is None else int(self.rows.searchsorted(slot, side="right")) - 1
 
 
 @value_class
@@ -72,10 +76,10 @@ def nested_columns(array: pa.Array, tree: Node, *, keeps_nulls: bool = False) ->
     >>> [column.to_pylist() for column in nested_columns(lists, tree)]
     [[[2, 0], None], [None, None], [[1, 2], None], [None, None]]
     """
-    return _store(tree, _Items(array), _Slots(len(array), keeps_nulls=keeps_nulls))
+    return _store(tree, _Items(array), Slots(len(array), keeps_nulls=keeps_nulls))
 
 
-def _store(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
+def _store(node: Node, items: _Items, slots: Slots) -> list[pa.Array]:
     row = representation_of(items.array.type)
     if row is not None and row is not representation_of(node.type):  # which is that of the file, without such types
         return _store(node, _opened(items, slots), slots)
@@ -91,7 +95,7 @@ def _store(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
     return _store_values(node, items, slots)
 
 
-def _store_values(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
+def _store_values(node: Node, items: _Items, slots: Slots) -> list[pa.Array]:
     valid = items.mask()
     if slots.rows is not None and t.is_null(node.type):
         return [_per_row(int64_array(np.zeros(slots.count, np.int64)), slots)]
@@ -118,14 +122,14 @@ def _zero(type_: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(type_, 1, [None, pa.py_buffer(bytes(max(1, type_.bit_width // 8)))])
 
 
-def _store_lists(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
+def _store_lists(node: Node, items: _Items, slots: Slots) -> list[pa.Array]:
     valid = items.mask()
     rows = Rows(node.feature, 0, slots.count, _both(valid, slots.alive), index=items.index)
     values, rows = cut_lists(items.array, rows)
     assert rows.offsets is not None
     within = rows.offsets if slots.rows is None else rows.offsets[slots.rows]
     present = rows.valid if slots.rows is None else slots.present
-    inner = _Slots(int(rows.offsets[-1]), rows=within, present=present, keeps_nulls=slots.keeps_nulls)
+    inner = Slots(int(rows.offsets[-1]), rows=within, present=present, keeps_nulls=slots.keeps_nulls)
     columns = _store(node.children[0], _Items(values, rows.index), inner)
     if slots.rows is None:
         return columns
@@ -133,14 +137,14 @@ def _store_lists(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
 
 
 def _store_struct(
-    node: Node, valid: Array | None, children: list[_Items], slots: _Slots, alive: list[Array | None]
+    node: Node, valid: Array | None, children: list[_Items], slots: Slots, alive: list[Array | None]
 ) -> list[pa.Array]:
     """The columns of a struct: each child is written where the struct is, and the child itself is `alive`."""
-    inside = slots.without(valid)
+    inside = slots.within(valid)
     columns = [
         column
         for child, items, own in zip(node.children, children, alive, strict=True)
-        for column in _store(child, items, inside.without(own))
+        for column in _store(child, items, inside.within(own))
     ]
     if slots.rows is not None:
         counts = [] if children else [_per_row(int64_array(np.zeros(slots.count, np.int64)), slots)]
@@ -155,7 +159,7 @@ def _store_struct(
     return [fixed_width(pa.int64(), slots.count, slots.count - count, bitmap_of(hidden), ones), *columns]
 
 
-def _store_union(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
+def _store_union(node: Node, items: _Items, slots: Slots) -> list[pa.Array]:
     """A union: the struct of the code of each item's type, and a child for each type."""
     array, index = items.array, items.index
     buffers, count = array.buffers(), len(array)  # of a slice, `type_codes` (Arrow 26.0) are those of other items
@@ -179,7 +183,7 @@ def _store_union(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
 # ---- types that are stored as other ones
 
 
-def _decoded(items: _Items, slots: _Slots) -> _Items:
+def _decoded(items: _Items, slots: Slots) -> _Items:
     array = items.array
     valid = _both(items.mask(), slots.alive)  # where nothing is written, an index may be any number
     codes = number_view(array.indices).astype(np.int64)
@@ -189,12 +193,12 @@ def _decoded(items: _Items, slots: _Slots) -> _Items:
     return _Items(array.dictionary, codes if valid is None else np.where(valid, codes, 0), items.mask())
 
 
-def _without_runs(items: _Items, _: _Slots) -> _Items:
+def _without_runs(items: _Items, _: Slots) -> _Items:
     runs = runs_of(items.array)
     return replace(items, array=items.array.values, index=runs if items.index is None else runs[items.index])
 
 
-def _entries(items: _Items, _: _Slots) -> _Items:
+def _entries(items: _Items, _: Slots) -> _Items:
     array = items.array
     lists = pa.list_(array.values.type)  # without a cast, of which Arrow (26.0) makes invalid unions
     buffers, nulls = array.buffers()[:2], array.null_count
@@ -203,7 +207,7 @@ def _entries(items: _Items, _: _Slots) -> _Items:
     )
 
 
-def _interval_parts(items: _Items, _: _Slots) -> _Items:
+def _interval_parts(items: _Items, _: Slots) -> _Items:
     array = items.array
     whole = typed_view(array.buffers()[1], INTERVAL_DTYPE, array.offset, len(array))
     columns = [np.ascontiguousarray(whole[part.name]) for part in INTERVAL]
@@ -211,7 +215,7 @@ def _interval_parts(items: _Items, _: _Slots) -> _Items:
     return _Items(pa.StructArray.from_arrays(parts, fields=list(INTERVAL)), items.index, items.mask())
 
 
-_OPENED: dict[str, Callable[[_Items, _Slots], _Items]] = {  # by the name of the representation
+_OPENED: dict[str, Callable[[_Items, Slots], _Items]] = {  # by the name of the representation
     "extension": lambda items, _: replace(items, array=items.array.storage),
     "dictionary": _decoded,
     "run_ends": _without_runs,
@@ -220,7 +224,7 @@ _OPENED: dict[str, Callable[[_Items, _Slots], _Items]] = {  # by the name of the
 }
 
 
-def _opened(items: _Items, slots: _Slots) -> _Items:
+def _opened(items: _Items, slots: Slots) -> _Items:
     row = representation_of(items.array.type)
     return items if row is None else _OPENED[row.name](items, slots)
 
@@ -228,7 +232,7 @@ def _opened(items: _Items, slots: _Slots) -> _Items:
 # ---- columns with a list for each row
 
 
-def _per_row(values: pa.Array, slots: _Slots) -> pa.Array:
+def _per_row(values: pa.Array, slots: Slots) -> pa.Array:
     """The items of each row as a list; null in rows that are."""
     assert slots.rows is not None
     rows = len(slots.rows) - 1
@@ -238,7 +242,7 @@ def _per_row(values: pa.Array, slots: _Slots) -> pa.Array:
     return list_array(pa.large_list(values.type), rows, nulls, bitmap, slots.rows, values)
 
 
-def _null_positions(valid: Array | None, slots: _Slots) -> pa.Array:
+def _null_positions(valid: Array | None, slots: Slots) -> pa.Array:
     """The positions of nulls in each row; null in rows without any. Parents that are null have no null items."""
     assert slots.rows is not None
     rows = len(slots.rows) - 1
@@ -271,7 +275,7 @@ def any_of(masks: list[Array | None], count: int) -> Array | None:
 def _plain(items: _Items) -> _Items:
     """The items without dictionaries, run-ends and extension types."""
     while not t.is_union(items.array.type) and representation_of(items.array.type) is not None:
-        items = _opened(items, _Slots(len(items.array) if items.index is None else len(items.index)))
+        items = _opened(items, Slots(len(items.array) if items.index is None else len(items.index)))
     return items
 
 
