@@ -44,7 +44,7 @@ from tfrecord_io.schema.types import is_list_like, null_bytes, value_type
 from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
-    from tfrecord_io.arrow.decode.companion_checks import Companions
+    from tfrecord_io.arrow.decode.companion_checks import CompanionColumns, Companions
     from tfrecord_io.arrow.decode.tensor_column import TensorColumn
 
 Columns = Mapping[str, ColumnBuffers]
@@ -62,29 +62,29 @@ def _from_lists(names: tuple[str, ...], make: Maker, columns: Columns, rows: int
 @value_class
 class _Leaf:
     leaf: Leaf
-    restore: Restore
+    restore: Callable[..., pa.Array]  # gets the column and, with companions, what these state
     companions: Companions | None = None
-    element: Element | None = None  # the dtype of its bytes; with companions
 
     def array(self, columns: Columns, rows: int) -> pa.Array:
         column = columns.get(self.leaf.feature) or absent(self.leaf.feature, rows, Kind.NONE, Layout.NULL)
         try:
-            if self.companions is not None and self.element is not None:
-                self._check(self.companions, self.element, column, columns)
-            return self.restore(column)
+            if self.companions is None:
+                return self.restore(column)
+            return self.restore(column, self.companions.columns(columns, column.rows))
         except RowFault as fault:
             fault.feature = self.leaf.feature
             raise
 
-    def _check(self, companions: Companions, element: Element, column: ColumnBuffers, columns: Columns) -> None:
-        """Refuse bytes that their companions contradict."""
-        stated = companions.columns(columns, column.rows)
-        mask = column_mask(column) & (column.layout is not Layout.NULL)
-        stated.refuse_strays(mask)
-        if column.kind is Kind.BYTES and column.layout is Layout.SCALAR and column.value_offsets is not None:
-            stated.refuse_dtype(mask, element, np.diff(column.value_offsets))
-            if companions.inferred_from:  # single values: tensors without an axis
-                stated.shapes(mask, (), np.ones(column.rows))
+
+def _checked(restore: Restore, element: Element, column: ColumnBuffers, stated: CompanionColumns) -> pa.Array:
+    """The values of raw bytes, of a dtype, if their companions do not contradict them."""
+    mask = column_mask(column) & (column.layout is not Layout.NULL)
+    stated.refuse_strays(mask)
+    if column.kind is Kind.BYTES and column.layout is Layout.SCALAR and column.value_offsets is not None:
+        stated.refuse_dtype(mask, element, np.diff(column.value_offsets))
+        if stated.companions.inferred_from:  # single values: tensors without an axis
+            stated.shapes(mask, (), np.ones(column.rows))
+    return restore(column)
 
 
 class BatchBuilder:
@@ -253,8 +253,9 @@ def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
         from tfrecord_io.arrow.decode.tensor_column import TensorColumn
 
         (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
-        tensors = TensorColumn(field.feature, field.tensor, field.encoding, own)
-        restore = tensors.array if field.part != FEATURE_LIST else partial(_steps_of_tensors, field, leaf, tensors)
+        tensors = TensorColumn(field.feature, field.tensor, field.encoding)
+        is_list = field.part == FEATURE_LIST
+        restore = partial(_steps, field, leaf, tensors, own) if is_list else _Leaf(leaf, tensors.array, own).array
     else:
         restore = _plain(field, dictionaries, own)
     if tree is None or isinstance(tree, PlainStruct | PlainLists):
@@ -305,8 +306,10 @@ def _plain(field: Field, dictionaries: Dictionaries, companions: Companions | No
     return restore
 
 
-def _steps_of_tensors(field: Field, leaf: Leaf, tensors: TensorColumn, columns: Columns, rows: int) -> pa.Array:
-    return _Leaf(leaf, partial(feature_list_array, field.type, tensors.steps(columns))).array(columns, rows)
+def _steps(
+    field: Field, leaf: Leaf, tensors: TensorColumn, own: Companions | None, columns: Columns, rows: int
+) -> pa.Array:
+    return _Leaf(leaf, partial(feature_list_array, field.type, tensors.steps(columns, own))).array(columns, rows)
 
 
 def _of_features(field: Field, tree: Node, dictionaries: Dictionaries) -> Maker:
@@ -359,7 +362,7 @@ def _part(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Maker:
     for name in leaf.path:
         child = child.type.field(name)
     companions = Companions(leaf.feature) if leaf.companions else None
-    return TensorColumn(leaf.feature, child.with_type(leaf.type), leaf.encoding, companions).array
+    return _Leaf(leaf, TensorColumn(leaf.feature, child.with_type(leaf.type), leaf.encoding).array, companions).array
 
 
 def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, companions: Companions | None = None) -> _Leaf:
@@ -373,7 +376,7 @@ def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, companions: Com
     except ValueError as error:
         reason = f"its encoding is {field.encoding!r}, which needs a dtype: {error}"
         raise SchemaError(reason, feature=leaf.feature, got=str(leaf.type)) from error
-    return _Leaf(leaf, restore, companions, element)
+    return _Leaf(leaf, partial(_checked, restore, element), companions)
 
 
 def _as_handed(field: Field) -> Field:

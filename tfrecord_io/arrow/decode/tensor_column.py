@@ -10,13 +10,13 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import column_mask, offsets_of, scatter
 from tfrecord_io.arrow.decode.companion_checks import CompanionColumns, Companions
 from tfrecord_io.arrow.decode.encoded_cells import decode_cells
-from tfrecord_io.arrow.decode.lists import Restore, absent, from_kinds, is_nothing
+from tfrecord_io.arrow.decode.lists import Restore, from_kinds, is_nothing
 from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, shapes_of_counts, tensor_array
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.format.companions import companions
-from tfrecord_io.format.feature_types import Kind, Layout
+from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.schema.column_features import fixed_part, size_of
 from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_fixed_shape_tensor
 
@@ -27,24 +27,14 @@ class TensorColumn:
     `tensor` is the type of the tensors, whose axes are not permuted, with the mark of their dtype.
     """
 
-    def __init__(self, feature: str, tensor: pa.Field, encoding: str, companions: Companions | None = None) -> None:
+    def __init__(self, feature: str, tensor: pa.Field, encoding: str) -> None:
         self._element, self._shape = element_and_shape(tensor)
         self._type = tensor.type
         self._encoding = tensor_encoding(encoding)
         self._feature = feature
-        self._companions = companions
         self._size = size_of(self._shape)
 
-    def array(self, columns: Mapping[str, ColumnBuffers], rows: int) -> pa.Array:
-        """The column of `rows` decoded rows; one without such a tensor is a RowFault."""
-        column = columns.get(self._feature) or absent(self._feature, rows, Kind.NONE, Layout.NULL)
-        try:
-            return self._array(column, None if self._companions is None else self._companions.columns(columns, rows))
-        except RowFault as fault:
-            fault.feature = self._feature
-            raise
-
-    def steps(self, columns: Mapping[str, ColumnBuffers]) -> Restore:
+    def steps(self, columns: Mapping[str, ColumnBuffers], own: Companions | None) -> Restore:
         """How the steps of a feature list become tensors; their companions are feature lists of the same lengths."""
         column = columns.get(self._feature)
         offsets = None if column is None else column.offsets
@@ -55,12 +45,12 @@ class TensorColumn:
                 continue
             if np.array_equal(other.offsets, offsets):
                 step_companions[name] = other.steps
-        own = self._companions
-        return lambda steps: self._array(steps, None if own is None else own.columns(step_companions, steps.rows))
+        return lambda steps: self.array(steps, None if own is None else own.columns(step_companions, steps.rows))
 
-    def _array(self, column: ColumnBuffers, companion: CompanionColumns | None) -> pa.Array:
+    def array(self, column: ColumnBuffers, companion: CompanionColumns | None = None) -> pa.Array:
+        """The column of decoded rows; one without such a tensor, or whose companions contradict it, is a RowFault."""
         if column.others:
-            return from_kinds(column, lambda part: self._array(part, companion))
+            return from_kinds(column, lambda part: self.array(part, companion))
         nothing = is_nothing(column)
         mask = np.zeros(column.rows, bool) if nothing else column_mask(column)
         if companion is not None:
