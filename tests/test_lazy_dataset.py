@@ -74,10 +74,32 @@ def test_the_schema_is_fixed_when_it_is_made(tmp_path: Path, keywords: dict[str,
     assert dataset.schema_source == source
     assert dataset.schema.field("n").type in (pa.int64(), pa.int32())
     if "sample" in keywords:
-        with pytest.raises(tfr.errors.SchemaError, match="record 5"):
-            dataset.to_table()
+        for selected in (
+            dataset.filter(f("n") >= 0).to_table,
+            dataset.select("n").to_pandas,
+            dataset.to_batches().read_all,
+        ):
+            with pytest.raises(tfr.errors.SchemaError, match="record 5"):
+                selected()
         with pytest.raises(tfr.errors.SchemaError, match="record 2 after byte 135"):
             list(dataset.pieces(2)[-1].to_batches())
+
+
+@pytest.mark.parametrize("is_asked_for", [False, True])
+def test_all_rows_have_the_columns_of_later_files(tmp_path: Path, is_asked_for: bool) -> None:
+    paths = [tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"]
+    tfr.write_tfrecord({"a": [1, 2, 3]}, paths[0], embed_schema=False)
+    tfr.write_tfrecord({"a": [[4, 5]], "b": [0.5]}, paths[1], embed_schema=False, float64="round")
+    dataset = tfr.dataset(paths, sample=2)
+    if is_asked_for:
+        assert dataset.schema.names == ["a"]
+    assert dataset.to_table() == tfr.read_table(paths)
+    pd.testing.assert_frame_equal(dataset.to_pandas(), tfr.read_tfrecord(paths))
+    with pytest.raises(tfr.errors.DecodeError) as caught:
+        dataset.to_arrays()
+    with pytest.raises(tfr.errors.DecodeError) as expected:
+        tfr.read_arrays(paths)
+    assert (caught.value.record, caught.value.feature) == (expected.value.record, expected.value.feature) == (0, "b")
 
 
 def test_every_form_has_the_same_rows(path: Path) -> None:

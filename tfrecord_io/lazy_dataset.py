@@ -33,7 +33,16 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.deferred_schema import LazyScan
 from tfrecord_io.read.explanation import Explanation, explained
 from tfrecord_io.read.explode import step_columns
-from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan, refreshed, skipped
+from tfrecord_io.read.open_scan import (
+    count_scan,
+    filtered,
+    open_all,
+    open_scan,
+    plan_dataset,
+    read_scan,
+    refreshed,
+    skipped,
+)
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.read.sources import as_list, is_source
@@ -359,7 +368,8 @@ class Dataset(_Shown):
     @check_keywords
     def to_table(self) -> pa.Table:
         """All rows as a table; see `tfrecord_io.read_table`."""
-        return read_scan(self._held, warns=True)
+        with open_all(self._held) as reader:
+            return reader.read_all()
 
     @check_keywords
     def to_batches(self) -> Reader:
@@ -369,7 +379,7 @@ class Dataset(_Shown):
     @check_keywords
     def to_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
         """All rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
-        with open_scan(self._held.with_levels_of_index(), whole=True, warns=True) as reader:
+        with open_all(self._held, with_index=True) as reader:
             return reader.read_pandas(dtype_backend)
 
     @check_keywords
@@ -756,8 +766,9 @@ def dataset(
     All calls that read files accept a dataset, alone or in a list. Its options hold for them; a keyword that such a
     call passes itself, other than None, must apply, or is an error. The files are those that exist when this call
     returns. The schema is determined when it is first needed: from `schema`, from the first file, or from a sample of
-    the first records. A later record that contradicts it is an error; calls that return all rows, such as `read_table`,
-    infer the types from all of them.
+    the first records. A later record that contradicts it is an error; calls that return all rows, such as `read_table`
+    and `Dataset.to_table`, infer the types from all of them. What `Dataset.filter` and others select has the types of
+    the dataset.
 
     >>> import pyarrow.compute as pc, tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")

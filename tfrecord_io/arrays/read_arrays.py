@@ -21,7 +21,7 @@ from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options import MIB, ReadOptions, stops
 from tfrecord_io.options.arrays import ArrayOptions, RepresentationOptions
 from tfrecord_io.read.chunks.recovery import fitting_parts
-from tfrecord_io.read.open_scan import open_path, open_scan
+from tfrecord_io.read.open_scan import open_all, open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import Scan
@@ -128,7 +128,7 @@ def read_arrays(
 def scan_arrays(scan: Scan, **representation: Any) -> dict[str, npt.NDArray[Any]]:
     """All rows of a scan; `representation` are keywords of `RepresentationOptions`, see `read_arrays`."""
     options = RepresentationOptions.of_read(scan.options, **representation)
-    with open_scan(scan.over(batch_bytes=_BATCH_BYTES), whole=True, warns=True) as reader:
+    with open_all(scan, batch_bytes=_BATCH_BYTES) as reader:
         return arrays_of(reader, options)
 
 

@@ -321,6 +321,17 @@ def open_indexed(
     return open_as_it_is(indexed, absent if row_filter is None else None, whole=whole)
 
 
+def open_all(scan: Scan, *, with_index: bool = False, **of_call: Any) -> Reader:
+    """Open all rows of a dataset, under the types that all of them have; of a selection, under the dataset's schema.
+
+    `of_call`: options of `ReadOptions` in place of those of the dataset, such as the size of batches.
+    """
+    if scan.origin is not None and not (scan.chooses_rows or scan.chooses_columns):
+        return open_path(scan, scan.origin[1].changed(**of_call), whole=True, with_index=with_index)
+    scan = scan.over(**of_call) if of_call else scan
+    return open_scan(scan.with_levels_of_index() if with_index else scan, whole=True, warns=True)
+
+
 def read_scan(scan: Scan, *, warns: bool = False) -> pa.Table:
     """All rows as a table; `warns`: of declared columns that no record has."""
     with open_scan(scan, whole=True, warns=warns) as reader:
