@@ -98,6 +98,19 @@ def test_pieces_have_the_types_of_their_dataset(tmp_path: Path, embed: bool, col
                 assert by_key.lookup(piece.read()["n"]).equals(piece.read())
 
 
+def test_pieces_of_a_file_are_one_sequence(tmp_path: Path) -> None:
+    names = ["a.tfrecord", "b.tfrecord"]
+    tfr.write_tfrecord({"n": np.arange(3000, dtype="i4")}, tmp_path / names[0])
+    tfr.write_tfrecord({"n": np.arange(3000), "text": ["x"] * 3000}, tmp_path / names[1])
+    pieces = tfr.dataset([tmp_path / name for name in names]).pieces(5)
+    for chosen in ([pieces[1]], pieces[::-1], pieces[1::2]):
+        expected = pa.concat_tables([piece.read() for piece in chosen])
+        assert tfr.read_table(chosen).equals(expected)
+        with tfr.open_random(chosen) as records:
+            assert records[:].equals(expected)
+            assert records[-1] == expected[-1:].to_pylist()[0]
+
+
 def test_the_records_of_a_piece_are_searched_once(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[object] = []
     find = byte_ranges.find_boundaries

@@ -465,6 +465,18 @@ def test_a_piece_has_the_types_of_the_folders_of_its_dataset(
             assert types[column] == str(dataset.schema.field(column).type)
 
 
+@pytest.mark.parametrize("other", ["other.tfrecord", "d/mark=01", "d/mark=2/*.tfrecord"])
+def test_a_piece_beside_a_path_has_the_text_of_the_folders_of_its_dataset(tmp_path: Path, other: str) -> None:
+    tfr.write_tfrecord({"n": [0, 1, 2], "mark": ["01", "2", "x"]}, tmp_path / "d", partition_by="mark", mode="append")
+    (tmp_path / "d" / "_MANIFEST.json").unlink()
+    tfr.write_tfrecord({"n": [3]}, tmp_path / "other.tfrecord")
+    piece = tfr.dataset(tmp_path / "d").pieces(3)[0]
+    for source in ([piece, tmp_path / other], [tmp_path / other, piece]):
+        for table in (tfr.read_table(source), tfr.dataset(source).to_table()):
+            assert "01" in table["mark"].to_pylist()
+            assert table.num_rows == 2
+
+
 @settings(max_examples=rounds(20))
 @given(
     files=st.lists(

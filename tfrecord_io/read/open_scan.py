@@ -181,7 +181,7 @@ def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     origin: tuple[Any, ReadOptions] | None = (path, options)
     if isinstance(path, list) and any(isinstance(part, Scan) for part in path):
         origin = (paths_of(path), options) if all(map(_is_whole, path)) else None
-    return replace(plan_sources(sources, options), origin=origin)
+    return replace(plan_sources(sources, stated), origin=origin)
 
 
 def _is_whole(part: Any) -> bool:

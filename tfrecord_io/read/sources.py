@@ -19,6 +19,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
@@ -118,16 +119,19 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
 
 
 def with_types_of_folders(source: Any, options: AnyOptions) -> AnyOptions:
-    """The options with the types that columns of folders have in the dataset of pieces, which are in few of them."""
+    """The options with the types that columns of folders have in the dataset of pieces, which are in few of them.
+
+    Beside other sources, whose folders may have any names: with those that are text.
+    """
     parts = list(map(unwrapped, source if isinstance(source, list | tuple) else [source]))
-    for part in parts:
-        if not isinstance(part, Scan) or part.origin is not None:
-            return options
-    if not parts or not hasattr(options, "schema_overrides"):
+    pieces = [part for part in parts if isinstance(part, Scan) and part.origin is None]
+    if not pieces or not hasattr(options, "schema_overrides"):
         return options
-    inferred = {*PartitionColumns.in_folders_of([source for part in parts for source in part.sources]).fields}
-    known = [{field.with_metadata(None) for field in part.partitions.fields} for part in parts]
+    inferred = {*PartitionColumns.in_folders_of([source for part in pieces for source in part.sources]).fields}
+    known = [{field.with_metadata(None) for field in part.partitions.fields} for part in pieces]
     types = {field.name: field.type for field in set.union(*known) - inferred if all(field in each for each in known)}
+    if len(pieces) < len(parts):
+        types = {name: type_ for name, type_ in types.items() if pa.types.is_string(type_)}
     return options.changed(schema_overrides={**types, **(options.schema_overrides or {})}) if types else options
 
 
@@ -203,8 +207,8 @@ def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = Fals
 
 def chosen(*parts: AnyScan) -> AnyScan:
     """The rows of parts of a dataset as all those of other files, so that an added filter counts after a limit."""
-    whole = parts[0].over(chain.from_iterable(map(record_sources, parts)), offset=0, limit=None)
-    return replace(whole, row_filter=None)
+    sources = (record_sources(part) if part.chooses_rows else part.aligned().sources for part in parts)
+    return replace(parts[0].over(chain.from_iterable(sources), offset=0, limit=None), row_filter=None)
 
 
 def _are_of_one_dataset(parts: Sequence[Any]) -> bool:
