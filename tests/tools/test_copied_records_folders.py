@@ -227,6 +227,15 @@ def test_what_a_directory_for_folders_is(root: Path, tmp_path: Path) -> None:
     assert rows(tmp_path / "out") == rows(root)
 
 
+def test_a_file_in_no_folder_after_those_in_folders(tmp_path: Path) -> None:
+    put({"x": [1]}, tmp_path, "day=1", "half=am", "a.tfrecord")
+    put({"x": [2]}, tmp_path, "day=1", "a.tfrecord")
+    put({"x": [3]}, tmp_path, "b.tfrecord")
+    source = [f"{tmp_path}/day=*/half=*/a.tfrecord", f"{tmp_path}/day=*/a.tfrecord", tmp_path / "b.tfrecord"]
+    tfr.merge(source, tmp_path / "out", partitions="folders")
+    assert rows(tmp_path / "out") == rows(source)
+
+
 def test_files_in_no_folder_and_folders_without_records(tmp_path: Path) -> None:
     table = pa.table({"x": pa.array([1], pa.uint8())})
     for name in ("a.tfrecord", "day=1/a.tfrecord"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from operator import attrgetter
 from typing import Any
 
 from tfrecord_io.display import and_more
@@ -50,6 +51,8 @@ def record_outputs(
             if options.partitions == "folders" and names == ("",):
                 for folder in records.folders:  # those without records are written, too
                     outputs[0].folder(folder)
+                # A directory before those in it, which would be files of another dataset.
+                opened.sort(key=attrgetter("path"))
             for output in opened:
                 output.finish()
             for output in opened:
@@ -81,6 +84,7 @@ class RecordOutput:
         if schema.content is not None:
             check_indexed(options.indexed_columns, EmbeddedSchema.parse(schema.content, str(path)).schema)
         self._sink = open_sink(path, options) if sink is None else sink
+        self.path = self._sink.path
         self._prefix = b"" if schema.content is None else self._sink.begin(schema.content)
 
     def folder(self, folder: str) -> RecordOutput:
@@ -121,7 +125,7 @@ class RecordOutput:
     @property
     def published(self) -> list[str]:
         """The path, after `commit`."""
-        return [self._sink.path] if self._sink.files else []
+        return [self.path] if self._sink.files else []
 
     def discard_after(self, error: BaseException) -> None:
         """Remove what was written because of `error`, which stays the exception raised; after `commit`, do nothing."""
