@@ -137,7 +137,7 @@ def head(path: Path) -> None:
 
 def describe(path: Path) -> None:
     description = tfr.describe(path)
-    json.dumps(json_value(description.to_dict()))
+    json.dumps(description.to_dict(), allow_nan=False)
     str(description)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -165,3 +166,16 @@ def test_a_large_example_is_its_text(value: Any, type_: pa.DataType | None, larg
 def test_a_large_tensor_as_an_example_is_its_text(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.arange(2 * 28 * 28).reshape(2, 28, 28)}, tmp_path / "a")
     assert tfr.describe(tmp_path / "a").to_dict()["columns"][0]["example"] == "[28, 28] 0, 1, 2, 3, …"
+
+
+def test_bytes_nan_and_times_as_json(tmp_path: Path) -> None:
+    columns = {
+        "b": [b"\xff"],
+        "x": np.array([np.inf], "f4"),
+        "t": np.array(["2024-01-31"], "datetime64[s]"),
+        "tags": [[b"\x00", b"a"]],
+    }
+    tfr.write_tfrecord(columns, tmp_path / "a")
+    found = json.loads(json.dumps(tfr.describe(tmp_path / "a").to_dict(), allow_nan=False))["columns"]
+    tags = [{"base64": "AA=="}, {"base64": "YQ=="}]
+    assert [column["example"] for column in found] == [{"base64": "/w=="}, "Infinity", "2024-01-31T00:00:00", tags]

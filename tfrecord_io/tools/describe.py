@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.arrow.output.to_python import python_value, python_values
+from tfrecord_io.arrow.output.to_python import json_value, python_value, python_values
 from tfrecord_io.arrow.tensor_values import flat_values, to_cells
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import (
@@ -73,7 +73,7 @@ class ColumnSummary(Report):
     stored: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: json_value(getattr(self, name)) for name in self.__slots__}
 
     @property
     def shown_type(self) -> str:
@@ -306,6 +306,7 @@ class Description(Report):
     columns: tuple[ColumnSummary, ...]
 
     def to_dict(self) -> dict[str, Any]:
+        """The same as JSON has it: bytes are ``{"base64": text}``, NaN and infinities text, times in ISO 8601."""
         return {"records": self.records, "columns": [c.to_dict() for c in self.columns]}
 
     def _summary(self) -> Summary:

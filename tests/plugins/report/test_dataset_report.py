@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.cli.output import json_value
 
 
 @pytest.fixture
@@ -80,7 +79,7 @@ def test_the_page_is_written_to_a_file_object(words: Path) -> None:
 
 def test_statistics_as_json(words: Path) -> None:
     report = tfr.report(words, compare=words)
-    values = json.loads(json.dumps(json_value(report.to_dict())))
+    values = json.loads(json.dumps(report.to_dict()))
     assert [feature["name"] for feature in values["features"]] == ["n", "word"]
     assert values["features"][0]["numbers"]["mean"] == 2
     assert sum(values["features"][0]["numbers"]["histogram"]["counts"]) == 3

@@ -49,7 +49,7 @@ class DatasetReport(Report):
     drift: tuple[FeatureDrift, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The statistics, without images and sounds, as values of which JSON can be made."""
+        """The statistics, without images and sounds, as `tfr report --json` prints them; see `Description.to_dict`."""
         first, *others = self.statistics
         values = {"path": self.path, **first.to_dict()}
         if others:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.arrow.output.to_python import json_value
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics
 from tfrecord_io.plugins.report.number_statistics import NumberStatistics, edges_of, histogram
@@ -60,8 +61,7 @@ class FeatureDrift:
         return abs(shares[0] - shares[1]) >= NOTABLE or (self.distance or 0.0) >= NOTABLE
 
     def to_dict(self) -> dict[str, Any]:
-        values = {name: getattr(self, name) for name in self.__slots__}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return {name: json_value(getattr(self, name)) for name in self.__slots__}
 
 
 def drifts(a: Sequence[FeatureStatistics], b: Sequence[FeatureStatistics]) -> tuple[FeatureDrift, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.arrow.output.to_python import python_values
+from tfrecord_io.arrow.output.to_python import json_value, python_values
 from tfrecord_io.arrow.tensor_values import flat_values
 from tfrecord_io.plugins.report.number_statistics import NumberAccumulator, NumberStatistics
 from tfrecord_io.schema.tensor_types import is_any_tensor
@@ -85,7 +85,7 @@ class FeatureStatistics:
             "part": self.part,
             "records": self.records,
             "presence": self.presence,
-            **{name: None if part is None else part.to_dict() for name, part in parts.items()},
+            **{name: None if part is None else json_value(part.to_dict()) for name, part in parts.items()},
         }
 
 
