@@ -92,6 +92,7 @@ SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("a WebP image", _riff(b"WEBP")),
     ("a WAV file", _riff(b"WAVE")),
     ("a TIFF image", _begins(*TIFF_MAGIC)),
+    ("a BMP image", _regex(rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0")),  # the size of its second header
     ("an AVIF image", _at(4, b"ftypavif", b"ftypavis")),
     ("a HEIC image", _at(4, b"ftyphei", b"ftyphev", b"ftypmif1")),
     ("an MP4 video", _at(4, b"ftyp")),

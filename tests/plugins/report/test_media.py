@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,12 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.arrow.image_pixels import PixelReader
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.plugins.report.dataset_statistics import dataset_statistics
 from tfrecord_io.plugins.report.media import SIDE, Box, Gallery, audio_mime, png_of, thumbnail
 from tfrecord_io.plugins.report.number_statistics import SampleLimits
+from tfrecord_io.schema.image_form import ImageForm
 
 Image = pytest.importorskip("PIL.Image")
 ImageOps = pytest.importorskip("PIL.ImageOps")
@@ -32,7 +35,7 @@ def galleries(tmp_path: Path, data: object) -> dict[str, Gallery]:
     return {gallery.feature: gallery for gallery in found.galleries}
 
 
-@pytest.mark.parametrize("format", ["JPEG", "PNG", "GIF", "WEBP"])
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF"])
 def test_images_are_found_by_their_first_bytes(tmp_path: Path, format: str) -> None:
     found = galleries(tmp_path, {"picture": [encoded(format)] * 3, "label": [1, 2, 3]})
     (sample, *_) = found["picture"].samples
@@ -94,6 +97,31 @@ def test_broken_images_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "MAX_IMAGE_PIXELS" in thumbnail(encoded()).problem
 
 
+def test_without_pillow_a_tiff_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = encoded("TIFF")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert thumbnail(image).data is None
+    assert "pillow" in thumbnail(image).problem
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_tiff_is_turned_as_it_is_decoded(orientation: int) -> None:
+    pixels = np.zeros((40, 60, 3), np.uint8)
+    pixels[:10, :20] = 255
+    out, exif = io.BytesIO(), Image.Exif()
+    exif[0x112] = orientation
+    Image.fromarray(pixels).save(out, "TIFF", exif=exif)
+    reader = PixelReader.for_column("x", ImageForm(mode="RGB"))
+    with Image.open(io.BytesIO(thumbnail(out.getvalue()).data)) as shown:
+        assert np.array_equal(np.asarray(shown), reader.read((0, out.getvalue()))[1])
+
+
+def test_a_tiff_without_8_bits_says_so() -> None:
+    out = io.BytesIO()
+    Image.fromarray(np.ones((9, 9), np.float32)).save(out, "TIFF")
+    assert "floats" in thumbnail(out.getvalue()).problem
+
+
 def test_without_pillow_small_images_are_embedded_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "PIL.Image", None)
     assert thumbnail(encoded()).data == encoded()
@@ -139,6 +167,14 @@ def test_boxes_of_tfds(data: Path) -> None:
     boxes = [sample.boxes for gallery in found.galleries if gallery.feature == "image" for sample in gallery.samples]
     assert any(boxes)
     assert all(0 <= box.ymin <= box.ymax <= 1 for found in boxes for box in found)
+
+
+def test_boxes_in_pixels_are_not_drawn(tmp_path: Path) -> None:
+    """``[x, y, width, height]``, as of COCO: they would be at another place."""
+    parts = [[[0.1, 0.2, 0.5, 0.6]], [[0.1, 0.2, 0.5, 0.6], [1.0, 2.0, 5.0, 3.0]]]
+    boxes = pa.array(parts, pa.list_(pa.list_(pa.float32(), 4)))
+    table = pa.table({"image": [encoded()] * 2, "objects/bbox": boxes})
+    assert [len(sample.boxes) for sample in galleries(tmp_path, table)["image"].samples] == [1, 0]
 
 
 def wav(samples: int) -> bytes:

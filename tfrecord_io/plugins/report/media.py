@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrays.image_decoding import IMAGE_FORMATS, PixelReader
 from tfrecord_io.arrow.image_header import TURNS, is_turned, orientation_of
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.display import byte_size, short
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.foreign_files import looks_like
@@ -24,18 +26,21 @@ from tfrecord_io.value_class import value_class
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
 _MOST_CAPTIONS = 2
 _MOST_BOXES = 50
+_OUTSIDE = 0.01  # of the image: a box may be so far outside it
 _AUDIO_BYTES = 384 << 10  # of one sound
 _AXES = ("ymin", "xmin", "ymax", "xmax")
 _COLOUR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}  # by number of channels: grey, grey and alpha, RGB, RGBA
 _MOST_PIXELS = 320  # of a side; larger images are thinned out
 SIDE = 320  # pixels of the longer side
 MOST_BYTES = 192 << 10  # of an image that is embedded as it is
-_FORMATS = ("JPEG", "PNG", "WEBP", "GIF")  # a closed list: some of Pillow's formats run other programs
+_TIFF = "image/tiff"  # which browsers do not show
 _MIMES = {
     "a PNG image": "image/png",
     "a JPEG image": "image/jpeg",
     "a GIF image": "image/gif",
     "a WebP image": "image/webp",
+    "a BMP image": "image/bmp",
+    "a TIFF image": _TIFF,
 }
 
 
@@ -216,9 +221,12 @@ def _boxes(row: Row, name: str) -> tuple[Box, ...]:
 
 
 def _columns(value: Any) -> list[list[float]]:
-    """The four columns of a list of boxes ``[ymin, xmin, ymax, xmax]``; empty for anything else."""
+    """The four columns of a list of boxes ``[ymin, xmin, ymax, xmax]``; empty for anything else.
+
+    Boxes of other forms, such as ``[x, y, width, height]`` in pixels, are not within 0 and 1.
+    """
     boxes = [] if value is None else [_floats(box) for box in np.atleast_1d(value)]
-    if not boxes or any(len(box) != len(_AXES) for box in boxes):
+    if not boxes or any(len(box) != len(_AXES) or min(box) < -_OUTSIDE or max(box) > 1 + _OUTSIDE for box in boxes):
         return [[] for _ in _AXES]
     return [list(axis) for axis in zip(*boxes, strict=True)]
 
@@ -280,7 +288,7 @@ def image_mime(data: bytes) -> str | None:
     >>> image_mime(b"GIF89a..."), image_mime(b"text")
     ('image/gif', None)
     """
-    return _MIMES.get(looks_like(data[:16]) or "")
+    return _MIMES.get(looks_like(data[:18]) or "")
 
 
 def thumbnail(data: bytes, *, orient: bool = True, stated: tuple[Any, Any] = (None, None)) -> Thumbnail:
@@ -296,7 +304,7 @@ def thumbnail(data: bytes, *, orient: bool = True, stated: tuple[Any, Any] = (No
     try:
         import PIL.Image
     except ImportError:
-        if len(data) <= MOST_BYTES:
+        if len(data) <= MOST_BYTES and mime != _TIFF:
             return Thumbnail(data, mime)
         return Thumbnail(None, problem=f"{byte_size(len(data))}: thumbnails need the package pillow")
     return _by_pillow(PIL.Image, data, orient, stated)
@@ -304,12 +312,16 @@ def thumbnail(data: bytes, *, orient: bool = True, stated: tuple[Any, Any] = (No
 
 def _by_pillow(pillow: Any, data: bytes, orient: bool, stated: tuple[Any, Any]) -> Thumbnail:
     try:
-        with pillow.open(io.BytesIO(data), formats=_FORMATS) as image:
+        with pillow.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
             width, height = image.size
             limit = pillow.MAX_IMAGE_PIXELS
             if limit is not None and width * height > limit:
                 problem = f"not decoded: {width} × {height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
                 return Thumbnail(None, width=width, height=height, problem=problem)
+            if image.format == "TIFF":  # Pillow turns it, and has values of more than 8 bits in several modes
+                orient = orient and is_turned(stated, (height, width), orientation_of(image)) is not False
+                reader = PixelReader("", ImageForm(mode="RGB", orient=orient), pillow, decode_jpeg=None)
+                image = pillow.fromarray(reader.read((0, data))[1])
             image.draft("RGB", (2 * SIDE, 2 * SIDE))  # decodes a large JPEG at a fraction of its size
             keeps_alpha = "A" in image.mode or "transparency" in image.info
             small = image.convert("RGBA" if keeps_alpha else "L" if image.mode in ("1", "L") else "RGB")
@@ -321,6 +333,8 @@ def _by_pillow(pillow: Any, data: bytes, orient: bool, stated: tuple[Any, Any]) 
                 small = small.transpose(pillow.Transpose[TURNS[orientation]])
     except MemoryError:
         raise
+    except RowFault as fault:
+        return Thumbnail(None, problem=f"cannot be shown: {fault}")
     except Exception as error:  # Pillow's decoders raise exceptions of any type, some with the image's bytes
         return Thumbnail(None, problem=f"cannot be decoded: {type(error).__name__}")
     is_lossless = keeps_alpha or max(small.size) <= SIDE // 4
