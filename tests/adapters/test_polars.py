@@ -302,6 +302,15 @@ def test_what_is_translated(files: list[Path], condition: pl.Expr, translated: s
 
 
 @pytest.mark.skipif(POLARS_1, reason="its conditions have another form, in which only some are pushed down")
+def test_a_condition_of_many_levels_is_applied_by_polars(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": range(100)}, tmp_path / "a.tfrecord")
+    condition, n = pl.col("n") >= 0, pl.col("n")
+    for number in range(600):
+        condition = condition & (n != number) if number % 2 else condition | (n == number)
+    rows = tfr.scan_polars(tmp_path / "a.tfrecord").filter(condition).collect()
+    assert rows["n"].to_list() == [*range(0, 100, 2)]
+
+
 def test_files_that_a_condition_excludes_are_not_opened(tmp_path: Path) -> None:
     for label in (1, 2):
         (tmp_path / f"label={label}").mkdir()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -118,3 +120,20 @@ def test_conditions_are_added_one_by_one_in_few_steps(monkeypatch: pytest.Monkey
     assert [part.text for part in whole.conjuncts] == [part.text for part in parts]
     assert whole.depth <= 101
     assert len(made) <= 20 * len(parts)
+
+
+def _alternating(condition: Any, column: Any, count: int) -> Any:
+    for number in range(count):
+        condition = condition & (column != number) if number % 2 else condition | (column == number)
+    return condition
+
+
+def test_levels_that_alternate_are_read_or_refused() -> None:
+    n = pc.field("n")
+    (batch,) = pa.table({"n": range(300)}).to_batches()
+    condition = condition_of(_alternating(n >= 0, n, 250))
+    assert pickle.loads(pickle.dumps(condition)).key == condition.key
+    assert sum(RowFilter.for_schema(condition, batch.schema).mask(batch).to_pylist()) == 300 - 125
+    for deep in (_alternating(n >= 0, n, 500), reduce(lambda part, _: ~part, range(1000), n > 0)):
+        with pytest.raises(ValueError, match="more than 300 calls inside each other: write it as a list of lists"):
+            condition_of(deep)

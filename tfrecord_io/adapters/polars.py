@@ -182,7 +182,7 @@ def _translated(predicate: pl.Expr, schema: pa.Schema) -> Condition | None:
         node = json.loads(predicate.meta.serialize(format="json"))
         condition = condition_of(_condition(node, schema))
         RowFilter.for_schema(condition, schema)
-    except (_Untranslated, SchemaError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError):
+    except (_Untranslated, SchemaError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RecursionError):
         return None  # also if another version of polars writes its expressions in another form
     return condition
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 CONTAINS = "contains"  # the name of a function that pyarrow does not have: whether a list has a value
 _AND, _OR = "and_kleene", "or_kleene"
 _MOST_DEEP = 100  # parts of a chain of these that are nested in each other
+_MOST_NESTED = 300  # calls inside each other: what goes through them is recursive
 _MOST_KEY = 1000  # characters
 
 
@@ -46,7 +47,7 @@ class Condition:
 
     @classmethod
     def parsed(cls, expression: pc.Expression) -> Condition:
-        """The condition of an expression; ValueError if it refers to columns by their position.
+        """The condition of an expression; ValueError if it refers to columns by their position, or is nested too deeply.
 
         >>> import pyarrow.compute as pc
         >>> Condition.parsed((pc.field("b") > 1) & pc.field("a", "x").is_valid()).columns
@@ -162,7 +163,7 @@ def _plain(part: Condition) -> tuple[Any, ...]:
     return part.kind, part.name, part.path, value, tuple(map(_plain, part.arguments))
 
 
-# ---- parts that are connected by one function, of which any number may be given: what goes through them is recursive
+# ---- parts that are connected by one function, of which any number may be given
 
 
 def _joined(function: str, parts: Sequence[Condition]) -> Condition:
@@ -229,7 +230,12 @@ def _part(entries: Iterator[tuple[bytes, bytes]], literals: pa.RecordBatch) -> C
         else:  # the end of a call
             call = calls.pop()
             part = Condition("call", call.name, value=call.options, arguments=tuple(call.arguments))
-            calls[-1].arguments.append(part if calls[-1].name == call.name else _shallow(part))
+            if call.name != calls[-1].name or call.name not in (_AND, _OR):
+                part = _shallow(part)
+                if part.depth > _MOST_NESTED:
+                    reason = f"the filter has more than {_MOST_NESTED} calls inside each other"
+                    raise ValueError(f"{reason}: write it as a list of lists of tuples, or with isin")
+            calls[-1].arguments.append(part)
     return calls[0].arguments[0]
 
 
