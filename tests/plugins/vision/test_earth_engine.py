@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
+from tfrecord_io.plugins.vision import earth_engine
 
 xr = pytest.importorskip("xarray")
 
@@ -155,6 +157,16 @@ def test_what_is_written_is_read_back(
     image = tfr.formats.read_earth_engine(path, mixer, channels={"b": channels} if channels > 1 else None)
     for name, (_, expected) in plain.items():
         np.testing.assert_array_equal(image[name], expected)
+
+
+def test_a_row_of_patches_may_have_more_values_than_32_bits_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The array of so many values would take 16 GiB."""
+    taken: list[pa.RecordBatch] = []
+    monkeypatch.setattr(earth_engine, "write", lambda batches, path, options: taken.extend(batches))
+    mixer = {**MIXER, "patchDimensions": [2, 1], "patchesPerRow": 2, "totalPatches": 2}
+    tfr.formats.write_earth_engine(xr.Dataset({"b": (("y", "x"), np.arange(4).reshape(1, 4))}), "none", mixer)
+    assert [batch["b"].to_pylist() for batch in taken] == [[[0, 1], [2, 3]]]
+    assert {batch["b"].offsets.type for batch in taken} == {pa.int64()}
 
 
 def test_exports_are_written_back_as_they_were(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def write_earth_engine(
         layout.check(str(name), variable)
     dataset = layout.arranged(dataset)
     images = {str(name): variable for name, variable in dataset.data_vars.items()}
-    fields = [pa.field(name, pa.list_(_value_type(image.dtype, name))) for name, image in images.items()]
+    fields = [pa.field(name, pa.large_list(_value_type(image.dtype, name))) for name, image in images.items()]
     schema = pa.schema(fields)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -178,9 +178,9 @@ def write_earth_engine(
             columns = []
             for field, image in zip(schema, images.values(), strict=True):
                 flat = layout.patches_of_row(np.asarray(image[..., layout.slice_of_row(row), :]))
-                offsets = np.arange(len(flat) + 1, dtype=np.int32) * flat.shape[1]
+                offsets = np.arange(len(flat) + 1, dtype=np.int64) * flat.shape[1]
                 values = pa.array(native(flat.reshape(-1))).cast(field.type.value_type)
-                columns.append(pa.ListArray.from_arrays(pa.array(offsets), values))
+                columns.append(pa.LargeListArray.from_arrays(pa.array(offsets), values))
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return write(pa.RecordBatchReader.from_batches(schema, batches()), path, options)
