@@ -56,6 +56,12 @@ class TestGrain(AdapterSuite):
         with pytest.raises(IndexError):
             source[15]
 
+    def test_mixtures_of_other_weights_are_other_sources(self, path: Path) -> None:
+        """Grain compares them by their text."""
+        parts = [tfr.dataset(path).select(["ints"])] * 2
+        texts = {repr(tfr.mix(parts, weights=weights).to_grain()) for weights in ([1, 1], [1, 1.0001], [1, 1.0002])}
+        assert len(texts) == 3
+
     def test_lists_of_one_length(self, tmp_path: Path) -> None:
         tfr.write_tfrecord({"x": [[1, 2, 3], [4]]}, tmp_path / "a.tfrecord")
         source = tfr.dataset(tmp_path / "a.tfrecord").to_grain(pad_to=4, max_length=(2, "left"), pad_value=-1)

@@ -47,7 +47,7 @@ class Condition:
 
     @classmethod
     def parsed(cls, expression: pc.Expression) -> Condition:
-        """The condition of an expression; ValueError if it refers to columns by their position, or is nested too deeply.
+        """The condition of an expression; ValueError if it refers to columns by position, or is nested too deeply.
 
         >>> import pyarrow.compute as pc
         >>> Condition.parsed((pc.field("b") > 1) & pc.field("a", "x").is_valid()).columns

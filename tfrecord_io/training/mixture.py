@@ -169,7 +169,7 @@ class Mixture(RowSource):
 
     def describe(self) -> str:
         mixed = ", ".join(
-            f"{weight:.3g} of {part.describe()}" for part, weight in zip(self.mixed, self.weights, strict=True)
+            f"{weight} of {part.describe()}" for part, weight in zip(self.mixed, self.weights, strict=True)
         )
         balanced = "" if self.classes is None else f", balance={self.classes.column!r}"
         return f"{mixed}; stop={self.stop!r}, seed={self.seed}{balanced}"
