@@ -356,8 +356,9 @@ class KnownCounts:
             return source.shard.records
         if source.records is not None:
             return source.records
-        is_used = index is not None and (prefer_index or not _takes_longer(index, source))
-        known = self._from_index(source, index, named=prefer_index) if is_used and index is not None else None
+        known = None
+        if index is not None and (prefer_index or not _takes_longer(index, source)):
+            known = self._from_index(source, index, named=prefer_index)
         return self._from_tfds(source) if known is None else known
 
     def _from_index(self, source: Source, index: Source, *, named: bool) -> int | None:
