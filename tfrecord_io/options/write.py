@@ -17,8 +17,19 @@ _READING = ReadOptions()  # of a path
 ADDING = ("append", "overwrite_partitions")
 
 
+class _OfDatasets:
+    """What the options have that say what happens to existing files."""
+
+    mode: str | None
+
+    @property
+    def effective_mode(self) -> str:
+        """What happens to an existing dataset."""
+        return self.mode or "error"
+
+
 @value_class(kw_only=True, slots=False)
-class WriteOptions(RecordOptions):
+class WriteOptions(_OfDatasets, RecordOptions):
     """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
 
     schema: SchemaLike | None = None
@@ -73,11 +84,6 @@ class WriteOptions(RecordOptions):
     def grows(self) -> bool:
         """Whether shards are added to those of a dataset, or may be later: the files have names of their own."""
         return self.mode == "append" or bool(self.partition_by)
-
-    @property
-    def effective_mode(self) -> str:
-        """What happens to an existing dataset."""
-        return self.mode or "error"
 
     @property
     def indexed_columns(self) -> Sequence[str]:
@@ -163,7 +169,7 @@ class CopyOptions(TransferOptions, WriteOptions):
 
 
 @value_class(kw_only=True, slots=False)
-class SalvageOptions(TransferOptions, FrameOptions):
+class SalvageOptions(_OfDatasets, TransferOptions, FrameOptions):
     """Keywords of `tfrecord_io.salvage`."""
 
     mode: FileMode | None = None

@@ -394,7 +394,7 @@ class SalvageWriter:
     def _open_dataset(self, targets: Sequence[Target]) -> Any:
         """The writer of a dataset: of one with folders, new shards in the same folders."""
         first, storage = targets[0], self.options.target
-        mode = self.options.mode or "error"
+        mode = self.options.effective_mode
         if not first.folder:
             names = tuple(target.path.rpartition("/")[2] for target in targets)
             output: Output = NamedShards(first.path, True, len(names), base=first.path, names=names)
