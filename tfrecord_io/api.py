@@ -325,8 +325,9 @@ def write_tfrecord(
         Allow appended rows to add columns, or to widen types. Rows without a column have null.
     partition_by : str or sequence of str, optional
         Columns whose values become folders, ``day=1/country=nl/``, instead of features; `path` is a directory. Values
-        are escaped as Spark and pyarrow expect, null is ``__HIVE_DEFAULT_PARTITION__``. Rows may come in any order: few
-        files are open at a time, and rows that do not fit in memory wait in a temporary file.
+        are escaped as Spark and pyarrow expect, null is ``__HIVE_DEFAULT_PARTITION__``, and 0.0 and -0.0 are two. Rows
+        may come in any order: few files are open at a time, and rows that do not fit in memory wait in a temporary
+        file.
     overwrite_where : dict, optional
         With ``mode="overwrite_partitions"``: values of some columns of `partition_by`, such as ``{"day":
         "2026-11-24"}``. All folders with these values are replaced, even if the data has no rows for them; rows that

@@ -540,3 +540,16 @@ def test_overwrite_where_means_what_a_filter_means(column: Any, value: Any, expe
         left = tfr.read_table(path)["id"].to_pylist()
         assert sorted({*range(len(column))} - {*left}) == expected
         assert found == len(expected)
+
+
+def test_zeros_of_both_signs_have_folders_as_of_pyarrow(tmp_path: Path) -> None:
+    """A filter, and what replaces folders, takes them for equal."""
+    rows = pa.table({"k": pa.array([0.0, -0.0, 1.0]), "n": [1, 2, 3]})
+    tfr.write_tfrecord(rows, tmp_path / "d", partition_by="k", mode="append")
+    ds.write_dataset(rows, tmp_path / "p", format="parquet", partitioning=["k"], partitioning_flavor="hive")
+    assert {path.name for path in (tmp_path / "d").glob("k=*")} == {path.name for path in (tmp_path / "p").iterdir()}
+    for zero in (0.0, -0.0):
+        found = tfr.read_table(tmp_path / "d", filters=[("k", "==", zero)])
+        assert [str(k) for k in found["k"].to_pylist()] == ["0.0", "-0.0"]
+    tfr.write_tfrecord({"k": [-0.0], "n": [4]}, tmp_path / "d", partition_by="k", mode="overwrite_partitions")
+    assert sorted(tfr.read_table(tmp_path / "d")["n"].to_pylist()) == [3, 4]
