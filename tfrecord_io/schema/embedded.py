@@ -81,6 +81,7 @@ class EmbeddedSchema:
     # By column: the error for reading it, as files have types for it that no type has in common.
     conflicts: Mapping[str, SchemaError] = field(default_factory=dict)
     content: bytes | None = None  # the bytes that it was read from, if it is that of one file
+    united: frozenset[bytes] = field(default=frozenset(), compare=False)  # the digests of others that it covers
 
     @classmethod
     def parse(cls, content: bytes, path: str) -> EmbeddedSchema:

@@ -17,7 +17,6 @@ from tfrecord_io.read.open_scan import selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.column_features import shown_type
-from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import total
@@ -99,14 +98,15 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
     sources, options = selection_of(source, options)
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
-    files = []
-    embedded: EmbeddedSchema | None = None
+    files, contents = [], list[tuple[bytes, str]]()
     with SourcePrefetcher(sources, heads=True) as prefetched:
         for each in prefetched:
             with closing(RecordFile(each)) as file:
                 files.append(FileMetadata(each.path, each.size, file.compression))
-            embedded = unite_embedded(embedded, first_contents([each], options))
-    planned = plan_scan(sources, options, embedded=embedded, has_united=True, keeps_conflicts=True)
+            contents += first_contents([each], options)
+    planned = plan_scan(
+        sources, options, embedded=unite_embedded(None, contents), has_united=True, keeps_conflicts=True
+    )
     with Reader(planned) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
         reader.report.skipped.warn()

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrays.image_decoding import IMAGE_FORMATS, PixelReader
-from tfrecord_io.arrow.image_header import TURNS, is_turned, orientation_of
+from tfrecord_io.arrays.image_decoding import PixelReader
+from tfrecord_io.arrow.image_header import IMAGE_FORMATS, TURNS, is_turned, orientation_of
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.display import byte_size, short
 from tfrecord_io.engine.contract import Array

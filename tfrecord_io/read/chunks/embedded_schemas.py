@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import TypeGuard
 
 import pyarrow as pa
@@ -191,6 +192,8 @@ class EmbeddedSchemaCheck:
         other = replace(embedded, path=path, content=content)
         if self.governing is None:
             return SchemaRevision(other, path, record, offset)
+        if _digest(content) in self.governing.united:
+            return None
         from tfrecord_io.schema.merged_schema import merge
 
         merged = merge(self.governing, other)
@@ -219,14 +222,26 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
     """
     from tfrecord_io.schema.merged_schema import merge
 
+    found = [] if embedded is None else [embedded]
     seen = {None if embedded is None else embedded.content}
     for content, path in contents:
         if content not in seen:
             seen.add(content)
             with suppress(EmbeddedSchemaUnreadable):
-                other = EmbeddedSchema.parse(content, path)
-                embedded = other if embedded is None else merge(embedded, other)
-    return embedded
+                found.append(EmbeddedSchema.parse(content, path))
+    if len(found) < 2:
+        return found[0] if found else None
+    united = found
+    while len(united) > 1:  # in pairs: to join many categories with one schema after the other takes quadratic time
+        united = [*map(merge, united[::2], united[1::2]), *united[len(united) // 2 * 2 :]]
+    covered = frozenset(_digest(each.content) for each in found if each.content is not None)
+    if united[0].conflicts:  # which name the first file that differs from those before it
+        return reduce(merge, found)
+    return replace(united[0], united=united[0].united | covered)
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()
 
 
 def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[tuple[bytes, str]]:
