@@ -239,3 +239,9 @@ def test_records_and_bytes_are_counted(folder: Path) -> None:
     assert batches.report.records == count
     assert batches.report.files == 4
     assert batches.report.bytes > 20 * count
+
+
+def test_rows_of_much_text_are_several_pools(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = balanced(folder, stop="all").to_table()
+    monkeypatch.setattr("tfrecord_io.training.mixture._MOST_TAKEN", 1)
+    assert balanced(folder, stop="all").to_table().equals(whole)

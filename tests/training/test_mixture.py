@@ -21,7 +21,7 @@ from PIL import Image
 import tfrecord_io as tfr
 from records import example, flip, int64s, written
 from rounds import rounds
-from tfrecord_io.options import MIB
+from tfrecord_io.options import MIB, unwrapped
 from tfrecord_io.tools.build_index import write_indexes
 from training_batches import Rows, going_on, is_an_epoch, is_continued, rows_of
 
@@ -474,3 +474,15 @@ def test_workers_whose_files_of_a_part_have_no_rows(
                 assert len(mixture.iter_arrays(worker=(worker, workers), **asked)) == len(taken) + len(rest)
     if stop == "all":
         assert seen == all_rows
+
+
+@pytest.mark.parametrize("stop", ["all", "first"])
+def test_rows_by_number_are_brought_in_order_in_parts(folder: Path, stop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that offsets of 32 bits reach their values."""
+    lookup = unwrapped(mixed(folder, stop=stop)).lookup()
+    numbers = np.random.default_rng(0).integers(0, len(lookup), 50)
+    whole = lookup.table(numbers)
+    monkeypatch.setattr("tfrecord_io.training.mixture._MOST_TAKEN", 1)
+    assert lookup.table(numbers).equals(whole)
+    assert lookup.table(numbers).column(0).num_chunks == 50
+    assert lookup.table(numbers[:0]).equals(whole[:0])

@@ -458,21 +458,25 @@ class BalancedReader(SequenceReader):
         while good < len(rows):
             part = slice(good, good + size)
             try:
-                pool = self._pool(numbers[part], datasets[part], rows[part])
+                pools = self._pools(numbers[part], datasets[part], rows[part])
             except TFRecordError:
                 if size == 1:
                     raise
                 size //= 2
                 continue
-            good += len(pool)
-            self._count += len(pool)
-            self.next = int(pool.numbers[-1]) + 1
-            yield pool
+            for pool in pools:
+                good += len(pool)
+                self._count += len(pool)
+                self.next = int(pool.numbers[-1]) + 1
+                yield pool
 
-    def _pool(self, numbers: Array, datasets: Array, rows: Array) -> NumberedBatch:
+    def _pools(self, numbers: Array, datasets: Array, rows: Array) -> list[NumberedBatch]:
+        """One pool; several of rows that take much memory."""
         epochs, before = self._epochs, self._epochs.bytes_read
-        (batch,) = epochs.mixture.rows_of(epochs.lookups, datasets, rows).combine_chunks().to_batches()
-        return NumberedBatch(numbers, batch, np.full(len(numbers), (epochs.bytes_read - before) / len(numbers)))
+        batches = epochs.mixture.rows_of(epochs.lookups, datasets, rows).to_batches()
+        ends, mean = np.cumsum(list(map(len, batches))), (epochs.bytes_read - before) / len(numbers)
+        parts = zip(np.split(numbers, ends[:-1]), batches, strict=True)
+        return [NumberedBatch(part, batch, np.full(len(part), mean)) for part, batch in parts]
 
     # What the datasets say -------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, say
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.image_form import ImageForm
@@ -120,6 +120,7 @@ def _codes(values: pa.ChunkedArray) -> Array:
     return codes
 
 
+_MOST_TAKEN = 512 * MIB  # of rows that are brought in order at a time
 _CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has others
 _FIRST_COUNTED, _COUNTED = 1 << 10, 1 << 20  # choices at a time
 
@@ -248,9 +249,7 @@ class Mixture(RowSource):
         used = np.unique(datasets) if len(datasets) else np.zeros(1, np.int64)
         places = [np.flatnonzero(datasets == dataset) for dataset in used]
         tables = [lookups[dataset].table(rows[at]) for dataset, at in zip(used, places, strict=True)]
-        table = pa.concat_tables(tables).combine_chunks()
-        if len(used) > 1:
-            table = selectable(table).take(int64_array(np.argsort(np.concatenate(places))))
+        table = pa.concat_tables(_in_order(tables, places, 0, len(rows)))
         source = [] if self.source_column is None else [pa.chunked_array([int64_array(datasets.astype(np.int64))])]
         return pa.Table.from_arrays([*table.columns, *source], schema=self.schema)
 
@@ -443,6 +442,20 @@ class MixtureLookup(Lookup):
         own = [part.measured(names, measure) for part in self._parts]
         first = offsets_of(np.array(list(map(len, own))))
         return np.concatenate(own)[first[self._chosen] + self._ordinals]
+
+
+def _in_order(tables: Sequence[pa.Table], places: Sequence[Array], begin: int, end: int) -> list[pa.Table]:
+    """The rows whose `places` are in [begin, end), in their order, in tables that 32-bit offsets reach."""
+    parts = [slice(*at.searchsorted([begin, end])) for at in places]
+    rows = pa.concat_tables([table[part] for table, part in zip(tables, parts, strict=True)])
+    if rows.nbytes > _MOST_TAKEN and end - begin > 1:
+        middle = (begin + end) // 2
+        return [*_in_order(tables, places, begin, middle), *_in_order(tables, places, middle, end)]
+    rows = rows.combine_chunks()
+    if len(tables) == 1:
+        return [rows]
+    order = np.argsort(np.concatenate([at[part] for at, part in zip(places, parts, strict=True)]))
+    return [selectable(rows).take(int64_array(order))]
 
 
 def shares(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
