@@ -37,6 +37,7 @@ from servers import (  # noqa: F401
 )
 from shared_collection import SharedCollection
 from suites.resumed_datasets import written  # noqa: F401
+from unwaited import fsync
 
 ENGINES = ("native", "reference_engine")
 COMPARED = {"laws"}  # folders whose tests run on both engines, beside that of the engines; with STORM=1 all do
@@ -53,6 +54,8 @@ settings.load_profile("tfrecord_io")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(border, "border")
+    if not COMPLETE:
+        os.fsync = fsync
     if hasattr(config, "workerinput"):  # one process of several
         config.pluginmanager.register(SharedCollection(config.workerinput["workerid"]))
 
