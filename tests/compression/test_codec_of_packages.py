@@ -50,7 +50,8 @@ def package(tmp_path: Path) -> dict[str, str]:
     module = next(block for block in code if "class Bzip2(Codec)" in block) + "\n\nBZIP2 = Bzip2()\n"
     install(tmp_path, "tfrecord_bzip2", module, "tfrecord_io.compressions", {"bzip2": "tfrecord_bzip2:BZIP2"})
     (tmp_path / "test_bzip2.py").write_text(next(block for block in code if "CodecSuite" in block), "utf-8")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # other installed packages have nothing to do with it
+    return {**os.environ, **alone, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
 
 
 def run(package: dict[str, str], folder: Path, *arguments: str) -> None:

@@ -41,7 +41,8 @@ def package(tmp_path: Path) -> dict[str, str]:
     module = next(block for block in code if "class RawZlib" in block) + "\n\nRAW_ZLIB = RawZlib()\n"
     install(tmp_path, "tfr_zlib", module, "tfrecord_io.tensor_encodings", {"raw_zlib": "tfr_zlib:RAW_ZLIB"})
     (tmp_path / "test_raw_zlib.py").write_text(next(block for block in code if "EncodingSuite" in block), "utf-8")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # other installed packages have nothing to do with it
+    return {**os.environ, **alone, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
 
 
 def run(package: dict[str, str], folder: Path, *arguments: str) -> None:
