@@ -270,35 +270,33 @@ def test_parts_that_are_stored_in_several_forms_are_read_or_refused(tmp_path: Pa
     """The values of a part in one form are not taken for those of another: nothing in a record tells them apart."""
     make, value = PARTS[form]
 
-    def write(path: str, dtype: pa.DataType = pa.float64(), **options: Any) -> None:  # noqa: B008
+    def write(path: Any, dtype: pa.DataType = pa.float64(), **options: Any) -> None:  # noqa: B008
         tfr.write_tfrecord(pa.table({"x": pa.array([value, None], make(dtype))}), path, **options)
 
-    for first in STORED:
-        folder = tmp_path / str(STORED.index(first))
-        folder.mkdir()
+    for number, first in enumerate(STORED):
+        paths, forms = [tmp_path / f"{number}", tmp_path / "second"], [first, STORED[second]]
         try:
-            write(f"{folder}/a", **first)
-            write(f"{folder}/b", **STORED[second])
+            for path, options in zip(paths, forms, strict=True):
+                if not path.exists():
+                    write(path, **options)
         except tfr.errors.EncodeError:  # an encoding that does not fit the type
             continue
-        for combine in (_read_both, _merge, partial(_append, write, first, STORED[second])):
+        for combine in (tfr.read_table, _merge, partial(_append, write, forms)):
             with suppress(tfr.errors.SchemaError):
-                assert combine(folder)["x"].to_pylist() == [value, None] * 2
+                assert combine(paths)["x"].to_pylist() == [value, None] * 2
 
 
-def _read_both(folder: Path) -> pa.Table:
-    return tfr.read_table([f"{folder}/a", f"{folder}/b"])
+def _merge(paths: list[Path]) -> pa.Table:
+    target = paths[0].with_suffix(".tfrecord")
+    tfr.merge(paths, target)
+    return tfr.read_table(target)
 
 
-def _merge(folder: Path) -> pa.Table:
-    tfr.merge([f"{folder}/a", f"{folder}/b"], f"{folder}/merged.tfrecord")
-    return tfr.read_table(f"{folder}/merged.tfrecord")
-
-
-def _append(write: Any, first: dict[str, Any], second: dict[str, Any], folder: Path) -> pa.Table:
-    for options in (first, second):
-        write(f"{folder}/ds/", mode="append", evolve=True, **options)
-    return tfr.read_table(f"{folder}/ds")
+def _append(write: Callable[..., None], forms: list[dict[str, Any]], paths: list[Path]) -> pa.Table:
+    target = f"{paths[0]}.d/"
+    for options in forms:
+        write(target, mode="append", evolve=True, **options)
+    return tfr.read_table(target)
 
 
 CELLS = [7, [1, 2], [1, None], [[1], []]]  # a value, a list, and what several features hold
