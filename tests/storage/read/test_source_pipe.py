@@ -54,15 +54,14 @@ def fifo(tmp_path: Path) -> Iterator[MakePipe]:
         assert not writer.is_alive()
 
 
-def table_file(folder: Path, **columns: Any) -> bytes:
-    tfr.write_tfrecord(columns, folder / "table.tfrecord")
-    return (folder / "table.tfrecord").read_bytes()
-
-
-def contents(folder: Path) -> dict[str, bytes]:
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Files, some of which disprove late what planning assumed at first."""
-    rng = np.random.default_rng(0)
-    table = table_file(folder, n=list(range(3000)), word=[str(i) for i in range(3000)], x=rng.integers(0, 2**60, 3000))
+    path = tmp_path_factory.mktemp("table") / "table.tfrecord"
+    words = [str(i) for i in range(3000)]
+    tfr.write_tfrecord({"n": range(3000), "word": words, "x": np.random.default_rng(0).integers(0, 2**60, 3000)}, path)
+    table = path.read_bytes()
+    tfr.write_tfrecord({"n": range(9)}, path, mode="overwrite")
     foreign = framed(*(example(n=int64s(i), m=int64s(i, i)) for i in range(2000)))
     plain = example(n=int64s(1))
     message = tfr.train.SequenceExample()
@@ -72,7 +71,7 @@ def contents(folder: Path) -> dict[str, bytes]:
         "empty": b"",
         "embedded schema": table,
         "foreign": foreign,
-        "late embedded schema": framed(plain, plain) + table_file(folder, n=list(range(9))),
+        "late embedded schema": framed(plain, plain) + path.read_bytes(),
         "late sequence": framed(*[plain] * 100, message.SerializeToString(deterministic=True)),
         "corrupt": table[:20_000] + b"\xff" + table[20_001:],
         "truncated": foreign[:-5],
@@ -138,8 +137,10 @@ def result(read: Callable[[Path], Any], path: Path) -> str:
 
 @pytest.mark.parametrize("codec", [None, gzip.compress, zlib.compress])
 @pytest.mark.parametrize("name", READS)
-def test_a_pipe_is_read_like_a_file(fifo: MakePipe, tmp_path: Path, name: str, codec: Any) -> None:
-    for kind, data in contents(tmp_path).items():
+def test_a_pipe_is_read_like_a_file(
+    fifo: MakePipe, contents: dict[str, bytes], tmp_path: Path, name: str, codec: Any
+) -> None:
+    for kind, data in contents.items():
         content = data if codec is None else codec(data)
         file = tmp_path / "file"
         file.write_bytes(content)
@@ -147,14 +148,16 @@ def test_a_pipe_is_read_like_a_file(fifo: MakePipe, tmp_path: Path, name: str, c
 
 
 @pytest.mark.parametrize("name", ["read_table", "RecordReader", "verify", "open_reader"])
-def test_records_before_damage_in_compressed_data_are_read(fifo: MakePipe, tmp_path: Path, name: str) -> None:
-    content = gzip.compress(contents(tmp_path)["embedded schema"])[:-3000]
+def test_records_before_damage_in_compressed_data_are_read(
+    fifo: MakePipe, contents: dict[str, bytes], tmp_path: Path, name: str
+) -> None:
+    content = gzip.compress(contents["embedded schema"])[:-3000]
     (tmp_path / "file").write_bytes(content)
     assert result(READS[name], fifo(content)) == result(READS[name], tmp_path / "file")
 
 
-def test_both_engines_read_pipes(engine: str, fifo: MakePipe, tmp_path: Path) -> None:
-    content = contents(tmp_path)["late embedded schema"]
+def test_both_engines_read_pipes(engine: str, fifo: MakePipe, contents: dict[str, bytes]) -> None:
+    content = contents["late embedded schema"]
     assert tfr.read_table(fifo(content)).num_rows == 11
 
 
@@ -171,9 +174,11 @@ def test_a_stream_of_a_pipe_keeps_only_the_sample(fifo: MakePipe, monkeypatch: p
     assert sum(kept) < 1 << 20
 
 
-def test_what_is_kept_may_be_on_disk(fifo: MakePipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_may_be_on_disk(
+    fifo: MakePipe, contents: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     set_limits(monkeypatch, spool_memory_bytes=1000)
-    content = contents(tmp_path)["late embedded schema"]
+    content = contents["late embedded schema"]
     assert tfr.read_table(fifo(content)).num_rows == 11
 
 
@@ -195,12 +200,11 @@ def test_other_formats_are_converted_from_pipes(fifo: MakePipe, tmp_path: Path) 
         assert column.tolist() == list(range(100))
 
 
-def test_what_needs_a_regular_file_is_refused(fifo: MakePipe, tmp_path: Path) -> None:
+def test_what_needs_a_regular_file_is_refused(fifo: MakePipe, contents: dict[str, bytes]) -> None:
     from tfrecord_io.options import ReadOptions
     from tfrecord_io.read.resolve_schema import plan_scan
 
-    content = table_file(tmp_path, n=[1])
-    scan = plan_scan(fifo(content), ReadOptions()).close()
+    scan = plan_scan(fifo(contents["embedded schema"]), ReadOptions()).close()
     with pytest.raises(TypeError, match="pipe cannot be pickled"):
         pickle.dumps(scan)
 
