@@ -50,23 +50,19 @@ def test_an_absent_file_takes_one_request(web: Web, status: int) -> None:
     assert web.requests == ["HEAD none.tfrecord None"]
 
 
-def test_a_range_that_begins_elsewhere_is_an_error(web: Web, url: str) -> None:
-    with limited(backoff_seconds=0.001, stream_range_bytes=1 << 12, largest_range_bytes=1 << 12):
-        web.shift = 7
-        with pytest.raises(OSError, match="asked for the bytes from 4096, the server answered with those from 4089"):
-            tfr.read_table(url)
-
-
 @pytest.mark.parametrize(
     ("form", "sent"),
     [
+        ("bytes {}-{}/{}", "asked for the bytes from 4096, the server answered with those from 4089"),
         (None, "the server does not state which it sent"),
         ("7", "the server does not state which it sent"),
         ("bytes={}-{}/{}", "the server answered with those from 4089"),
         ("Bytes {}-{}/*", "the server answered with those from 4089"),
     ],
 )
-def test_a_range_of_which_nothing_right_is_stated_is_an_error(web: Web, url: str, form: str | None, sent: str) -> None:
+def test_a_range_that_begins_elsewhere_is_an_error_whatever_is_stated(
+    web: Web, url: str, form: str | None, sent: str
+) -> None:
     with limited(backoff_seconds=0.001, stream_range_bytes=1 << 12, largest_range_bytes=1 << 12):
         web.content_range, web.shift = form, 7
         with pytest.raises(OSError, match=sent):
