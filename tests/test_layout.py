@@ -90,9 +90,9 @@ def is_type_checking(node: ast.AST) -> bool:
 def imports(node: ast.AST, inside: bool = False) -> Iterator[tuple[str, bool, int]]:
     """(dotted name, whether it is deferred to a call, line) of the imports below `node`; type-only ones are, too."""
     for child in ast.iter_child_nodes(node):
-        waits = (
-            inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or is_type_checking(child)
-        )
+        if isinstance(child, ast.expr):  # which has no imports; to search them takes most of the time
+            continue
+        waits = inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) or is_type_checking(child)
         if isinstance(child, ast.Import):
             for alias in child.names:
                 yield alias.name, waits, child.lineno
