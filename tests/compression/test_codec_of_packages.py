@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from installed import install
+from installed import install_of_page
 from rounds import COMPLETE
 
-PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
 USES = """
 import io, subprocess, sys
 import tfrecord_io as tfr
@@ -44,26 +40,16 @@ assert "lz4 or bzip2" in " ".join(help.split()), help
 
 
 @pytest.fixture
-def package(tmp_path: Path) -> dict[str, str]:
-    """An environment with an installed package, whose code and tests are those of the page."""
-    code = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    module = next(block for block in code if "class Bzip2(Codec)" in block) + "\n\nBZIP2 = Bzip2()\n"
-    install(tmp_path, "tfrecord_bzip2", module, "tfrecord_io.compressions", {"bzip2": "tfrecord_bzip2:BZIP2"})
-    (tmp_path / "test_bzip2.py").write_text(next(block for block in code if "CodecSuite" in block), "utf-8")
-    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # other installed packages have nothing to do with it
-    return {**os.environ, **alone, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+def run(tmp_path: Path) -> Callable[..., None]:
+    return install_of_page(
+        tmp_path, "tfrecord_bzip2", "Bzip2", "CodecSuite", group="tfrecord_io.compressions", key="bzip2"
+    )
 
 
-def run(package: dict[str, str], folder: Path, *arguments: str) -> None:
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, env=package, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_all_calls_have_it(run: Callable[..., None]) -> None:
+    run("-W", "error::RuntimeWarning", "-c", USES)
 
 
-def test_all_calls_have_it(package: dict[str, str], tmp_path: Path) -> None:
-    run(package, tmp_path, "-W", "error::RuntimeWarning", "-c", USES)
-
-
-def test_it_passes_the_shipped_suite(package: dict[str, str], tmp_path: Path) -> None:
+def test_it_passes_the_shipped_suite(run: Callable[..., None]) -> None:
     slow = "" if COMPLETE else "not (bomb or threads or truncation or damaged_data or larger)"
-    options = ["-q", "-x", "--strict-markers", "-p", "no:cacheprovider", "-k", slow]
-    run(package, tmp_path, "-m", "pytest", *options, "test_bzip2.py")
+    run("-m", "pytest", "-q", "-x", "--strict-markers", "-p", "no:cacheprovider", "-k", slow, "test_bzip2.py")
