@@ -559,6 +559,16 @@ def test_rows_of_a_generator_are_those_of_a_list(rows: list[dict[str, Any]], mos
                 table(open_input(iter(rows)))
 
 
+@pytest.mark.parametrize("value", [[b"x" * 50] * 2, {"p": b"x" * 100}, [[b"x" * 100]], [np.zeros(100, "uint8")]])
+def test_what_is_in_lists_and_dicts_counts_for_the_rows_read_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, value: Any
+) -> None:
+    set_limits(monkeypatch, batch_bytes=1000)
+    rows = iter([{"n": n, "v": value} for n in range(100)])
+    next(iter(open_input(rows)))
+    assert next(rows)["n"] == 10
+
+
 def test_rows_of_a_generator_are_read_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     set_limits(monkeypatch, batch_bytes=1000)
     taken = []

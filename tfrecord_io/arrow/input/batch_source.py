@@ -495,7 +495,13 @@ def _value_bytes(value: Any) -> int:
     """The bytes of a value of a row, about."""
     if isinstance(value, np.ndarray):
         return value.nbytes
-    return 8 * len(value) if isinstance(value, list | tuple) else len(value) if isinstance(value, str | bytes) else 8
+    if isinstance(value, str | bytes):
+        return len(value)
+    items = list(value.values()) if isinstance(value, Mapping) else value
+    if not isinstance(items, list | tuple):
+        return 8
+    is_nested = bool(items) and isinstance(items[0], Mapping | list | tuple | np.ndarray | str | bytes)
+    return sum(map(_value_bytes, items)) if is_nested or isinstance(value, Mapping) else 8 * len(items)
 
 
 def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
