@@ -186,6 +186,22 @@ def test_tensors_that_are_missing_or_sliced() -> None:
     assert _plain_array(single, pa.field("x", single.type)).to_pylist() == [1, None]
 
 
+# ---- written
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_dict_of_datasets_is_refused(tmp_path: Path, streaming: bool) -> None:
+    rows = datasets.Dataset.from_dict({"x": [1, 2]})
+    splits = {"train": rows.to_iterable_dataset() if streaming else rows}
+    both = datasets.IterableDatasetDict(splits) if streaming else datasets.DatasetDict(splits)
+    with pytest.raises(
+        TypeError, match=r"is a dict of datasets, not a table: write one of them, such as data\['train'\]"
+    ):
+        tfr.write_tfrecord(both, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord(both["train"], tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == [{"x": 1}, {"x": 2}]
+
+
 # ---- labels
 
 

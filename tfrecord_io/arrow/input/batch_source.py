@@ -322,6 +322,9 @@ def _plain(data: Any) -> Any:
     hugging_face = imported("datasets")
     if hugging_face is not None and isinstance(data, hugging_face.Dataset | hugging_face.IterableDataset):
         return _batches_of_hugging_face(data)
+    if hugging_face is not None and isinstance(data, hugging_face.DatasetDict | hugging_face.IterableDatasetDict):
+        which = f"write one of them, such as data[{next(iter(data))!r}]" if data else "and this one has none"
+        raise TypeError(f"{_type_name(data)} is a dict of datasets, not a table: {which}")
     return data
 
 
