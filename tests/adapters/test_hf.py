@@ -16,6 +16,7 @@ import pytest
 import tfrecord_io as tfr
 from pictures import assert_pictures, encoded, written_pictures
 from records import example, int64s, written
+from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.testing.adapter_suite import AdapterSuite
 
 datasets = pytest.importorskip("datasets")
@@ -200,6 +201,55 @@ def test_a_dict_of_datasets_is_refused(tmp_path: Path, streaming: bool) -> None:
         tfr.write_tfrecord(both, tmp_path / "a.tfrecord")
     tfr.write_tfrecord(both["train"], tmp_path / "a.tfrecord")
     assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == [{"x": 1}, {"x": 2}]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"x": 1}, {"x": None}, {"x": 2}],
+        [{"x": None}, {"x": "a"}],
+        [{"x": [1]}, {"x": []}, {"x": [2, 3]}],
+        [{"x": 1, "y": 2}, {"x": 3, "y": None}],
+        [{"x": 1}, {"x": 2.5}],
+    ],
+)
+def test_a_stream_whose_features_are_unknown(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    stream = datasets.IterableDataset.from_generator(lambda: iter(rows)).map(dict)
+    assert stream.features is None
+    tfr.write_tfrecord(stream, tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == rows
+
+
+def test_a_stream_of_images_whose_features_are_unknown(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image").new("RGB", (4, 3))
+    data = datasets.Dataset.from_dict({"image": [image] * 2}, datasets.Features({"image": datasets.Image()}))
+    tfr.write_tfrecord(data.to_iterable_dataset().map(lambda row: {"n": 1}), tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == [
+        {**row, "n": 1} for row in data.with_format("arrow")[:].to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_stream_is_not_held_in_memory(known: bool) -> None:
+    taken = 0
+
+    def rows() -> Any:
+        nonlocal taken
+        for taken in range(1, 5001):
+            yield {"x": b"." * 100_000 if taken < 1500 else b"", "frames": [b"." * 1000] * 10}
+
+    features = {"x": datasets.Value("binary"), "frames": datasets.List(datasets.Value("binary"))}
+    stream = datasets.IterableDataset.from_generator(rows, features=datasets.Features(features) if known else None)
+    batches = iter(open_input(stream))
+    next(batches)
+    assert taken <= 1001
+    assert sum(map(len, batches)) > 3900
+
+
+def test_rows_in_another_order_are_few_batches() -> None:
+    data = datasets.Dataset.from_dict({"x": range(1000)}).shuffle(seed=0)
+    (batch,) = open_input(data)
+    assert batch["x"].to_pylist() == data["x"][:]
 
 
 # ---- labels

@@ -55,6 +55,7 @@ from tfrecord_io.schema.types import (
 from tfrecord_io.value_class import value_class
 
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
+_STREAMED_ROWS = 1000  # of a stream of Hugging Face datasets, which writes its own files in batches of so many
 
 
 @value_class
@@ -329,16 +330,28 @@ def _plain(data: Any) -> Any:
 
 
 def _batches_of_hugging_face(data: Any) -> Any:
-    """A Dataset or an IterableDataset of Hugging Face datasets as a stream, if its types are known.
+    """A Dataset or an IterableDataset of Hugging Face datasets as a stream of tables.
 
-    The metadata of its schema describes the features, such as the names of labels.
+    The metadata of its schema describes the features, such as the names of labels. They are unknown after a ``map``,
+    say; datasets would then make a table of each row, whose types differ where a value is missing.
     """
-    tables = data.with_format("arrow").iter(batch_size=LIMITS.batch_rows)
     if data.features is None:
-        return tables
-    schema = data.features.arrow_schema
-    batches = (batch.replace_schema_metadata(schema.metadata) for table in tables for batch in table.to_batches())
+        convert = imported("datasets.features.features").cast_to_python_objects
+        examples = map(partial(convert, only_1d_for_numpy=True), data.with_format(None))
+        return map(_table_of_examples, _joined(examples))
+    rows = _STREAMED_ROWS
+    if hasattr(data, "data"):  # in memory, or in a mapped file
+        rows = min(LIMITS.batch_rows, max(1, LIMITS.batch_bytes * len(data.data) // max(data.data.nbytes, 1)))
+    tables, schema = data.with_format("arrow").iter(batch_size=rows), data.features.arrow_schema
+    # A table of rows in another order, or of rows that a generator makes, has a chunk for each of them.
+    batches = chain.from_iterable(table.combine_chunks().to_batches() for table in tables)
+    batches = (batch.replace_schema_metadata(schema.metadata) for batch in batches)
     return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _table_of_examples(rows: Sequence[Mapping[Any, Any]]) -> pa.Table:
+    columns = table_of_arrays(table_of_rows(rows))
+    return pa.Table.from_batches(columns.batches(LIMITS.batch_bytes), columns.schema)
 
 
 def _type_name(data: Any) -> str:
@@ -472,18 +485,23 @@ def _with_rows_joined(items: Iterator[Any]) -> Iterator[Any]:
             _refuse_lists_alone(first)
             yield first
             continue
-        rows, size, names = list[Any](), 0, dict[Any, None]()
-        for row in chain([first], items):
-            if not isinstance(row, Mapping):
-                raise TypeError(f"row {len(rows)} after the first dict is {_type_name(row)}: expected dicts, one a row")
-            rows.append(row)
-            size += sum(map(_value_bytes, row.values()))
-            if len(rows) >= LIMITS.batch_rows or size >= LIMITS.batch_bytes:
-                yield [names | rows[0], *rows[1:]]
-                names = names or dict.fromkeys(chain.from_iterable(rows))
-                rows, size = [], 0
-        if rows:
+        yield from _joined(chain([first], items))
+
+
+def _joined(items: Iterable[Any]) -> Iterator[list[Mapping[Any, Any]]]:
+    """Dicts, one for each row, in lists of limited size, with the same columns."""
+    rows, size, names = list[Any](), 0, dict[Any, None]()
+    for row in items:
+        if not isinstance(row, Mapping):
+            raise TypeError(f"row {len(rows)} after the first dict is {_type_name(row)}: expected dicts, one a row")
+        rows.append(row)
+        size += sum(map(_value_bytes, row.values()))
+        if len(rows) >= LIMITS.batch_rows or size >= LIMITS.batch_bytes:
             yield [names | rows[0], *rows[1:]]
+            names = names or dict.fromkeys(chain.from_iterable(rows))
+            rows, size = [], 0
+    if rows:
+        yield [names | rows[0], *rows[1:]]
 
 
 def _refuse_lists_alone(item: Any) -> None:
