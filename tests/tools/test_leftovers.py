@@ -102,6 +102,25 @@ def test_the_folder_of_a_killed_writer_is_removed_whole(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == [".link.0123456789abcdef.tmp", "sub"]
 
 
+def test_files_whose_writers_finish_during_the_search_are_no_leftovers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, renamed = (leave(tmp_path / f".{name}.0123456789abcdef.tmp", 100_000) for name in "ab")
+    image = leave(tmp_path / ".pictures.0123456789abcdef.tmp" / "1.jpg", 100_000)
+    lstat = os.lstat
+
+    def finish(path: str) -> os.stat_result:
+        if Path(path) in (renamed, image):
+            os.unlink(path)
+        return lstat(path)
+
+    monkeypatch.setattr(os, "lstat", finish)
+    found = clean(tmp_path, older_than=NOW)
+    assert [leftover.path for leftover in found] == [str(left), str(image.parent)]
+    left.unlink()
+    found[0]._remove()
+
+
 def test_temporary_files_of_a_killed_writer_are_found(tmp_path: Path) -> None:
     out = open_output(tmp_path / ("long name " * 9))
     out.write(b"half")

@@ -129,22 +129,32 @@ def _local_files(root: str) -> Iterator[Leftover]:
             path = os.path.join(folder, name)
             if not os.path.islink(path):
                 folders.remove(name)
-                yield _left_folder(path)
+                yield from _left_folder(path)
         for name in sorted(_left(manifests, f"{folder.rstrip('/')}/", names)):
             path = os.path.join(folder, name)
-            status = os.lstat(path)
-            time = datetime.fromtimestamp(status.st_mtime, UTC)
-            yield Leftover(path, None, time, status.st_size, partial(os.unlink, path))
+            for status in _statuses(path):
+                time = datetime.fromtimestamp(status.st_mtime, UTC)
+                yield Leftover(path, None, time, status.st_size, partial(manifests.fs.remove, path))
 
 
-def _left_folder(path: str) -> Leftover:
+def _left_folder(path: str) -> Iterator[Leftover]:
     """A temporary folder, as old as what was last written in it."""
-    statuses = [os.lstat(path)]
+    statuses = _statuses(path)
     for folder, folders, names in os.walk(path):
-        statuses += [os.lstat(os.path.join(folder, name)) for name in (*folders, *names)]
-    time = datetime.fromtimestamp(max(status.st_mtime for status in statuses), UTC)
-    size = sum(status.st_size for status in statuses if stat.S_ISREG(status.st_mode))
-    return Leftover(path, None, time, size, partial(shutil.rmtree, path))
+        statuses += _statuses(*(os.path.join(folder, name) for name in (*folders, *names)))
+    if statuses:
+        time = datetime.fromtimestamp(max(status.st_mtime for status in statuses), UTC)
+        size = sum(status.st_size for status in statuses if stat.S_ISREG(status.st_mode))
+        yield Leftover(path, None, time, size, partial(shutil.rmtree, path))
+
+
+def _statuses(*paths: str) -> list[os.stat_result]:
+    """The statuses of listed files and folders, without those that a writer has renamed or removed since."""
+    found = []
+    for path in paths:
+        with suppress(FileNotFoundError):
+            found.append(os.lstat(path))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
