@@ -166,3 +166,28 @@ def test_a_full_folder_of_temporary_files_is_named(way: str, tmp_path: Path, mon
         write()
     assert caught.value.errno == errno.ENOSPC
     assert f"for a temporary file in {tempfile.gettempdir()}" in str(caught.value)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no limit of file sizes")
+@pytest.mark.parametrize(("library", "suffix"), [("h5py", "h5"), ("h5netcdf", "nc")])
+def test_a_temporary_file_that_hdf5_cannot_write(library: str, suffix: str, tmp_path: Path) -> None:
+    """Wherever it fails, and when HDF5 closes the file: that ended the process by a segmentation fault."""
+    pytest.importorskip(library)
+    rows = {"x": np.arange(20_000), "text": [f"text {number}" for number in range(20_000)]}
+    tfr.write_tfrecord(rows, tmp_path / "a.tfrecord")
+    size = tfr.convert(tmp_path / "a.tfrecord", tmp_path / f"whole.{suffix}").bytes
+    code = """
+        import resource
+        size, suffix = int(sys.argv[2]), sys.argv[3]
+        for limit in (size // 9, size // 3, size * 2 // 3, size - 1):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+            try:
+                tfr.convert(f"{folder}/a.tfrecord", f"{folder}/b.{suffix}")
+            except OSError as error:
+                assert error.errno == errno.EFBIG and "TMPDIR names another folder" in str(error), error
+            else:
+                raise SystemExit(f"no error with {limit} of {size} bytes")
+    """
+    done = run(code, tmp_path, size, suffix)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(os.listdir(tmp_path)) == ["a.tfrecord", f"whole.{suffix}"]

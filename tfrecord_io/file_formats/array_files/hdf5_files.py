@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import json
 import os
 import shutil
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -367,21 +368,88 @@ def to_hdf5(
             reason = "its name cannot be that of a dataset"
             raise EncodeError(reason, feature=name, advice="rename it" | EXCLUDE)
 
-    def write(temporary: BinaryIO) -> int:
+    def write(temporary: TemporaryFile) -> int:
         with h5py.File(temporary, "w", track_order=True) as file:
-            return export.write(_Writer(file, compressed, export.attributes).append)
+            return export.write(temporary.checked(_Writer(file, compressed, export.attributes).append))
 
     return write_file(target, export, mode, write)
 
 
-def write_file(target: Any, export: Export, mode: FileMode | None, write: Callable[[BinaryIO], int]) -> WriteReport:
+def write_file(
+    target: Any, export: Export, mode: FileMode | None, write: Callable[[TemporaryFile], int]
+) -> WriteReport:
     """Write a temporary file, as h5py reads what it wrote, and copy it to the target; `write` returns the rows."""
-    with open_output(target, export.storage, mode=mode) as output, tempfile.TemporaryFile() as temporary:
+    with open_output(target, export.storage, mode=mode) as output, tempfile.TemporaryFile(buffering=0) as file:
         with named_temporary_folder():
-            rows = write(temporary)
-        temporary.seek(0)
-        shutil.copyfileobj(temporary, OutputStream(output), BLOCK_BYTES)
+            temporary = TemporaryFile(file)
+            rows = temporary.checked(write)(temporary)
+        file.seek(0)
+        shutil.copyfileobj(file, OutputStream(output), BLOCK_BYTES)
         return WriteReport(os.fspath(target), rows, output.offset, None, export.names, {})
+
+
+class TemporaryFile(io.RawIOBase):
+    """A temporary file in which no write fails for HDF5: one that fails while it closes a file crashes the process.
+
+    What cannot be written is kept in memory until HDF5 has closed the file; `checked` raises the error.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._offset = file, 0
+        self._kept: list[tuple[int, bytes]] = []  # offsets and contents
+        self._error: OSError | None = None
+
+    def checked(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that raises the error of the first failed write after its call."""
+
+        def checked(*arguments: Any) -> Any:
+            result = call(*arguments)
+            if self._error is not None:
+                raise self._error
+            return result
+
+        return checked
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        if whence == os.SEEK_END:
+            offset += max(self._file.seek(0, os.SEEK_END), *(begin + len(data) for begin, data in self._kept), 0)
+        self._offset = offset
+        return offset
+
+    def readinto(self, buffer: Any, /) -> int:
+        view = memoryview(buffer).cast("B")
+        view[:] = bytes(len(view))
+        self._file.seek(self._offset)
+        count = self._file.readinto(view)
+        for begin, data in self._kept:
+            first, last = max(begin, self._offset), min(begin + len(data), self._offset + len(view))
+            if first < last:
+                view[first - self._offset : last - self._offset] = data[first - begin : last - begin]
+                count = max(count, last - self._offset)
+        self._offset += count
+        return int(count)
+
+    def write(self, data: Any, /) -> int:
+        view = memoryview(data).cast("B")
+        written = 0
+        if self._error is None:
+            try:
+                self._file.seek(self._offset)
+                while written < len(view):
+                    written += self._file.write(view[written:])
+            except OSError as error:
+                self._error = error
+        if self._error is not None:
+            self._kept.append((self._offset, bytes(view)))
+        self._offset += len(view)
+        return len(view)
+
+    def truncate(self, size: int | None = None, /) -> int:
+        try:
+            return int(self._file.truncate(size))
+        except OSError as error:
+            self._error = self._error or error
+            return size or 0
 
 
 def filters(compressed: bool) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from tfrecord_io.file_formats.array_files.cf_conventions import FILLS, Label, pl
 from tfrecord_io.file_formats.array_files.hdf5_files import (
     RESERVED,
     SINGLE,
+    TemporaryFile,
     filters,
     refuse_nuls,
     stream_of_file,
@@ -150,10 +151,10 @@ def to_netcdf(
         for part in name.split("/"):
             _check_name(part, name)
 
-    def write(temporary: BinaryIO) -> int:
+    def write(temporary: TemporaryFile) -> int:
         with h5netcdf.File(temporary, "w") as file:
             file.dimensions = {RECORD: None}
-            return export.write(_Writer(file, compressed, export).append)
+            return export.write(temporary.checked(_Writer(file, compressed, export).append))
 
     return write_file(target, export, mode, write)
 
