@@ -107,3 +107,22 @@ def test_rare_features_are_inferred_from_all_records(tmp_path: Path) -> None:
             writer.write(line)
     found = features(tmp_path / "b.tfrecord")
     assert found["late"].summary.nulls == 12_000
+
+
+def test_the_names_of_all_columns_are_not_listed_for_each_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = tfr.Schema.names.fget
+    times: list[int] = []
+
+    def counted(schema: tfr.Schema) -> list[str]:
+        times[-1] += 1
+        return listed(schema)
+
+    for columns in (5, 50):
+        tfr.write_tfrecord({f"x{number}": [1] for number in range(columns)}, tmp_path / f"{columns}.tfrecord")
+    monkeypatch.setattr(tfr.Schema, "names", property(counted))
+    for columns in (5, 50):
+        times.append(0)
+        assert len(features(tmp_path / f"{columns}.tfrecord")) == columns
+    assert times[0] == times[1]

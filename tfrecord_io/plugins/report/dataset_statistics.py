@@ -190,9 +190,9 @@ def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
     if isinstance(scan.options.record_type, MessageType):
         return "", ""
     schema, top = scan.features, column.name
-    while top not in schema.names and "/" in top:
+    while top not in schema and "/" in top:
         top = top.rpartition("/")[0]
-    if top not in schema.names:
+    if top not in schema:
         return "", ""
     field = schema.field(top)
     if encoding_rules(field.encoding).one_value_per_cell or field.encoding == JSON:
