@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 
 import pyarrow as pa
@@ -50,3 +52,12 @@ def test_long_values_are_not_counted() -> None:
     counter = ValueCounter()
     counter.add(pa.array([b"x" * 10_000]))
     assert counter.result() is None
+
+
+def test_bytes_are_counted_where_python_refuses_to_take_them_for_text() -> None:
+    code = """
+from tfrecord_io.plugins.report.feature_statistics import ValueCounts
+print(ValueCounts(5, 3, True, {b"b": 1, b"a": 1, b"c": 3}).top)
+"""
+    done = subprocess.run([sys.executable, "-bb", "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "[(b'c', 3), (b'a', 1), (b'b', 1)]\n", done.stderr

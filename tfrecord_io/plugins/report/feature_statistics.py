@@ -203,7 +203,7 @@ class ValueCounts:
 
 
 def _order(value: Any) -> Any:
-    return (0, value, "") if isinstance(value, int) else (1, 0, str(value))
+    return (0, value, "") if isinstance(value, int) else (1, 0, repr(value) if isinstance(value, bytes) else str(value))
 
 
 class ValueCounter:
