@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -265,3 +266,17 @@ def test_folders_without_records_have_the_columns_of_the_others(tmp_path: Path, 
         assert tfr.read_table(tmp_path, filters=condition).equals(whole)
         assert tfr.dataset(tmp_path, filters=condition).to_table().equals(whole)
         assert tfr.read_table(tmp_path, filters=condition, columns=["l"]).equals(whole.select(["l"]))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="its file names are UTF-8")
+def test_a_name_that_is_not_utf_8_is_an_error_that_names_the_column(tmp_path: Path) -> None:
+    odd = tmp_path / "k=\udcff" / "\udcfe.tfrecord"
+    odd.parent.mkdir()
+    tfr.write_tfrecord({"x": [1]}, odd)
+    assert tfr.read_table(tmp_path, columns=["x"])["x"].to_pylist() == [1]
+    with pytest.raises(tfr.errors.SchemaError, match=r"feature 'k': the name .*udcff' is not UTF-8.*leave") as caught:
+        tfr.read_table(tmp_path)
+    assert caught.value.path == str(odd)
+    paths = tfr.dataset(odd, include_file_paths="path")
+    with pytest.raises(tfr.errors.SchemaError, match=r"feature 'path': the name .*udcfe.tfrecord' is not UTF-8"):
+        paths.to_table()

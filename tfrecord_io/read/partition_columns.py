@@ -130,7 +130,7 @@ class PartitionColumns:
             values = [_value(field, dict(source.partitions).get(field.name), source) for source in distinct.values()]
             added[field.name] = pa.chunked_array(values, field.type).combine_chunks().take(int64_array(indices))
         if path_column is not None:
-            paths = pa.array([source.path for source in distinct.values()], pa.string())
+            paths = _texts([source.path for source in distinct.values()], path_column)
             added[path_column] = paths.take(int64_array(indices))
         for index, name in sorted((schema.get_field_index(name), name) for name in added):
             batch = batch.add_column(index, schema.field(index), added[name])
@@ -193,10 +193,20 @@ def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
         reason = f"the file {place}, and the schema requires the column"
         raise SchemaError(reason, path=source.path, feature=field.name, expected=expected)
     try:
-        return pa.array([text], pa.string()).cast(field.type)
+        return _texts([text], field.name, source.path).cast(field.type)
     except pa.ArrowException as error:
         reason = f"the directory '{field.name}={text}' is not a value of the declared type {expected}"
         advice = "declare another type, or leave the column out of the schema"
         raise SchemaError(
             reason, path=source.path, feature=field.name, expected=expected, got=text, advice=advice
         ) from error
+
+
+def _texts(names: list[str], column: str, path: str | None = None) -> pa.Array:
+    """Names of files or folders as values; SchemaError if one is not UTF-8, which Linux permits."""
+    try:
+        return pa.array(names, pa.string())
+    except UnicodeEncodeError as error:
+        reason = f"the name '{error.object}' is not UTF-8, so it is no value of a column of text"
+        advice = "rename the file or folder, or leave the column out"
+        raise SchemaError(reason, path=path, feature=column, advice=advice) from None
