@@ -345,8 +345,8 @@ def _batches_of_hugging_face(data: Any) -> Any:
     tables, schema = data.with_format("arrow").iter(batch_size=rows), data.features.arrow_schema
     # A table of rows in another order, or of rows that a generator makes, has a chunk for each of them.
     batches = chain.from_iterable(table.combine_chunks().to_batches() for table in tables)
-    batches = (batch.replace_schema_metadata(schema.metadata) for batch in batches)
-    return pa.RecordBatchReader.from_batches(schema, batches)
+    described = (batch.replace_schema_metadata(schema.metadata) for batch in batches)
+    return pa.RecordBatchReader.from_batches(schema, described)
 
 
 def _table_of_examples(rows: Sequence[Mapping[Any, Any]]) -> pa.Table:
