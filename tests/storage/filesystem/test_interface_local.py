@@ -101,21 +101,66 @@ def test_a_folder_that_may_not_be_listed_is_an_error(tmp_path: Path, monkeypatch
         return real(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    for path in (f"{tmp_path}/a", f"{tmp_path}/a/**/b-*"):
+    for path in (f"{tmp_path}/a", f"{tmp_path}/a/**/b-*", f"{tmp_path}/a/*/b-*", f"{tmp_path}/a/k=[12]/*"):
         with pytest.raises(PermissionError, match="k=2"):
             tfr.count(path)
     refused[0] = errno.ENOENT
-    assert tfr.count(tmp_path / "a") == 2
+    assert tfr.count(tmp_path / "a") == tfr.count(f"{tmp_path}/a/*/b-*") == 2
+
+
+def test_a_file_in_a_folder_that_may_not_be_entered_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be one of the files of a pattern that ends in a name."""
+    for number in (1, 2):
+        (tmp_path / f"k={number}").mkdir()
+        tfr.write_tfrecord({"x": [1, 2]}, tmp_path / f"k={number}" / "b.tfrecord")
+    real = os.lstat
+
+    def lstat(path: str, **keywords: Any) -> os.stat_result:
+        if path.endswith("k=2/b.tfrecord"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path, **keywords)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    with pytest.raises(PermissionError, match=r"k=2/b\.tfrecord"):
+        tfr.count(f"{tmp_path}/*/b.tfrecord")
 
 
 PATTERNS = ["**", "**/*", "**/*.rec", "x/**", "*/**", "*=*/**", "**/x/**", "**/x/**/*.rec", "**/.h/*", ".h/**", "**/.*"]
-PATTERNS += ["**/**/e.rec", "**/nothing", "x/**/", "x//**//*.rec", "x**/*", "**x/*", "[x]/**/[a-e].rec", "nothing/**"]
+PATTERNS += [
+    "*",
+    "*/*",
+    "*/",
+    "*/*/",
+    ".*",
+    "*/.*",
+    "x/*/*.rec",
+    "*/a.rec",
+    "*/b.rec",
+    "[x]/[[]z]/f.rec",
+    "x/[[]z]/*",
+    "nothing",
+]
+PATTERNS += [
+    "*/self",
+    "*/self/*",
+    "x//*.rec",
+    "*/y//x/*",
+    "./*/../*.rec",
+    "**/**/e.rec",
+    "**/nothing",
+    "x/**/",
+    "x//**//*.rec",
+    "x**/*",
+    "**x/*",
+    "[x]/**/[a-e].rec",
+    "nothing/**",
+]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_patterns_of_any_folders_match_as_those_of_python(
-    tree: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
-) -> None:
+def test_patterns_match_as_those_of_python(tree: Path, monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
     monkeypatch.chdir(tree)
     for prefix in ("", "./", f"{tree}/"):
         expected = [name for name in glob.glob(prefix + pattern, recursive=True) if os.path.isfile(name)]

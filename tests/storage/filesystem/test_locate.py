@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ftplib
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -112,3 +114,19 @@ def flaky(monkeypatch: pytest.MonkeyPatch) -> list[Exception | None]:
     fsspec.register_implementation("flaky", Flaky, clobber=True)
     set_limits(monkeypatch, backoff_seconds=0.0)
     return outcomes
+
+
+def test_a_letter_before_two_colons_is_part_of_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a protocol; fsspec takes it for a drive, and wrote both files to one."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("d", "e"):
+        tfr.write_tfrecord({"x": [name]}, f"c::{name}.tfrecord")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c::d.tfrecord", "c::e.tfrecord"]
+    assert tfr.read_table("c::d.tfrecord").to_pydict() == {"x": ["d"]}
+
+
+def test_a_letter_that_the_encoding_of_the_system_lacks() -> None:
+    ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    code = "import tfrecord_io as tfr; tfr.count('\\u0130.tfrecord')"
+    call = subprocess.run([sys.executable, "-c", code], env=ascii_only, capture_output=True, text=True, check=False)
+    assert "encoding, ascii, lacks a letter of it: set PYTHONUTF8=1" in call.stderr

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import field
 from functools import partial
 from typing import Any, Protocol
@@ -105,20 +105,22 @@ def literal_prefix(fs: FileSystem, pattern: str) -> int:
 
 _Folder = tuple[int, int]  # its device and number
 _ANY_FOLDERS = re.compile(r"(?:^|(?<=/))\*\*(/+|$)")
+_ESCAPED = re.compile(r"\[([*?[])\]")  # by `glob.escape`
 
 
 def _matching(pattern: str) -> Iterator[str]:
     """As `glob.iglob` with ``**``, which follows links to folders; but not to a folder that the link is in.
 
-    That would find its files again and again, until the system refuses the path.
+    That would find its files again and again, until the system refuses the path. A folder that may not be listed is an
+    OSError, as its files would be missing without a word.
     """
     found = _ANY_FOLDERS.search(pattern)
     if found is None:
-        yield from glob.iglob(pattern)
+        yield from _matching_names(pattern)
         return
     head, tail = re.sub("(?<=[^/])/+$", "/", pattern[: found.start()]), pattern[found.end() :]
     names = tail if tail or found[1] else "*"  # of what is below the folders
-    for top in glob.glob(head) if head else [""]:
+    for top in _matching_names(head) if head else [""]:
         if not tail and top:
             yield top
         below = _below(top, frozenset([_identity(top or ".")]))
@@ -129,25 +131,61 @@ def _matching(pattern: str) -> Iterator[str]:
                 yield from _matching(glob.escape(folder) + tail)
 
 
+def _matching_names(pattern: str) -> Iterator[str]:
+    """The same for a pattern without ``**``."""
+    head, tail = os.path.split(pattern)
+    is_name = not glob.has_magic(_ESCAPED.sub("", tail))
+    if is_name and not glob.has_magic(_ESCAPED.sub("", head)):
+        folders, tail = [""], pattern
+    else:
+        folders = _matching_names(head) if head else [""]
+    for folder in folders:
+        if is_name:
+            name = os.path.join(folder, _ESCAPED.sub(r"\1", tail))
+            if _exists(name):
+                yield name
+        else:
+            names = (entry.name for entry in _entries(folder) if tail.startswith(".") or not entry.name.startswith("."))
+            yield from (os.path.join(folder, name) for name in fnmatch.filter(names, tail))
+
+
+def _exists(name: str) -> bool:
+    with _nothing_there():
+        os.lstat(system.current.full_name(name))
+        return True
+    return False
+
+
+@contextmanager
+def _nothing_there() -> Iterator[None]:
+    """Ignore that a name is that of nothing, or of a link to itself."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (*_ABSENT, errno.ELOOP):
+            raise
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """What is in a folder; nothing if it is gone since it was found."""
+    with _nothing_there(), os.scandir(system.current.full_name(folder or ".")) as listed:
+        return list(listed)
+    return []
+
+
 def _below(folder: str, within: frozenset[_Folder | None]) -> Iterator[tuple[str, str, bool]]:
     """All that is below a folder, in which folder with a slash, its name, and whether it is one; nothing hidden.
 
-    `within` are that folder and those that it is in; a link to one of these is no folder. A folder that may not be
-    listed is an OSError, as its files would be missing without a word.
+    `within` are that folder and those that it is in; a link to one of these is no folder.
     """
-    try:
-        with os.scandir(system.current.full_name(folder or ".")) as listed:
-            entries = [(entry.name, _is_folder(entry)) for entry in listed if not entry.name.startswith(".")]
-    except OSError as error:
-        if error.errno in _ABSENT:  # it is gone since it was found
-            return
-        raise
-    for name, is_folder in entries:
-        own = _identity(folder + name) if is_folder else None
+    for entry in _entries(folder):
+        if entry.name.startswith("."):
+            continue
+        own = _identity(folder + entry.name) if _is_folder(entry) else None
         is_folder = own is not None and own not in within
-        yield folder, name, is_folder
+        yield folder, entry.name, is_folder
         if is_folder:
-            yield from _below(f"{folder}{name}/", within | {own})
+            yield from _below(f"{folder}{entry.name}/", within | {own})
 
 
 def _identity(folder: str) -> _Folder | None:

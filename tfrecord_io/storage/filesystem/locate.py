@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 
 IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(://|::)")  # a single letter is a name, or a drive
 _NO_BUCKET = r"(?:^|::)(?:s3a?|gc?s|az|abfss?)://(?:/|$)"
 _ONE_SLASH = re.compile(r"(s3a?|gc?s|az|abfss?|https?|hf|memory):/(?!/)")
 _S3 = "s3a?://"
@@ -48,6 +49,8 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
         os.fsencode(text)  # a name whose bytes are not UTF-8 has surrogates, too, which stand for them (PEP 383)
     except UnicodeEncodeError:
         reason = "the path has a lone surrogate, which no file name can have: pass the name as os.listdir gives it"
+        if not re.search("[\ud800-\udfff]", text):
+            reason = f"the system's encoding, {sys.getfilesystemencoding()}, lacks a letter of it: set PYTHONUTF8=1"
         raise ValueError(f"'{printable(text)}': {reason}") from None
     if storage.filesystem is not None:
         if storage.storage_options:
