@@ -297,9 +297,18 @@ def test_a_warning_names_columns_that_have_another_type_in_the_copy(tmp_path: Pa
     table = pa.table({"zip": ["01234", "00001"], "day": [1, 2], "x": [1, 2]})
     tfr.write_tfrecord(table, f"{tmp_path}/a/", partition_by=["zip", "day"])
     with pytest.warns(
-        tfr.errors.SchemaWarning, match="'zip' is string in the manifest, and int64 in the names"
+        tfr.errors.SchemaWarning, match="'zip' is string in the dataset, and int64 in the names"
     ) as caught:
         tfr.merge(tmp_path / "a", tmp_path / "b", partitions="folders")
     assert len(caught) == 1
     declared = tfr.read_table(tfr.dataset(tmp_path / "b", schema_overrides={"zip": "string"}))
     assert sorted(declared["zip"].to_pylist()) == ["00001", "01234"]
+
+
+def test_a_warning_of_a_piece_names_columns_whose_folders_alone_have_another_type(tmp_path: Path) -> None:
+    for folder in ("k=01", "k=x"):
+        (tmp_path / "a" / folder).mkdir(parents=True)
+        tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a" / folder / "b.tfrecord")
+    piece = tfr.dataset(tmp_path / "a").pieces(2)[0]
+    with pytest.warns(tfr.errors.SchemaWarning, match="'k' is string in the dataset, and int64 in the names"):
+        tfr.merge(piece, tmp_path / "b", partitions="folders")

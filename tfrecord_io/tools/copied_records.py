@@ -76,13 +76,16 @@ class CopiedRecords:
     """
 
     def __init__(self, src: InputPath, options: CopyOptions, folders: Mapping[str, list[Source]] | None = None) -> None:
-        options = with_types_of_folders(src, options) if options.partitions == "features" else options
+        typed = with_types_of_folders(src, options)
+        options = typed if options.partitions == "features" else options
         self.options, self.src = options, paths_of(src)
         self.folders: dict[str, list[Source]] = dict(folders or {})
         for source in resolve_sources(src, options, options.source) if folders is None else ():
             folder = folder_names(source.path, source.partitions) if options.partitions == "folders" else ""
             self.folders.setdefault(folder, []).append(source)
         self.sources = [source for of_folder in self.folders.values() for source in of_folder]
+        if options.partitions == "folders":
+            _warn_of_lost_types(self.sources, typed.schema_overrides)
         self._folder_of = {id(source): folder for folder, of_folder in self.folders.items() for source in of_folder}
         stored, without = self._stored_schemas()
         self._fields = tuple(map(field_bytes, stored))  # the embedded schemas of the files, as they are stored
@@ -202,8 +205,6 @@ class CopiedSchema:
         SchemaError, DecodeError
             The declared schema does not describe the records.
         """
-        if options.partitions == "folders":
-            _warn_of_lost_types(sources)
         folders = PartitionColumns.in_folders_of(sources if options.partitions == "features" else ())
         folders, overrides = folders.overridden(options.schema_overrides, sources)
         is_declared = options.schema is not None
@@ -287,13 +288,14 @@ def _check_described(known: EmbeddedSchema, sources: Sequence[Source], reading: 
         raise
 
 
-def _warn_of_lost_types(sources: Sequence[Source]) -> None:
-    """Warn of columns of folders that have another type in the copy: the manifest of the dataset states their types."""
-    stated, inferred = PartitionColumns.in_folders_of(sources), PartitionColumns.in_folders_of(sources, stated=False)
+def _warn_of_lost_types(sources: Sequence[Source], types_of_dataset: Mapping[str, Any] | None) -> None:
+    """Warn of columns of folders that have another type in the copy: that in the manifest, or that of all folders."""
+    stated, _ = PartitionColumns.in_folders_of(sources).overridden(types_of_dataset, sources)
+    inferred = PartitionColumns.in_folders_of(sources, stated=False)
     types = {field.name: field.type for field in inferred.fields}
     for field in stated.fields:
         if (other := types.get(field.name, field.type)) != field.type:
-            types_of_both = f"is {field.type} in the manifest, and {other} in the names of the folders"
+            types_of_both = f"is {field.type} in the dataset, and {other} in the names of the folders"
             advice = say("read the copy with {schema_overrides=}") | say("pass {partitions='features'}")
             text = say("{}", f"'{printable(field.name)}' {types_of_both}, which is its type in the copy") & advice
             warn(text, SchemaWarning)
