@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.arrow.image_pixels import PixelReader
+from tfrecord_io.arrays.image_decoding import PixelReader
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.plugins.report.dataset_statistics import dataset_statistics
 from tfrecord_io.plugins.report.media import SIDE, Box, Gallery, audio_mime, png_of, thumbnail

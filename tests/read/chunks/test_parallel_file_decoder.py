@@ -165,7 +165,10 @@ def test_a_file_that_is_truncated_meanwhile(
             os.truncate(numbers, size // 2)
 
     before_windows(monkeypatch, truncate)
-    with blocks_of(1000), pytest.raises(OSError, match=f"ended at byte {size // 2} of {size}: it was truncated"):
+    with (
+        blocks_of(1000),
+        pytest.raises(OSError, match=f"ended at byte {size // 2}, before byte {size}: it was truncated"),
+    ):
         CALLS[call](tfr.dataset(numbers, threads=threads))
 
 
