@@ -134,19 +134,20 @@ def _matching(pattern: str) -> Iterator[str]:
 def _matching_names(pattern: str) -> Iterator[str]:
     """The same for a pattern without ``**``."""
     head, tail = os.path.split(pattern)
-    is_name = not glob.has_magic(_ESCAPED.sub("", tail))
-    if is_name and not glob.has_magic(_ESCAPED.sub("", head)):
-        folders, tail = [""], pattern
-    else:
-        folders = _matching_names(head) if head else [""]
-    for folder in folders:
-        if is_name:
-            name = os.path.join(folder, _ESCAPED.sub(r"\1", tail))
-            if _exists(name):
-                yield name
-        else:
+    for folder in _matching_names(head) if _has_wildcards(head) else [_unescaped(head)]:
+        if _has_wildcards(tail):
             names = (entry.name for entry in _entries(folder) if tail.startswith(".") or not entry.name.startswith("."))
             yield from (os.path.join(folder, name) for name in fnmatch.filter(names, tail))
+        elif _exists(name := os.path.join(folder, _unescaped(tail))):
+            yield name
+
+
+def _has_wildcards(pattern: str) -> bool:
+    return glob.has_magic(_ESCAPED.sub("", pattern))
+
+
+def _unescaped(pattern: str) -> str:
+    return _ESCAPED.sub(r"\1", pattern)
 
 
 def _exists(name: str) -> bool:
