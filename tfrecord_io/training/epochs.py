@@ -181,7 +181,7 @@ class EpochReader(ABC):
     @property
     def failed(self) -> bool:
         """Whether an error ended the rows, or ended them early under ``on_error="stop"``."""
-        return self._error is not None or any(report.stopped is not None for report in self.reports())
+        return self._error is not None or any(map(attrgetter("stopped"), self.reports()))
 
     def raise_error(self) -> None:
         """Raise the error that ended the rows, if any."""

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -172,7 +173,7 @@ class FileEpochs(Epochs):
         options = self._scan.options
         begin = max(options.offset, begin)
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
-        sources = [self.sources[i] for i in self.order(position.epoch)]
+        sources = list(map(self.sources.__getitem__, self.order(position.epoch)))
         if not leaves_out(options.on_error):
             scan = self._scan.over(sources, offset=begin, limit=limit)
         else:  # rows that were left out have no number: they are found again only by decoding all rows
@@ -368,7 +369,7 @@ class FilesReader(EpochReader):
         return numbers[rows], selectable(batch).take(int64_array(rows))
 
     def reports(self) -> list[ReadReport]:
-        return [reader.report for reader in self._opened]
+        return list(map(attrgetter("report"), self._opened))
 
     def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
         rows = self._numbered[bisect_right(self._numbered, fault.row, key=lambda rows: rows.begin) - 1]

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pyarrow as pa
@@ -437,7 +438,7 @@ def iter_arrays(
     reads = ReadOptions.of_read(options, threads=options.thread_count, **limits)
     planned = plan_scan(path, reads, only_sample=True)
     scan = LazyScan.planned(planned.close())  # its files are opened in each epoch
-    if any(source.is_file_object for source in scan.sources):
+    if any(map(attrgetter("is_file_object"), scan.sources)):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
     damage = None if scan.schema.names else planned.error
     if not scan.schema.names and damage is None and planned.sampled != 0:  # a file without records is not an error
