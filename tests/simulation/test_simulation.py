@@ -21,6 +21,9 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a staged shard whose partition another writer overwrites before it has its name": (
+        "gcs folders ; folders:1 overwrite:2 folders:3 | copy_in:4 folders:5 @ 12>1 30>0 42>1"
+    ),
     "a listing that the library for Azure keeps of a directory whose name ends with a slash": (
         "azure grown ; overwrite:1 | split salvage | overwrite:2 @ 22>2"
     ),

@@ -536,14 +536,7 @@ class Publication:
         """
         staged = [file for file in new.files if file.staged is not None and new.id == self._id]
         self._stop_others(new.staged_before, {file.path for file in staged})
-        try:
-            for some in self._rounds(staged):
-                self._name_staged(some)
-            self._place.check(staged)
-        except OSError as error:
-            if self._published() is None:  # another writer removed the staged shards
-                raise self.overtaken_error() from error
-            raise
+        staged = self._name_all(staged)
         before, names = () if old is None else old.paths, set(new.paths)
         gone = [name for name in dict.fromkeys((*before, *new.replaces)) if name not in names]
         if gone and (staged or not all(map(id_in, gone))):  # another writer may have given these names again
@@ -594,6 +587,24 @@ class Publication:
                 error = self._old.left.pop(name)
                 if name in still:
                     raise error
+
+    def _name_all(self, staged: list[ManifestFile]) -> list[ManifestFile]:
+        """Give staged shards their names; returns those that no other writer has replaced meanwhile."""
+        while True:
+            try:
+                for some in self._rounds(staged):
+                    self._name_staged(some)
+                self._place.check(staged)
+            except OSError as error:
+                current = self._published()
+                if current is None:  # another writer removed the staged shards
+                    raise self.overtaken_error() from error
+                kept = [file for file in staged if file.path in set(current.paths)]
+                if len(kept) == len(staged):
+                    raise
+                staged = kept  # of partitions that were not overwritten
+            else:
+                return staged
 
     def _name_staged(self, files: Sequence[ManifestFile]) -> None:
         """Give staged shards their names, each replacing the version that was there before a look at the manifest.
