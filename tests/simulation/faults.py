@@ -120,7 +120,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "staged shards that are gone are a fault of the store": (
         ("s3",),
-        edited(Publication, "_settle", "if self._published() is None:", "if False:"),
+        edited(Publication, "_name_all", "raise self.overtaken_error() from error", "raise"),
     ),
     "an overtaken writer copies over what is there": (
         ("s3", "gcs"),
