@@ -14,8 +14,8 @@ bool is_within(int64_t begin, int64_t length, size_t count) {
 
 constexpr size_t kAhead = 16;  // rows whose items are fetched into the cache before their turn
 
-// The processor follows rows by itself, but slowly where they begin, and only to the end of a page: all of a row that is
-// about as long as a page is fetched. Of a shorter one the first line suffices, and a longer one is not worth it.
+// The processor follows rows by itself, but slowly where they begin, and only to the end of a page: all of a row that
+// is about as long as a page is fetched. Of a shorter one the first line suffices, and a longer one is not worth it.
 constexpr size_t kLine = 64, kFetchedFrom = 1024, kFetchedTo = 8192;
 
 void fetch_row(const u8* data, size_t bytes) {
@@ -63,7 +63,8 @@ size_t gather_runs(const ChosenRuns& chosen, const int64_t* offsets, size_t item
   for (size_t i = 0; i < chosen.count; ++i) {
     if (i + kAhead < chosen.count) {
       const RunArray* later = find(chosen, i + kAhead, begin, end);
-      if (later != nullptr) fetch_row(later->data + static_cast<size_t>(begin) * item, static_cast<size_t>(end - begin) * item);
+      if (later != nullptr)
+        fetch_row(later->data + static_cast<size_t>(begin) * item, static_cast<size_t>(end - begin) * item);
     }
     const RunArray* array = find(chosen, i, begin, end);
     if (array == nullptr || offsets[i + 1] - offsets[i] != end - begin) return i;
