@@ -98,15 +98,15 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
     sources, options = selection_of(source, options)
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
-    files, contents = [], list[tuple[bytes, str]]()
+    files, contents = [], dict[bytes, str]()
     with SourcePrefetcher(sources, heads=True) as prefetched:
         for each in prefetched:
             with closing(RecordFile(each)) as file:
                 files.append(FileMetadata(each.path, each.size, file.compression))
-            contents += first_contents([each], options)
-    planned = plan_scan(
-        sources, options, embedded=unite_embedded(None, contents), has_united=True, keeps_conflicts=True
-    )
+            for content, path in first_contents([each], options):
+                contents.setdefault(content, path)
+    embedded = unite_embedded(None, contents.items())
+    planned = plan_scan(sources, options, embedded=embedded, has_united=True, keeps_conflicts=True)
     with Reader(planned) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
         reader.report.skipped.warn()

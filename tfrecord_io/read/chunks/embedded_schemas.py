@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
@@ -241,7 +240,9 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
 
 
 def _digest(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=16).digest()
+    from hashlib import blake2b  # which loads OpenSSL
+
+    return blake2b(content, digest_size=16).digest()
 
 
 def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[tuple[bytes, str]]:
