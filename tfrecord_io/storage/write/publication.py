@@ -599,7 +599,8 @@ class Publication:
                 current = self._published()
                 if current is None:  # another writer removed the staged shards
                     raise self.overtaken_error() from error
-                kept = [file for file in staged if file.path in set(current.paths)]
+                names = set(current.paths)
+                kept = [file for file in staged if file.path in names]
                 if len(kept) == len(staged):
                     raise
                 staged = kept  # of partitions that were not overwritten
