@@ -56,7 +56,7 @@ def to_xarray(dataset: DatasetValue | Scan) -> xr.Dataset:
         from xarray.core.indexing import LazilyIndexedArray
     is_part = bool(scan.chooses_rows) or not scan.options.counts_all
     is_part |= any(source.derived is not None for source in scan.sources)
-    rows = _TableRows(read_scan(scan)) if is_part else _rows(scan)
+    rows = _TableLookup(read_scan(scan)) if is_part else _rows(scan)
     variables = {}
     sizes = {RECORD: len(rows)}
     for column in scan.schema.names:
@@ -76,7 +76,7 @@ def to_xarray(dataset: DatasetValue | Scan) -> xr.Dataset:
 
 
 @dataclass(slots=True)
-class _TableRows:
+class _TableLookup:
     """The rows of a table."""
 
     rows: pa.Table
@@ -84,8 +84,8 @@ class _TableRows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def of(self, scan: Scan) -> _TableRows:
-        return _TableRows(self.rows.select(scan.schema.names))
+    def of(self, scan: Scan) -> _TableLookup:
+        return _TableLookup(self.rows.select(scan.schema.names))
 
     def table(self, numbers: Array) -> pa.Table:
         return selectable(self.rows).take(pa.array(numbers))
@@ -95,7 +95,7 @@ class _TableRows:
 
 
 @dataclass(slots=True)
-class _RowsInSequence:
+class _SequentialLookup:
     """The rows of files of which some are compressed: those before the first one are skipped."""
 
     scan: Scan
@@ -104,8 +104,8 @@ class _RowsInSequence:
     def __len__(self) -> int:
         return self.count
 
-    def of(self, scan: Scan) -> _RowsInSequence:
-        return _RowsInSequence(scan, self.count)
+    def of(self, scan: Scan) -> _SequentialLookup:
+        return _SequentialLookup(scan, self.count)
 
     def table(self, numbers: Array) -> pa.Table:
         begin, end = (int(numbers.min()), int(numbers.max()) + 1) if len(numbers) else (0, 0)
@@ -115,10 +115,10 @@ class _RowsInSequence:
         return fault.to_error(None, fault.row)
 
 
-def _rows(scan: Scan) -> ScanLookup | _RowsInSequence:
+def _rows(scan: Scan) -> ScanLookup | _SequentialLookup:
     compression = scan.options.compression
     if compression not in (None, "infer") or (compression and any(map(_is_compressed, scan.sources))):
-        return _RowsInSequence(scan, count_scan(scan))
+        return _SequentialLookup(scan, count_scan(scan))
     return ScanLookup(scan)
 
 
@@ -172,7 +172,7 @@ def _filled(array: Any, name: str) -> Array:
 class _Column:
     """A variable: which arrays of which rows it is."""
 
-    rows: ScanLookup | _TableRows | _RowsInSequence  # of the column that has it
+    rows: ScanLookup | _TableLookup | _SequentialLookup  # of the column that has it
     scan: Scan
     name: str
 

@@ -250,12 +250,9 @@ class LocalFileSystem:
         return list(filter(None, map(self._entry_or_link, names)))
 
     def _entry_or_link(self, name: str) -> Entry | None:
-        try:
+        entry = None
+        with _nothing_there():
             entry = self.entry(name)
-        except OSError as error:
-            if error.errno != errno.ELOOP:
-                raise
-            entry = None
         if entry is None:
             return Entry(name, None, False) if os.path.islink(name) else None
         return entry if entry.directory or entry.size is not None else None

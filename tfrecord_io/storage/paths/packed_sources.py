@@ -107,8 +107,8 @@ class PackedSources:
             fsspec, name = (None, None) if place is None else (self.filesystems[place], next(names))
             path = path if place is None else secret_url(path)
             derived, origin = self.derived.get(at, (None, None))
-            told = {"origin": origin, "derived": derived, "file_bytes": file_bytes, "records": records}
-            sources.append(Source(path, size, local, fsspec, name, None, span, shard, partitions, info, **told))
+            known = {"origin": origin, "derived": derived, "file_bytes": file_bytes, "records": records}
+            sources.append(Source(path, size, local, fsspec, name, None, span, shard, partitions, info, **known))
         return tuple(sources)
 
 
