@@ -270,6 +270,8 @@ class Web:
         How many of its next answers it ends half-way through the body.
     content_range : str or None
         The form of that header; None: it is missing.
+    encoding : str or None
+        The Content-Encoding that it states, as it has the files.
     requests : list of str
         Method, path and range of each request.
     """
@@ -283,6 +285,7 @@ class Web:
     shift: int = 0
     ends: int = 0
     content_range: str | None = "bytes {}-{}/{}"
+    encoding: str | None = None
     requests: list[str] = field(default_factory=list)
 
     def url(self, name: str) -> str:
@@ -323,6 +326,8 @@ def web() -> Iterator[Web]:
                     self.send_header("Content-Range", served.content_range.format(begin, end - 1, size))
             else:
                 self.send_response(200)
+            if served.encoding is not None:
+                self.send_header("Content-Encoding", served.encoding)
             self.send_header("ETag", f'"{hash(data)}"')
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -133,8 +133,8 @@ async def _has_folders(fs: Any, bucket: str) -> bool:
     return asks is not None and bool(await asks(bucket))
 
 
-def open_decoded(fs: Any, name: str) -> Any:
-    """Open an object with a ``Content-Encoding``, such as gzip, as one response, which the client decodes.
+def decoded_address(fs: Any, name: str) -> tuple[Any, str, dict[str, str]]:
+    """The web server, address and headers of an object with a ``Content-Encoding``, such as gzip, to read it decoded.
 
     Ranges are those of the stored bytes, and the size is theirs.
     """
@@ -143,7 +143,7 @@ def open_decoded(fs: Any, name: str) -> Any:
     url, parameters = fs.url(name), fs._get_params({})
     project = "".join(f"&{key}={value}" for key, value in parameters.items())
     http = HTTPFileSystem(encoded=True, **({} if fs.session_kwargs is None else {"client_kwargs": fs.session_kwargs}))
-    return http.open(url + project, "rb", block_size=0, size=1, headers=fs._get_headers({}))
+    return http, url + project, fs._get_headers({})
 
 
 def is_encoded(info: Mapping[str, Any] | None) -> bool:

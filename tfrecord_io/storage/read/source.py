@@ -260,18 +260,19 @@ class Source:
 
     def _open_file_object(self, name: str, info: Mapping[str, Any], again: bool) -> Any:
         """Open the filesystem's own file object; if `again`, check that the file is still the one described."""
-        from tfrecord_io.storage.filesystem.google import is_encoded, open_decoded
+        from tfrecord_io.storage.filesystem.google import decoded_address, is_encoded
         from tfrecord_io.storage.filesystem.remote import can_list, of_this_process, unwrap
         from tfrecord_io.storage.read.range_requests import check_version
+        from tfrecord_io.storage.read.web_response import open_response
 
         fs = of_this_process(self._fsspec)
         now = self.current_name()[0] if again else name  # of a shard, another one once its writer has renamed it
         with ExitStack() as opened:
             try:
                 if is_encoded(info):
-                    file = open_decoded(*unwrap(fs, now))
-                else:  # of a web server, by one request: with a size, fsspec asks for none
-                    file = fs.open(now, "rb", **({} if can_list(fs) else {"block_size": 0, "size": 1}))
+                    file = open_response(*decoded_address(*unwrap(fs, now)))
+                else:
+                    file = fs.open(now, "rb") if can_list(fs) else open_response(fs, now)
                 opened.callback(file.close)
                 if again and now == name:
                     check_version(info, self._store.described(name), self.path)
