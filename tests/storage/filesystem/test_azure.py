@@ -8,10 +8,12 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from fsspec.asyn import sync
 
 import tfrecord_io as tfr
 from limited import set_limits
@@ -324,6 +326,20 @@ def test_names_of_folders(azure: Bucket, options: dict[str, Any], folder: str) -
         tfr.write_tfrecord({"x": rows}, path, mode="overwrite", **options)
         assert read_by(tfr.read_table, path, **options)["x"].to_pylist() == rows
     assert len(azure.names()) == 3
+
+
+@pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
+def test_a_blob_with_content_encoding_gzip_is_read_as_it_is_stored(
+    azure: Bucket, options: dict[str, Any], tmp_path: Path, name: str
+) -> None:
+    tfr.write_tfrecord({"x": list(range(1000))}, tmp_path / name, compression="gzip")
+    azure.fs.pipe_file(f"{azure.name}/{name}", (tmp_path / name).read_bytes())
+    blob = azure.fs.service_client.get_blob_client(azure.name, name)
+    settings = pytest.importorskip("azure.storage.blob").ContentSettings(content_encoding="gzip")
+    sync(azure.fs.loop, blob.set_http_headers, settings)
+    assert tfr.read_table(azure.url(name), **options)["x"].to_pylist() == list(range(1000))
+    tfr.copy(azure.url(name), tmp_path / "copy", **options)
+    assert (tmp_path / "copy").read_bytes() == (tmp_path / name).read_bytes()
 
 
 def test_threads_share_a_filesystem(azure: Bucket, options: dict[str, Any]) -> None:

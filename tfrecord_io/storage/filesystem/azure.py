@@ -34,12 +34,12 @@ class Blob:
     async def read(
         self, begin: int | None = None, end: int | None = None, version: str | None = None
     ) -> tuple[bytes, str]:
-        """The bytes of a range, and the version. ReplacedError if that is not the one that was asked for."""
-        length = None if end is None else end - (begin or 0)
+        """The bytes of a range, as they are stored, and the version. ReplacedError if it is not the one asked for."""
+        part = {"offset": begin, "length": None if end is None else end - (begin or 0)}
         condition = {"version_id": self._version_id} if self._version_id else _condition(version)
         with raise_os_errors(self._path):
             try:
-                stream = await self._client.download_blob(offset=begin, length=length, max_concurrency=1, **condition)
+                stream = await self._client.download_blob(**part, max_concurrency=1, decompress=False, **condition)
                 return bytes(await stream.readall()), str(stream.properties.etag)
             except Exception as error:  # of Azure's library, which is not imported here
                 if azure_code(error) in ("ConditionNotMet", "InvalidRange"):
