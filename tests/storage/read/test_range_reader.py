@@ -289,6 +289,18 @@ def test_a_server_without_ranges_is_read_as_one_stream(web: Web, tmp_path: Any) 
         records[1]
 
 
+def test_records_are_counted_on_a_server_that_does_not_say_it_has_no_ranges(
+    web: Web, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tfrecord_io as tfr
+
+    tfr.write_tfrecord({"x": list(range(50_000))}, tmp_path / "a")
+    web.files["a"], web.ranges = (tmp_path / "a").read_bytes(), False
+    monkeypatch.setattr("tfrecord_io.read.chunks.count_frames._LARGE_REMOTE_BYTES", 1 << 16)
+    monkeypatch.setattr("tfrecord_io.storage.read.random_access_file._JOINED_BYTES", 1 << 16)
+    assert tfr.count(web.url("a")) == 50_000
+
+
 @pytest.mark.fault(23)
 @pytest.mark.parametrize("kind", ["s3", "gcs", "azure", "web"])
 def test_an_object_replaced_while_it_is_read_is_an_error(

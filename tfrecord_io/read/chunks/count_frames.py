@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
@@ -196,7 +197,12 @@ def _count_without_reading(source: Source, index: Source | None, known: KnownCou
         return None  # reading many small ones in parallel is faster
     if not known.may_be_plain:
         return None
-    with open_random_access(source) as ranges:
-        if codec_of(ranges, source.path) is not None:
-            return None
-        return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, known.options.limits.record_bytes))
+    try:
+        with open_random_access(source) as ranges:
+            if codec_of(ranges, source.path) is not None:
+                return None
+            return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, known.options.limits.record_bytes))
+    except OSError as error:
+        if error.errno != errno.ESPIPE:  # of a web server without range requests, which may not say so before
+            raise
+        return None
