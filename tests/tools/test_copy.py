@@ -9,6 +9,7 @@ import os
 import time
 import warnings
 from base64 import b64encode
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from gcs_server import GcsServer
 from limited import set_limits
 from messages import published_by
 from rounds import COMPLETE
-from servers import Bucket, Web
+from servers import Bucket, Web, around_requests
 from tfrecord_io.options import MIB, StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
@@ -769,6 +770,28 @@ def test_ranges_of_a_large_file_are_requested_side_by_side(
     assert tfr.copy(source, tmp_path / "a.tfrecord").records == 25
     assert most > 2
     assert (tmp_path / "a.tfrecord").read_bytes() == s3.fs.cat_file(s3.url("a.tfrecord"))
+
+
+def test_a_file_is_copied_from_a_bucket_that_may_not_be_listed(
+    s3: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Indexes are looked for by their names; absent ones are denied, too."""
+    options = {"storage_options": s3.storage_options}
+    tfr.write_tfrecord({"x": range(10)}, s3.url("a.tfrecord"), index=True, **options)
+    tfr.write_tfrecord({"x": range(10)}, s3.url("b.tfrecord"), **options)
+
+    async def handle(name: str, key: str, request: Callable[[], Awaitable[Any]]) -> Any:
+        if name.startswith("list"):
+            raise PermissionError("Access Denied")
+        try:
+            return await request()
+        except FileNotFoundError as error:
+            raise PermissionError("Forbidden") from error
+
+    around_requests(s3, monkeypatch, handle)
+    for name in ("a.tfrecord", "b.tfrecord"):
+        tfr.copy(s3.url(name), tmp_path / name, **options)
+        assert tfr.count(tmp_path / name) == 10
 
 
 def test_stores_at_two_addresses_have_the_same_names(s3: Bucket, chaos: Chaos) -> None:

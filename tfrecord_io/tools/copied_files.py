@@ -30,7 +30,14 @@ from tfrecord_io.storage.paths.file_names import (
     roots_of_folders,
     stem_of,
 )
-from tfrecord_io.storage.paths.manifest import INCOMPLETE, Manifest, ManifestFile, Manifests, parse_manifest
+from tfrecord_io.storage.paths.manifest import (
+    INCOMPLETE,
+    Manifest,
+    ManifestFile,
+    Manifests,
+    parse_manifest,
+    sidecar_entries,
+)
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files, resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import without_query
 from tfrecord_io.storage.paths.sniff_files import files_with_records
@@ -230,13 +237,9 @@ def _indexes_beside(source: Source) -> Iterator[tuple[str, Source]]:
     if not fs.can_list:
         return
     names = _indexes_of(name)
-    if source.beside is not None:
-        entries: Iterable[Entry | None] = map(source.beside.get, names)
-    elif isinstance(fs, FsspecFileSystem) and (beginning := fs.beginning(f"{name}.")) is not None:
-        entries = [entry for entry in beginning if entry.name in names]
-    else:
-        entries = fs.entries(names)
-    yield from ((entry.name, source_of(fs, entry)) for entry in entries if entry is not None and not entry.directory)
+    beside = sidecar_entries(fs, names, f"{name}.") if source.beside is None else source.beside
+    found = (beside.get(each) for each in names)
+    yield from ((entry.name, source_of(fs, entry)) for entry in found if entry is not None and not entry.directory)
 
 
 def everything_below(fs: FileSystem, directory: str) -> Iterator[Entry]:

@@ -641,14 +641,14 @@ def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry]
     stems = (name, front) if record_suffix and not compression_suffix else (name,)
     names = [stem + suffix for stem in stems for suffix in suffixes]
     if listing is None:
-        listing = _sidecar_entries(fs, names, f"{stems[-1]}.")
+        listing = sidecar_entries(fs, names, f"{stems[-1]}.")
     for entry in filter(None, map(listing.get, names)):
         if not entry.directory:
             return source_of(fs, entry)
     return None
 
 
-def _sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mapping[str, Entry]:
+def sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mapping[str, Entry]:
     """Those that exist of some names that begin with `prefix`: by one listing where the store has one of prefixes.
 
     Names that may not be looked at are taken for absent: without permission to list a bucket, a store says of absent
