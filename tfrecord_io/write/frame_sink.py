@@ -36,6 +36,7 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.options.limits import too_large
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.filesystem.locate import is_url
+from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.typing import IndexLike
@@ -204,7 +205,7 @@ class FrameSink(Sink):
     """Writes framed records, through a compressor if any, to one file that is published atomically.
 
     With an `output`, the caller publishes it after `finish`; `path` is its name for the report, and `crc32c` is
-    computed of the file's bytes.
+    computed of the file's bytes. A path that was just `resolved` is not looked at again.
     """
 
     def __init__(
@@ -217,6 +218,7 @@ class FrameSink(Sink):
         write_index: IndexLike = False,
         threads: int = 1,
         output: OutputFile | None = None,
+        resolved: Output | None = None,
     ) -> None:
         self._is_path = is_path = isinstance(path, str | os.PathLike)
         if compression == "infer":
@@ -231,7 +233,7 @@ class FrameSink(Sink):
         if write_index:
             check_indexable(path, self.compression)
         self._index = IndexWriter(path, self.compression, storage) if write_index is True else None
-        self.output = open_output(path, storage, mode=mode) if output is None else output
+        self.output = open_output(path, storage, mode=mode, resolved=resolved) if output is None else output
         self.records = self.bytes = self.crc32c = 0
         self._finished = False
         # An index without its file is outdated too; in a bucket, removing one would take a request for each file.

@@ -408,6 +408,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
             mode=options.mode,
             write_index=options.write_index,
             threads=options.thread_count,
+            resolved=output,
         )
         if options.indexed_columns:
             sink.column_indexes = ColumnIndexes(path, options.indexed_columns, options.storage)

@@ -6,7 +6,8 @@ import asyncio
 import errno
 import io
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,7 +18,7 @@ from fsspec import AbstractFileSystem
 import tfrecord_io as tfr
 from chaos import Chaos
 from limited import set_limits
-from servers import Bucket
+from servers import Bucket, around_requests
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.write import atomic_remote
@@ -138,6 +139,25 @@ def test_overwrite_false_refuses_a_file_created_meanwhile(s3: Bucket, data: byte
         open_output(url, StorageOptions(s3.storage_options), mode="error")
     write(url, b"new", storage=StorageOptions(s3.storage_options))
     assert s3.fs.cat_file(url) == b"new"
+
+
+@pytest.mark.parametrize("mode", ["error", "overwrite"])
+@pytest.mark.parametrize("kind", ["s3", "azure"])
+def test_the_name_of_a_written_file_is_looked_at_once(
+    kind: str, mode: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Besides, a small file is one request; not to replace one on servers without conditions, S3 is asked again."""
+    bucket: Bucket = request.getfixturevalue(kind)
+    made: Counter[str] = Counter()
+
+    async def handle(name: str, key: str, call: Callable[[], Awaitable[Any]]) -> Any:
+        made[name] += 1
+        return await call()
+
+    around_requests(bucket, monkeypatch, handle)
+    tfr.write_tfrecord({"x": [1]}, bucket.url("d/a.tfrecord"), mode=mode, storage_options=bucket.storage_options)
+    assert made["put_object"] == made["list_objects_v2"] == 1
+    assert made["head_object"] == 1 + (kind == "s3" and mode == "error")
 
 
 @pytest.mark.fault(68)

@@ -16,7 +16,7 @@ from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.remedies import Keyword
-from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem, existing_files
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
 from tfrecord_io.storage.filesystem.locate import check_writable, locate, path_text
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
@@ -136,6 +136,7 @@ class Output:
     inferred: bool = False  # neither the path nor the caller states the compression
     first: int = 0  # number of the first shard that is added
     id: str = field(default="", repr=False)
+    entry: Entry | None = field(default=None, repr=False)  # of one file: what had its name when the path was resolved
 
     def shard(self, index: int) -> str:
         """Path of one shard, for `tfrecord_io.storage.write.atomic.open_output`."""
@@ -349,7 +350,7 @@ def _resolved(
             reason = "a file of exactly this name exists, which would be read instead of the shards"
             raise FileExistsError(errno.EEXIST, f"{reason}; delete it, or choose another name", fs.display_path(name))
         return _shards(text, _base(fs, name, text), shards, max_shard_bytes, compression, grows=grows)
-    return Output(text)
+    return Output(text, entry=entry)
 
 
 def _shards(

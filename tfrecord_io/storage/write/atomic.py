@@ -34,20 +34,22 @@ def open_output(
     mode: str | None = None,
     model: os.stat_result | None = None,
     looks: bool = True,
+    resolved: Output | None = None,
 ) -> OutputFile:
     """Open one file for writing: a str, PathLike, URL or binary file object.
 
     The path is taken literally: no globs, no braces. As a context manager, the file is published unless an exception
     ends the block. In the `mode` "error" an existing file is a FileExistsError, here or, if it is created before, by
     ``commit``; every other value replaces it. A new local file gets the owner and mode of `model`, one that replaces
-    another those of the other. Unless it `looks`, a store is not asked what has that name.
+    another those of the other. Unless it `looks`, a store is not asked what has that name; nor if the path was just
+    `resolved`, which has asked.
     """
     check_mode(mode)
     if hasattr(path, "write"):
         return FileObjectOutput(path)
     if not isinstance(path, (str, os.PathLike)):
         raise no_output_path(path)
-    return open_named(*locate(path, storage), exclusive=mode == "error", model=model, looks=looks)
+    return open_named(*locate(path, storage), exclusive=mode == "error", model=model, looks=looks, resolved=resolved)
 
 
 def open_named(
@@ -58,6 +60,7 @@ def open_named(
     path: str | None = None,
     model: os.stat_result | None = None,
     looks: bool = True,
+    resolved: Output | None = None,
     upload_bytes: int | None = None,
 ) -> OutputFile:
     """Open the file of this name in a filesystem, see `open_output`; messages name `path`.
@@ -69,7 +72,7 @@ def open_named(
     from tfrecord_io.storage.write.atomic_remote import UploadMemory, open_remote  # imports fsspec
 
     memory = None if upload_bytes is None else UploadMemory(upload_bytes)
-    return open_remote(fs, name, exclusive=exclusive, path=path, looks=looks, memory=memory)
+    return open_remote(fs, name, exclusive=exclusive, path=path, looks=looks, resolved=resolved, memory=memory)
 
 
 def is_local(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> bool:

@@ -37,6 +37,7 @@ from tfrecord_io.storage.filesystem.os_errors import answer_of, raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of, unwrap
 from tfrecord_io.storage.filesystem.retries import note_retries
 from tfrecord_io.storage.paths.file_names import new_id, temporary_name
+from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.range_requests import result_of
 from tfrecord_io.storage.write.object_body import ObjectBody, send_at_once, sign_without_body
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
@@ -68,16 +69,18 @@ def open_remote(
     exclusive: bool,
     path: str | None = None,
     looks: bool = True,
+    resolved: Output | None = None,
     memory: UploadMemory | None = None,
 ) -> OutputFile:
     """Open a remote file, published by the commit of its object store, or by moving a temporary file.
 
     Messages name `path`, by default the file's own. Unless it `looks`, no file should have this name, and none is
-    looked for: if it is `exclusive`, the server refuses to replace one. Several files may share a `memory`.
+    looked for: if it is `exclusive`, the server refuses to replace one. What has the name is known if its path was just
+    `resolved`. Several files may share a `memory`.
     """
     path = fs.display_path(name) if path is None else path
     check_writable(fs, name)
-    entry = fs.entry(name) if looks else None
+    entry = None if not looks else fs.entry(name) if resolved is None else resolved.entry
     if entry is not None and entry.directory:
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
     if entry is not None and exclusive:
