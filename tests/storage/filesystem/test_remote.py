@@ -21,6 +21,7 @@ from servers import Bucket
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.filesystem.retries import s3_options
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.write.atomic import open_output
 
@@ -254,3 +255,22 @@ def test_a_forked_process_uses_what_its_parent_opened(bucket: Bucket, wrapped: b
     for child in children:
         child.join()
     assert dataset.to_table()["x"].to_pylist() == all_rows
+
+
+def test_looks_and_removals_pay_where_requesters_pay(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """s3fs before 2026 adds that to none of the requests that are made here."""
+    storage = {**s3.storage_options, "requester_pays": True}
+    fs = fsspec.filesystem("s3", **s3_options(storage))
+    real, paid = type(fs)._call_s3, dict[str, bool]()
+
+    async def call(self: Any, method: str, *more: Any, **arguments: Any) -> Any:
+        given = {key: value for each in (*more, arguments) for key, value in each.items()}
+        paid[method] = paid.get(method, True) and given.get("RequestPayer") == "requester"
+        return await real(self, method, *more, **arguments)
+
+    monkeypatch.setattr(type(fs), "_call_s3", call)
+    for mode in ("error", "overwrite"):
+        tfr.write_tfrecord({"x": [1]}, s3.url("d/t@2"), mode=mode, storage_options=storage)
+    del paid["head_object"]  # of the path, by s3fs
+    assert FsspecFileSystem(fs).entry(f"{s3.name}/d/t-00000-of-00002", is_file=True) is not None
+    assert all(paid[name] for name in ("head_object", "delete_objects", "put_object"))

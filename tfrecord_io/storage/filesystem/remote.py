@@ -368,7 +368,7 @@ async def _s3_object(fs: Any, name: str) -> dict[str, Any]:
     if not key:
         return dict(await fs._info(name))
     of_version = {"VersionId": version} if version else {}
-    head = await fs._call_s3("head_object", fs.kwargs, Bucket=bucket, Key=key, **of_version)
+    head = await fs._call_s3("head_object", fs.kwargs, fs.req_kw, Bucket=bucket, Key=key, **of_version)
     known = {name: head.get(name) for name in ("ETag", "LastModified", "StorageClass", "VersionId", "ContentType")}
     return {**known, "size": head["ContentLength"], "name": f"{bucket}/{key}", "type": "file"}
 

@@ -347,7 +347,7 @@ class S3Place(ConditionalPlace):
 
     async def _delete(self, keys: Sequence[str]) -> Collection[str]:
         request = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-        answer = await self._inner._call_s3("delete_objects", Bucket=self._bucket, Delete=request)
+        answer = await self._inner._call_s3("delete_objects", self._inner.req_kw, Bucket=self._bucket, Delete=request)
         return [each["Key"] for each in answer.get("Errors", ())]
 
     async def _call(self, method: str, key: str, **arguments: Any) -> Any:
