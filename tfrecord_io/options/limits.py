@@ -174,6 +174,7 @@ class TunedLimits:
     tries: int = 5
     backoff_seconds: float = 0.1  # before the second try; doubled before each further one
     pending_range_bytes: int = 64 * MIB  # requested or received but unused, over all files of a window
+    head_bytes: int = 64 << 10  # of a file whose first record is read, for its schema
     first_range_bytes: int = 256 << 10  # if reading on is uncertain
     stream_range_bytes: int = MIB  # first ranges, if all will be read
     largest_range_bytes: int = 8 * MIB

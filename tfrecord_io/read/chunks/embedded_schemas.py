@@ -21,7 +21,7 @@ from tfrecord_io.errors import (
     say,
     warn,
 )
-from tfrecord_io.options import ReadOptions, leaves_out
+from tfrecord_io.options import LIMITS, ReadOptions, leaves_out
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.schema.column_selection import as_stored
 from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, equal_types, unpack
@@ -31,8 +31,6 @@ from tfrecord_io.schema.tensor_types import NESTED, is_composed
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.value_class import value_class
-
-_HEAD_BYTES = 64 << 10  # of a file, to look for its embedded schema
 
 
 @value_class
@@ -252,7 +250,7 @@ def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[
     """
     unknown = [source for source in sources if _stated(source) is None and _has_first_record(source)]
     recover = leaves_out(options.on_error)
-    open_file = partial(RecordFile, compression=options.compression, block_bytes=_HEAD_BYTES, recover=recover)
+    open_file = partial(RecordFile, compression=options.compression, block_bytes=LIMITS.head_bytes, recover=recover)
     with SourcePrefetcher(unknown, heads=True) as prefetched:
         for source in sources:
             content, path = _stated(source) or (None, source.path)

@@ -26,7 +26,6 @@ from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObj
 
 _KEPT_START_BYTES = 8 * MIB  # of a file, for reading it again
 _MOST_RANGES = 32
-_HEAD_BYTES = 4 << 10  # if only the type of a file is detected
 
 Answer = tuple[bytes, OSError | None]  # the bytes received, and the error that ended them
 
@@ -53,7 +52,7 @@ class Window:
         """Reset to the initial amounts, as reading continues at another position."""
         self._ahead, self.size = (3, LIMITS.stream_range_bytes) if self._stream else (0, LIMITS.first_range_bytes)
         if self._heads:
-            self._ahead, self.size = _MOST_RANGES - 1, _HEAD_BYTES
+            self._ahead, self.size = _MOST_RANGES - 1, LIMITS.head_bytes
         if self._most is not None:
             self._ahead, self.size = _MOST_RANGES - 1, min(LIMITS.largest_range_bytes, self._most // 3)
         self._requests = 0  # since then
