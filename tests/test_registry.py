@@ -199,6 +199,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "plugins/tensorflow/tfds.py",
             "file_formats/tables/columnar_files.py",  # ORC's name
             "file_formats/array_files/hdf5_files.py",  # HDF5's name
+            "storage/read/web_response.py",  # names of encodings of HTTP
         ),
     ),
     TENSOR_ENCODINGS: (
