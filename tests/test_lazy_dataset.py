@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import os
 import pickle
 import sys
@@ -178,6 +179,20 @@ def test_pieces_belong_to_other_processes(path: Path) -> None:
         tfr.dataset(path, limit=3).pieces(2)
     with pytest.raises(ValueError, match=r"on_error='stop' cannot be split into pieces: .*; pass on_error='skip'"):
         tfr.dataset(path, on_error="stop").pieces(2)
+
+
+def test_one_that_is_read_once_is_shown_without_its_columns(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
+    content = (tmp_path / "a.tfrecord").read_bytes()
+    with (tmp_path / "a.tfrecord").open("rb") as opened:
+        assert repr(tfr.dataset(opened)) == f"<Dataset of {tmp_path / 'a.tfrecord'}: which is read once>"
+    files = tfr.dataset([io.BytesIO(content), io.BytesIO(content)], filters=[("x", ">", 1)], limit=3)
+    assert repr(files) == "<Dataset of <BytesIO> and 1 more file: which is read once, rows where (x > 1), limit 3>"
+    assert str(files) == "Dataset of 2 files, read once\nrows where (x > 1), limit 3"
+    assert "read once" in files._repr_html_()
+    with pytest.raises(TypeError, match=r"is read once, by a call such as tfr\.read_table\(dataset\)"):
+        files.explain()
+    assert tfr.read_table(files)["x"].to_pylist() == [2, 2]
 
 
 def test_it_is_shown_in_a_line_and_as_a_table(path: Path) -> None:

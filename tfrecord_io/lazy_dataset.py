@@ -128,6 +128,8 @@ class _Shown(DatasetValue, Report):
     def _summary(self) -> Summary:
         scan = self._held
         amounts = [counted(len(scan.files), "file")]
+        if scan.is_read_once:
+            return Summary(f"{type(self).__name__} of {amounts[0]}, read once", lines=scan.described_rows())
         amounts += [] if scan.bytes is None else [byte_size(scan.bytes)]
         amounts += [] if scan.rows is None else [counted(scan.rows, "row")]
         title = f"{type(self).__name__} of {', '.join(amounts)}, schema {scan.schema_source}"

@@ -195,8 +195,9 @@ def plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
     """The scan of all columns and rows of files that were looked up, under one schema."""
     for source in sources:
         if source.is_file_object or source.pipe is not None:
-            reason = "a dataset is read any number of times: it takes paths of files, no file objects and no pipes"
-            raise TypeError(f"{without_secrets(source.path)}: {reason}")
+            reason = "a file object, or a pipe, is read once, by a call such as tfr.read_table(dataset)"
+            advice = "pass the path of a file for what is read any number of times"
+            raise TypeError(f"{without_secrets(source.path)}: {reason}; {advice}")
     return plan_scan(sources, options, only_sample=True).close()
 
 

@@ -159,6 +159,11 @@ class Scan(Configured):
         return True
 
     @property
+    def is_read_once(self) -> bool:
+        """Whether the first call that reads it finds its schema: a file object, or a pipe, is among its files."""
+        return not self.has_schema and any(s.is_file_object or s.pipe is not None for s in self.sources)
+
+    @property
     def stated(self) -> ReadOptions:
         """The options as they were stated, unless something was selected since; its own leave out what was used."""
         return self.origin[1] if self.origin is not None and self.is_as_stated else self.options
@@ -205,7 +210,8 @@ class Scan(Configured):
     @property
     def files(self) -> list[str]:
         """The paths of the files, in the order of reading."""
-        return list(dict.fromkeys(source.path for source in self.sources))
+        paths = [source.path for source in self.sources]
+        return paths if self.is_read_once else list(dict.fromkeys(paths))  # file objects may share a name
 
     @property
     def bytes(self) -> int | None:
@@ -285,11 +291,14 @@ class Scan(Configured):
         """Files, columns and the filter in a line, for display."""
         files = self.files
         more = f" and {counted(len(files) - 1, 'more file')}" if len(files) > 1 else ""
-        shown = ", ".join([counted(len(self.schema), "column"), *self.described_rows()])
+        columns = "which is read once" if self.is_read_once else counted(len(self.schema), "column")
+        shown = ", ".join([columns, *self.described_rows()])
         return f"{printable(files[0]) if files else 'no files'}{more}: {shown}"
 
     def described_rows(self) -> list[str]:
         """The condition, `offset` and `limit` of the rows, for display."""
+        if self.is_read_once:
+            return [self.chooses_rows] * bool(self.chooses_rows)
         where = [] if self.row_filter is None else [f"rows where {self.row_filter.condition.text}"]
         offset, limit = self.options.offset, self.options.limit
         return where + [f"offset {offset:,}"] * bool(offset) + ([] if limit is None else [f"limit {limit:,}"])
