@@ -7,10 +7,13 @@ file.
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 import pydoc
 import re
 import runpy
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -84,6 +87,25 @@ def test_objects_show_the_names_of_the_reference(tmp_path: Path) -> None:
                 assert names - described <= {"columns", "take"}, kind
             assert all(hasattr(shown, name) for name in names), kind
             assert len(names) <= 35
+
+
+@pytest.mark.plugins("report")
+def test_results_are_values_that_can_be_copied_and_referred_to_weakly(tmp_path: Path) -> None:
+    path, other = str(tmp_path / "a.tfrecord"), str(tmp_path / "b.tfrecord")
+    written = tfr.write_tfrecord({"x": [1, 2]}, path)
+    dataset, schema = tfr.dataset(path), tfr.Schema({"x": "int64"})
+    with tfr.open_reader(path) as reader:
+        reader.read_all()
+    explanation = dataset.filter([("x", ">", 1)]).explain()
+    reports = [written, reader.report, explanation, tfr.describe(path), tfr.verify(path), tfr.diff(path, path)]
+    reports += [tfr.read_metadata(path), tfr.copy(path, other), tfr.salvage(path, other), tfr.report(path)]
+    parts = [explanation.files[0], explanation.filters[0], schema.fields[0], tfr.typing.Progress(1, 2, "rows")]
+    for value in [*reports, *parts, schema, tfr.infer_schema(path), tfr.Limits()]:
+        assert weakref.ref(value)() is value
+        for copied in (copy.copy(value), copy.deepcopy(value), pickle.loads(pickle.dumps(value))):
+            assert copied == value
+            assert repr(copied) == repr(value)
+    assert all(weakref.ref(each)() is each for each in (dataset, dataset.pieces(1)[0]))
 
 
 _OF_A_RECORD = ("decode_example", "encode_example", "bytes_feature", "float_feature", "int64_feature")

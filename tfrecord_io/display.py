@@ -66,7 +66,7 @@ class Report(ABC):
     ``str()`` has all rows; ``repr()`` and HTML have the first `REPR_ROWS`.
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
     @abstractmethod
     def _summary(self) -> Summary:

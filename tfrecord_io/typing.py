@@ -157,7 +157,7 @@ class LabelledArrays(Protocol):
     def to_dataframe(self, *args: Any, **keywords: Any) -> Any: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Progress:
     """How much of a call is done: what a function gets that is passed as ``progress=``.
 

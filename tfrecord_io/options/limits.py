@@ -49,7 +49,7 @@ def _with_checked_keywords(cls: type[T]) -> type[T]:
 
 
 @_with_checked_keywords
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, weakref_slot=True)
 class Limits:
     """Limits on what an untrusted file may use; exceeding one is an error.
 

@@ -21,7 +21,7 @@ _OF_INDEX = "column index"
 _OF_OFFSET = "offset, by the column index"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class FilePlan:
     """How a file, or a piece of one, is read.
 
@@ -45,7 +45,7 @@ class FilePlan:
     bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class FilterPlan:
     """Where a part of the filter is applied.
 

@@ -203,7 +203,7 @@ PARTS = (CONTEXT, FEATURE_LIST)
 _NONE: Mapping[bytes, bytes] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, repr=False)
 class Field:
     """One column and the feature that it is read from.
 

@@ -50,7 +50,7 @@ class Schema:
         `fields` is none of these.
     """
 
-    __slots__ = ("_by_name", "fields", "metadata", "plain")
+    __slots__ = ("__weakref__", "_by_name", "fields", "metadata", "plain")
     fields: tuple[Field, ...]
     metadata: Mapping[bytes, bytes]
     plain: tuple[list[str], list[pa.DataType]] | None  # names and types, where all are common and say all

@@ -128,6 +128,11 @@ class SkippedRegions(Sequence[SkippedRegion]):
         """Whether a region of the file with this number was left out."""
         return file in self._numbers
 
+    def __eq__(self, other: object) -> bool:
+        return vars(self) == vars(other) if isinstance(other, SkippedRegions) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __len__(self) -> int:
         return len(self._kept)
 
