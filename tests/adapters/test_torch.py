@@ -498,6 +498,17 @@ def test_bfloat16(tmp_path: Path) -> None:
     assert batch["x"].tolist() == [[1.5, 2], [3, -1]]
 
 
+def test_tensors_of_bfloat16_are_written(tmp_path: Path) -> None:
+    pytest.importorskip("ml_dtypes")
+    x = torch.tensor([[1.5, 2], [3, -1]], dtype=torch.bfloat16)
+    tfr.write_tfrecord({"x": x, "row": x.T[1]}, tmp_path / "a.tfrecord")
+    (batch,) = tfr.dataset(tmp_path / "a.tfrecord").to_torch(batch_size=3)
+    assert torch.equal(batch["x"], x)
+    assert torch.equal(batch["row"], x.T[1])
+    with pytest.raises(tfr.errors.EncodeError, match=r"\[v\.float\(\)\.numpy\(\) for v in values\]"):
+        tfr.write_tfrecord({"x": list(x)}, tmp_path / "b.tfrecord")
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bool", "datetime64[us]", "complex128"])
 def test_tensors_share_memory_with_arrays(dtype: str) -> None:
     from tfrecord_io.adapters.torch_batches import tensor_of

@@ -385,12 +385,14 @@ def tensor_array(tensors: TensorValues, rows: int, type_: pa.DataType | None = N
 
 def element_of_dtype(dtype: Any) -> Element:
     """The element of a NumPy dtype; one that is not in the table of dtypes is an EncodeError."""
+    if getattr(dtype, "kind", "") == "T":
+        reason = "arrays of NumPy's StringDType with several axes cannot be stored in a TFRecord"
+        advice = "convert them to text of one width by numpy.array(array.tolist())"
+        raise EncodeError(reason, got=str(dtype), advice=advice)
     try:
         return element_named(dtype_name(dtype))
     except ValueError as error:
-        reason = f"arrays of dtype {dtype} cannot be stored in a TFRecord: {error}"
-        advice = "convert the array by numpy.array(array.tolist())" if getattr(dtype, "kind", "") == "T" else None
-        raise EncodeError(reason, got=str(dtype), advice=advice) from None
+        raise EncodeError(f"arrays of dtype {dtype} cannot be stored in a TFRecord: {error}", got=str(dtype)) from None
 
 
 def _common_dtype(arrays: list[Array], valid: Array) -> np.dtype[Any]:

@@ -452,6 +452,16 @@ def test_the_advice_for_text_of_two_axes_works(text: Any, tmp_path: Path) -> Non
     assert tfr.read_arrays(tmp_path / "a.tfrecord")["x"].tolist() == array.tolist()
 
 
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy 2 has it")
+@pytest.mark.parametrize("shape", [(2,), (1, 2)])
+def test_the_advice_for_rows_of_text_of_any_width_works(shape: tuple[int, ...], tmp_path: Path) -> None:
+    rows = [np.array(values, np.dtypes.StringDType()).reshape(shape) for values in (["a", "bb"], ["c", "é"])]
+    with pytest.raises(EncodeError, match=r"StringDType\(\) cannot .* by numpy\.array\(array\.tolist\(\)\)"):
+        open_input({"x": rows})
+    tfr.write_tfrecord({"x": [np.array(row.tolist()) for row in rows]}, tmp_path / "a.tfrecord")
+    assert [each.tolist() for each in tfr.read_arrays(tmp_path / "a.tfrecord")["x"]] == [row.tolist() for row in rows]
+
+
 class Tensor:
     """An array of another library, such as PyTorch."""
 

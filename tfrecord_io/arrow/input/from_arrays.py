@@ -31,6 +31,7 @@ from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.numpy_output import GatheredValues, gather_objects
 from tfrecord_io.errors import EncodeError, printable, say
+from tfrecord_io.format.dtypes import element
 from tfrecord_io.format.feature_types import image_advice
 from tfrecord_io.format.missing_values import check_level, has_inner, holds_masked
 from tfrecord_io.options.limits import too_large
@@ -148,6 +149,8 @@ def _has_items(values: Any) -> bool:
 
 def _ndarray(values: Any) -> np.ndarray[Any, Any]:
     """An array of another library as one of NumPy."""
+    if _is_torch_bfloat16(values):
+        return _ndarray(values.view(imported("torch").int16)).view(element("bfloat16").dtype)
     is_exchanged = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
     try:
         array = np.from_dlpack(values) if is_exchanged else np.asarray(values)
@@ -158,6 +161,11 @@ def _ndarray(values: Any) -> np.ndarray[Any, Any]:
     if not array.ndim:
         raise _no_column(values)
     return array
+
+
+def _is_torch_bfloat16(values: Any) -> bool:
+    """Whether this is a tensor of PyTorch that has no form in NumPy without ml_dtypes."""
+    return str(getattr(values, "dtype", None)) == "torch.bfloat16"
 
 
 def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
@@ -291,6 +299,8 @@ def _refused_dtypes(name: str | None, dtypes: Iterable[np.dtype[Any]]) -> Encode
     shown = sorted(map(str, dtypes))
     if len(shown) == 1:
         reason, advice = f"arrays of dtype {shown[0]} cannot be stored in a TFRecord", "convert them to another"
+        if shown[0].startswith("StringDType"):
+            advice = "convert each to text of one width by numpy.array(array.tolist())"
     else:
         reason, advice = f"its arrays have the dtypes {', '.join(shown[:5])}", "convert them to one dtype"
     return EncodeError(reason, feature=name, advice=advice)
@@ -575,7 +585,7 @@ def _one_type(cells: list[Any]) -> str | None:
     if all(is_frame(cell) for cell in cells):
         return "v.to_dict('list')"
     if all(hasattr(cell, "__array__") and not isinstance(cell, np.generic) for cell in cells):
-        return "numpy.asarray(v)"
+        return "v.float().numpy()" if any(map(_is_torch_bfloat16, cells)) else "numpy.asarray(v)"
     if not any(isinstance(cell, bytes | bytearray | memoryview) for cell in cells):
         return "str(v)"
     if all(isinstance(cell, bytes | str) or (isinstance(cell, float) and math.isnan(cell)) for cell in cells):
