@@ -433,6 +433,21 @@ def test_a_position_is_that_of_one_seed_or_of_a_drawn_one(numbers: tfr.Dataset) 
         again.load_state_dict({**state, "position": {**state["position"], "seed": 2**64}})
 
 
+def test_a_position_is_that_of_as_many_workers(numbers: tfr.Dataset) -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def loader(workers: int) -> Any:
+        stream = numbers.to_torch(batch_size=4)
+        return stateful.StatefulDataLoader(stream, batch_size=None, num_workers=workers, multiprocessing_context="fork")
+
+    interrupted, resumed = loader(2), loader(1)
+    next(iter(interrupted))
+    resumed.load_state_dict(interrupted.state_dict())
+    expected = "made with 2 workers in all ranks, and this is one of 1; pass the same num_workers to the DataLoader"
+    with pytest.raises(ValueError, match=expected):
+        next(iter(resumed))
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_seed_that_was_drawn_is_that_of_the_epochs_after_a_state(numbers: tfr.Dataset, workers: int) -> None:
     stateful = pytest.importorskip("torchdata.stateful_dataloader")

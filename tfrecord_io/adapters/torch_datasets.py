@@ -19,10 +19,12 @@ from torch.utils.data import Dataset, IterableDataset, default_convert, get_work
 from tfrecord_io.adapters.torch_batches import WorkerBatch, is_sent, tensor_of, tensors_of
 from tfrecord_io.arrays.rows_by_number import ArraysByNumber
 from tfrecord_io.closing import cached_property
+from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
 from tfrecord_io.options import INT64_MAX, check_integer
 from tfrecord_io.training.batches_by_number import BatchesByNumber
+from tfrecord_io.training.checkpoint import parts_of
 from tfrecord_io.training.iterator import ArrayIterator
 from tfrecord_io.value_class import value_class
 
@@ -158,6 +160,10 @@ class _TensorIterator:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue at a position; ValueError if it is that of other files, options, ranks or workers."""
+        before, now = parts_of(state["position"]), self._changes["worker"][1]
+        if before != now:
+            reason = f"the state was made with {counted(before, 'worker')} in all ranks, and this is one of {now}"
+            raise ValueError(f"{reason}; pass the same num_workers to the DataLoader, in as many ranks")
         self._epoch, self._may_change = int(state["epoch"]), False
         self._epochs.note(self._slot, self._epoch)
         self._arrays.close()

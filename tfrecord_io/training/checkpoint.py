@@ -152,6 +152,12 @@ class ReadIdentity:
         return state["seed"], IteratorPosition(*numbers, state["buffer"], state.get(_HELD, []))
 
 
+def parts_of(state: Mapping[str, Any]) -> int:
+    """Into how many parts the rows are split, of which a state is that of one; ValueError if it is no state."""
+    _check_state(state)
+    return (_part_of(state["options"].get("worker")) or (0, 1))[1]
+
+
 def _is_of_shared_files(state: Mapping[str, Any]) -> bool:
     """Whether workers of version 1 read the files in their order, which are shuffled now."""
     options = state["options"]
