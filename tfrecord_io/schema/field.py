@@ -193,6 +193,7 @@ SHAPE_KEY = b"tfrecord_io.shape"  # JSON: numbers, null for an unknown dimension
 DEFAULT_KEY = b"tfrecord_io.default"  # JSON
 EMPTY_KEY = b"tfrecord_io.empty"  # "null": a feature of a type but without values is null
 IMAGE_KEY = b"tfrecord_io.image"  # JSON: the arguments of tfrecord_io.image
+BOXES_KEY = b"tfrecord_io.boxes"  # of TFDS: the order and unit of a box's numbers, if that is not "REL_YXYX"
 COMPOSITE_KEY = b"tfrecord_io.assembly"  # JSON: a `schema.composite.Composite`
 
 _TYPE_WIDTH = 1000  # characters of a type's name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import struct
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from tfrecord_io.options import ReadOptions
 from tfrecord_io.plugins.report.dataset_statistics import dataset_statistics
 from tfrecord_io.plugins.report.media import SIDE, Box, Gallery, audio_mime, png_of, thumbnail
 from tfrecord_io.plugins.report.number_statistics import SampleLimits
+from tfrecord_io.schema.field import BOXES_KEY
 from tfrecord_io.schema.image_form import ImageForm
 
 Image = pytest.importorskip("PIL.Image")
@@ -167,6 +169,32 @@ def test_boxes_of_tfds(data: Path) -> None:
     boxes = [sample.boxes for gallery in found.galleries if gallery.feature == "image" for sample in gallery.samples]
     assert any(boxes)
     assert all(0 <= box.ymin <= box.ymax <= 1 for found in boxes for box in found)
+
+
+def test_boxes_of_tfds_in_another_order(data: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(data / "tfds" / "everything", tmp_path / "copied")
+    features = copied / "features.json"
+    features.write_text(features.read_text().replace('"REL_YXYX"', '"REL_XYXY"'))
+    expected, found = all_boxes(data / "tfds" / "everything"), all_boxes(copied)
+    assert found
+    assert found == [Box(box.xmin, box.ymin, box.xmax, box.ymax, box.label) for box in expected]
+
+
+def all_boxes(path: Path) -> list[Box]:
+    shown = dataset_statistics(path, ReadOptions(), SampleLimits()).galleries
+    return [box for each in shown if each.feature == "image" for sample in each.samples for box in sample.boxes]
+
+
+@pytest.mark.parametrize(
+    ("form", "box"),
+    [("XYWH", [1, 0, 2, 1]), ("XYXY", [1, 0, 3, 1]), ("YXYX", [0, 1, 1, 3]), ("REL_XYXY", [0.25, 0, 0.75, 0.5])],
+)
+def test_boxes_of_a_stated_format(tmp_path: Path, form: str, box: list[float]) -> None:
+    field = pa.field("objects/bbox", pa.list_(pa.list_(pa.float32(), 4)), metadata={BOXES_KEY: form.encode()})
+    image = pa.array([encoded(size=(4, 2))])
+    table = pa.table([image, pa.array([[box]], field.type)], pa.schema([pa.field("image", pa.binary()), field]))
+    (sample,) = galleries(tmp_path, table)["image"].samples
+    assert sample.boxes == (Box(0.0, 0.25, 0.5, 0.75),)
 
 
 def test_boxes_in_pixels_are_not_drawn(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import io
 import math
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.display import byte_size, short
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.foreign_files import looks_like
-from tfrecord_io.schema.field import IMAGE_KEY
+from tfrecord_io.schema.field import BOXES_KEY, IMAGE_KEY
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.value_class import value_class
 
@@ -90,13 +90,16 @@ Row = dict[str, Any]  # the values of a record by feature, as of `cell`
 
 def galleries(rows: Sequence[Row], fields: Sequence[pa.Field]) -> Iterator[Gallery]:
     """The images and the sounds of each feature that has some."""
+    box_forms = {column.name: (column.metadata or {}).get(BOXES_KEY, b"REL_YXYX").decode() for column in fields}
     for column in fields:
         values = [(row, _first(row.get(column.name))) for row in rows]
         present = [(row, value, note) for row, (value, note) in values if value is not None]
         kind = _kind(column, [value for _, value, _ in present])
         if kind == "image":
             form = ImageForm.from_metadata(column.metadata, column.name) or ImageForm()
-            images = tuple(_image(row, column.name, value, note, orient=form.orient) for row, value, note in present)
+            images = tuple(
+                _image(row, column.name, value, note, form.orient, box_forms) for row, value, note in present
+            )
             yield Gallery(column.name, kind, images)
         elif kind == "audio":
             yield Gallery(column.name, kind, tuple(_sound(row, column.name, value, n) for row, value, n in present))
@@ -147,7 +150,7 @@ def audio_mime(value: Any) -> str | None:
     return next((mime for magic, mime in (*magics, *frames) if value.startswith(magic)), None)
 
 
-def _image(row: Row, name: str, value: Any, note: str, *, orient: bool) -> MediaSample:
+def _image(row: Row, name: str, value: Any, note: str, orient: bool, box_forms: Mapping[str, str]) -> MediaSample:
     captions = _captions(row, name)
     if isinstance(value, bytes):
         folder = name.rpartition("/")[0]
@@ -161,7 +164,8 @@ def _image(row: Row, name: str, value: Any, note: str, *, orient: bool) -> Media
         made, notes = Thumbnail(None, problem=f"cannot be shown: {type(value).__name__}"), [note]
     small = made.width is not None and max(made.width, made.height or 0) <= 96
     text = ", ".join(part for part in notes if part)
-    return MediaSample(made.mime, made.data, text, captions, _boxes(row, name), made.problem, small)
+    boxes = _boxes(row, name, box_forms, (made.height, made.width))
+    return MediaSample(made.mime, made.data, text, captions, boxes, made.problem, small)
 
 
 def _sound(row: Row, name: str, value: Any, note: str) -> MediaSample:
@@ -197,14 +201,14 @@ def _text(value: Any) -> Any:
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
 
-def _boxes(row: Row, name: str) -> tuple[Box, ...]:
+def _boxes(row: Row, name: str, forms: Mapping[str, str], size: tuple[int | None, int | None]) -> tuple[Box, ...]:
     """``image/object/bbox/ymin`` … next to ``image/encoded``, or ``objects/bbox`` of TFDS, with their labels."""
     folder = name.rpartition("/")[0]
     base = f"{folder}/object" if folder else "image/object"
     axes = [_floats(row.get(f"{base}/bbox/{axis}")) for axis in _AXES]
     if not any(axes):
         base = f"{folder}/objects" if folder else "objects"
-        axes = _columns(row.get(f"{base}/bbox"))
+        axes = _columns(row.get(f"{base}/bbox"), forms.get(f"{base}/bbox", ""), size)
     if not all(len(axis) == len(axes[0]) for axis in axes):
         return ()
     labels: list[Any] = []
@@ -220,15 +224,31 @@ def _boxes(row: Row, name: str) -> tuple[Box, ...]:
     return tuple(boxes)
 
 
-def _columns(value: Any) -> list[list[float]]:
-    """The four columns of a list of boxes ``[ymin, xmin, ymax, xmax]``; empty for anything else.
+def _columns(value: Any, form: str, size: tuple[int | None, int | None]) -> list[list[float]]:
+    """The ends of each axis, within 0 and 1, of a list of boxes in a format of TFDS; empty for anything else.
 
-    Boxes of other forms, such as ``[x, y, width, height]`` in pixels, are not within 0 and 1.
+    Boxes of a format that is not stated, such as ``[x, y, width, height]`` in pixels, are not within 0 and 1.
     """
     boxes = [] if value is None else [_floats(box) for box in np.atleast_1d(value)]
-    if not boxes or any(len(box) != len(_AXES) or min(box) < -_OUTSIDE or max(box) > 1 + _OUTSIDE for box in boxes):
+    if any(len(box) != len(_AXES) for box in boxes):
+        return [[] for _ in _AXES]
+    boxes = [_ends(box, form, size) for box in boxes]
+    if not boxes or any(not box or min(box) < -_OUTSIDE or max(box) > 1 + _OUTSIDE for box in boxes):
         return [[] for _ in _AXES]
     return [list(axis) for axis in zip(*boxes, strict=True)]
+
+
+def _ends(box: list[float], form: str, size: tuple[int | None, int | None]) -> list[float]:
+    """A box as ``[ymin, xmin, ymax, xmax]`` in parts of the image's size; empty if its format is unknown."""
+    order = form.removeprefix("REL_")
+    if order == "XYWH":
+        box = [box[0], box[1], box[0] + box[2], box[1] + box[3]]
+    if order in ("XYWH", "XYXY"):
+        box = [box[1], box[0], box[3], box[2]]
+    height, width = (1, 1) if form.startswith("REL_") else size
+    if order not in ("XYWH", "XYXY", "YXYX") or not height or not width:
+        return []
+    return [box[0] / height, box[1] / width, box[2] / height, box[3] / width]
 
 
 def _floats(value: Any) -> list[float]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.schema.composite import VALUES, Composite
-from tfrecord_io.schema.field import CONTEXT, Field, check_names
+from tfrecord_io.schema.field import BOXES_KEY, CONTEXT, Field, check_names
 from tfrecord_io.schema.formats.tfds_info import FEATURES
 from tfrecord_io.schema.tensor_types import Shape
 from tfrecord_io.schema.type_names import type_name
@@ -42,6 +42,8 @@ def from_tfds(folder: Directory, text: bytes, class_labels: str) -> list[Field]:
     has_names = class_labels == "names"
     try:
         fields = [_field(leaf, label_names(folder, leaf) if has_names and not leaf.pixels else None) for leaf in leaves]
+        noted = [{BOXES_KEY: leaf.boxes.encode()} if leaf.boxes else {} for leaf in leaves]
+        fields = [replace(f, metadata={**f.metadata, **note}) for f, note in zip(fields, noted, strict=True)]
         check_names(fields)
         return fields
     except SchemaError as error:
@@ -134,6 +136,7 @@ class TfdsLeaf:
     optional: bool = False  # it may be None
     labels: str | None = None  # stem of the file with the names of a ClassLabel, or of the values of an image's pixels
     pixels: tuple[str, int] | None = None  # of an image: the dtype and channels that it is decoded to
+    boxes: str | None = None  # of a box: the order and unit of its numbers, if they are not those of most
 
 
 @value_class
@@ -277,6 +280,11 @@ def _image(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     yield position.leaf("string", pixels=(str(content.get("dtype") or "uint8"), shape[-1] or 0))
 
 
+def _box(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
+    form = content.get("bbox_format")
+    yield position.leaf("float32", (4,), boxes=None if form in (None, "REL_YXYX") else str(form))
+
+
 def _video(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     frames = _shape(content.get("shape"))[:1] or (None,)
     yield position.inside(frames[0]).leaf("string")
@@ -312,8 +320,8 @@ _CLASSES: dict[str, Callable[[dict[str, Any], _Position], Iterable[TfdsLeaf]]] =
     "LabeledImage": lambda content, position: [
         replace(leaf, labels=position.stem) for leaf in _image(content, position)
     ],
-    "BBox": lambda _, position: [position.leaf("float32", (4,))],
-    "BBoxFeature": lambda _, position: [position.leaf("float32", (4,))],
+    "BBox": _box,
+    "BBoxFeature": _box,
     "Text": _text,
     "Translation": _translation,
     "TranslationVariableLanguages": _translations,
