@@ -111,6 +111,19 @@ def test_pieces_of_a_file_are_one_sequence(tmp_path: Path) -> None:
             assert records[-1] == expected[-1:].to_pylist()[0]
 
 
+def test_pieces_of_datasets_with_other_schemas_say_what_to_open(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"]
+    tfr.write_tfrecord({"n": np.arange(3000, dtype="i4")}, paths[0])
+    tfr.write_tfrecord({"n": np.arange(3000), "text": ["x"] * 3000}, paths[1])
+    first, second = (tfr.dataset(path).pieces(2)[1] for path in paths)
+    for pieces in ([first, second], [first, paths[1]]):
+        assert tfr.read_table(pieces).num_rows > 1500
+        with pytest.raises(ValueError, match=r"beside other sources .*: open it by itself, or pass the whole dataset"):
+            tfr.open_random(pieces)
+    with tfr.open_random(list(map(tfr.dataset, paths))) as records:
+        assert records[[0, 3000]].to_pydict() == {"n": [0, 0], "text": [None, "x"]}
+
+
 def test_the_records_of_a_piece_are_searched_once(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[object] = []
     find = byte_ranges.find_boundaries

@@ -28,7 +28,7 @@ from tfrecord_io.read.reader import Planned, Reader, begin, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import as_list, given, paths_of, record_sources
+from tfrecord_io.read.sources import ChosenRecords, as_list, given, paths_of, record_sources
 from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.embedded import embedded_content
 from tfrecord_io.storage.read.source import ManifestShard, Source
@@ -154,7 +154,11 @@ def numbered_files(path: Any, options: ReadOptions) -> tuple[list[Source], ReadO
     """
     path, options = given(path, options)
     if not isinstance(path, Scan):
-        return resolve_sources(path, options), options, None
+        sources = resolve_sources(path, options)
+        if any(isinstance(source.derived, ChosenRecords) for source in sources):  # to begin with the schema of others
+            reason = "a piece of a dataset beside other sources is read from the first record to the last"
+            raise ValueError(f"{reason}: open it by itself, or pass the whole dataset")
+        return sources, options, None
     scan = narrowed(path, options)
     return list(scan.sources), _selecting(scan, options), scan if path.origin is None else None
 
