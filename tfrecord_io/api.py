@@ -455,7 +455,7 @@ def open_writer(
     options = WriteOptions.of_call(open_writer, locals())
     from tfrecord_io.write.writer import Writer
 
-    return Writer(path, options)
+    return Writer(path, options, may_move=True)
 
 
 @check_keywords

@@ -295,3 +295,32 @@ def test_columns_are_checked_as_by_a_writer(
         check_columns(schema, options)
     with pytest.raises(type(found.value), match=re.escape(str(found.value))):
         tfr.write_tfrecord(pa.table([pa.array([None], type_)], schema=schema), tmp_path / "a.tfrecord", **keywords)
+
+
+@pytest.mark.parametrize(
+    ("path", "keywords"),
+    [
+        ("new/", {}),
+        ("one.tfrecord", {"write_index": True}),
+        ("some@2", {}),
+        ("folders/", {"partition_by": "x"}),
+        ("growing/", {"mode": "append", "write_index": ["x"]}),
+    ],
+)
+def test_a_relative_path_is_that_of_the_working_directory_in_which_it_was_opened(
+    path: str, keywords: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    writer, records = tfr.open_writer(path, **keywords), tfr.RecordWriter("records.tfrecord")
+    monkeypatch.chdir(tmp_path / "there")
+    with writer, records:
+        writer.write({"x": [1, 2], "y": [3, 4]})
+        records.write(b"record")
+    assert not list((tmp_path / "there").iterdir())
+    assert writer.report.path == path
+    monkeypatch.chdir(tmp_path / "here")
+    assert tfr.read_table(path)["y"].to_pylist() == [3, 4]
+    assert {file.path for file in writer.report.files} == set(tfr.dataset(path).files)
+    assert list(tfr.RecordReader("records.tfrecord")) == [b"record"]

@@ -35,7 +35,8 @@ from tfrecord_io.log import logger
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.options.limits import too_large
 from tfrecord_io.schema.embedded import field_bytes
-from tfrecord_io.storage.filesystem.locate import is_url
+from tfrecord_io.storage.filesystem.interface import LocalFileSystem
+from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -146,6 +147,15 @@ class Sink(NotCopied, ABC):
 
     @abstractmethod
     def _abort(self) -> None: ...
+
+
+def in_this_directory(path: Any, storage: StorageOptions) -> tuple[Any, str]:
+    """A path as one that means the same file after ``os.chdir``, and the directory that was put before it, if any."""
+    fs, name = locate(path, storage) if isinstance(path, str | os.PathLike) else (None, "")
+    if not isinstance(fs, LocalFileSystem) or os.path.isabs(name):
+        return path, ""
+    directory = os.path.join(os.getcwd(), "")
+    return os.path.join(directory, name), directory
 
 
 class PublishingWriter(Closing, Shared):

@@ -51,7 +51,7 @@ from tfrecord_io.storage.paths.resolve_output import check_named, directory_of_f
 from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.column_indexes import ColumnIndexes, check_indexed
-from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile
+from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, in_this_directory
 from tfrecord_io.write.partition_folders import stored_columns
 from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
 from tfrecord_io.write.side_by_side import side_by_side
@@ -138,9 +138,12 @@ class Writer(PublishingWriter):
         After ``close()``.
     """
 
-    def __init__(self, path: Any, options: WriteOptions, sink: Sink | None = None) -> None:
+    def __init__(
+        self, path: Any, options: WriteOptions, sink: Sink | None = None, *, may_move: bool = False
+    ) -> None:  # `may_move`: the working directory may be another one when it is closed
         check_column_encodings(options.column_encoding)
         self._options = options
+        path, self._directory = in_this_directory(path, options.storage) if may_move else (path, "")
         self._engine = get_engine()
         self._plan: WritePlan | None = None
         self._encoder: SliceEncoder | None = None  # of the plan
@@ -306,7 +309,9 @@ class Writer(PublishingWriter):
             raise
         sink.commit()
         rounded, size = dict(self.rounding.counts), sum(map(attrgetter("bytes"), sink.files))
-        self.report = WriteReport(sink.path, self._rows, size, sink.compression, columns, rounded, sink.files, index)
+        path = sink.path.removeprefix(self._directory)
+        files = tuple(replace(file, path=file.path.removeprefix(self._directory)) for file in sink.files)
+        self.report = WriteReport(path, self._rows, size, sink.compression, columns, rounded, files, index)
 
     def _warn_of_rounding(self) -> None:
         if self._options.float64 is None:
