@@ -105,6 +105,14 @@ def test_a_stream_takes_as_much_as_a_batch_and_some_blocks(peak: Peak, work: str
     assert used <= 1.25 * (64 * MIB + BLOCKS + 3 * record) + KEPT
 
 
+def test_a_record_that_is_read_by_its_number_takes_twice_its_size(peak: Peak, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [b"small"]}, tmp_path / "small")
+    tfr.write_tfrecord({"x": [bytes(64 * MIB)]}, tmp_path / "large")
+    used, size = peak("record", tmp_path / "large", 1)
+    assert size == 0
+    assert used <= 2 * 64 * MIB + KEPT
+
+
 @pytest.mark.parametrize("rows", [16, 400])
 def test_a_parquet_file_is_converted_in_parts(peak: Peak, rows: int, tmp_path: Path) -> None:
     """With small row groups, and with a large one."""

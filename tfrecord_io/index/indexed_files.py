@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -164,15 +165,21 @@ class IndexedFiles:
                 sizes[rows] = bounds[records[rows] + 1] - bounds[records[rows]]
             yield from (part[begin:end] for begin, end in runs_within(sizes, most_bytes))
 
-    def frame(self, number: int) -> tuple[int, Bytes]:
-        """The file of a record, and its frame, unchecked; as `frames`, for a single one in less time."""
+    def frame(self, number: int, most: float = inf) -> tuple[int, Bytes]:
+        """The file of a record, and its frame, unchecked; as `frames`, for a single one in less time.
+
+        A frame of more bytes than `most` is not read, and empty.
+        """
         file = bisect_right(self._firsts, number) - 1
         record = number - self._firsts[file]
         if file in self._intact:
             record = self._intact[file].item(record)
         bounds = self.indexes[file].bounds
+        begin, end = bounds.item(record), bounds.item(record + 1)
+        if end - begin > most:
+            return file, np.empty(0, np.uint8)
         opened = self._open_files.get(file) or self.opened(file)
-        return file, opened.read(bounds.item(record), bounds.item(record + 1))
+        return file, opened.read(begin, end)
 
     def joined(self, numbers: Array) -> tuple[Bytes, Array]:
         """The frames of records, as `frames`, one after the other: their bytes, and a 0 and where each frame ends."""

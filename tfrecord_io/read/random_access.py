@@ -251,8 +251,8 @@ class RandomAccess(Closing, Shared):
         """A record as a dict, in the quickest way that its columns allow."""
         rows = self._python_rows
         if rows is not None:
-            file, frame = self._files.frame(number)
-            row = rows.row(frame) if len(frame) <= _ROW_BYTES else None
+            file, frame = self._files.frame(number, _ROW_BYTES)
+            row = rows.row(frame) if len(frame) else None
             if row is not None:
                 with self._lock:
                     self.report.records += 1

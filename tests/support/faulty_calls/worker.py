@@ -186,6 +186,7 @@ READ: dict[str, Callable[[Any], Any]] = {
     "stream": lambda source: streamed(tfr.open_reader(tfr.dataset(source, sample=100))),
     "arrays": lambda source: streamed(tfr.iter_arrays(source, batch_size=8, ragged="object")),
     "kept": lambda source: taken(tfr.open_reader(source, batch_size=8))[-1],
+    "record": lambda source: tfr.open_random(source)[0] and None,
 }
 
 

@@ -24,7 +24,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import number_view, numpy_dtype
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import is_bool8, is_list_like, is_text
+from tfrecord_io.schema.types import is_bool8, is_bytes, is_list_like, is_text
 
 NO_PYTHON_FORM = (pa.ArrowException, ValueError, ArithmeticError, LookupError, NotImplementedError, TypeError)
 _NAT = -(2**63)  # of datetime64 and timedelta64; Arrow's types hold it as a value
@@ -44,6 +44,8 @@ def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
     type_ = column.type
     if is_any_tensor(type_) or is_list_of_tensors(type_):
         return _owned(tensor_cells(column.slice(row, 1), field or pa.field("", type_))[0])
+    if is_text(type_) or is_bytes(type_):  # a scalar would be another copy
+        return column.slice(row, 1).to_numpy(zero_copy_only=False)[0]
     scalar = column[row]
     if not scalar.is_valid:
         return None
@@ -132,6 +134,8 @@ def _items(values: pa.Array) -> Any:
             return np.array(values.to_numpy(zero_copy_only=False))
         numbers, dtype = number_view(values), numpy_dtype(values.type)
         return numbers.astype(np.int64).astype(dtype)
+    if is_text(values.type) or is_bytes(values.type):
+        return values.to_numpy(zero_copy_only=False)
     return np.fromiter((cell(values, at) for at in range(len(values))), object, len(values))
 
 
