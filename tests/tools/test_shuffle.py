@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from math import factorial
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -148,3 +149,30 @@ def test_buckets(s3: Bucket, tmp_path: Path) -> None:
     tfr.shuffle(s3.url("a"), s3.url("b/x@3"), memory_bytes=500, storage_options=s3.storage_options)
     tfr.sample(s3.url("b"), tmp_path / "c", n=20, storage_options=s3.storage_options)
     assert len(set(tfr.read_table(tmp_path / "c")["n"].to_pylist())) == 20
+
+
+def test_a_record_that_does_not_fit_into_memory_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"
+    with tfr.RecordWriter(source) as writer:
+        for value in (b"small", bytes((20 << 20) - 25)):
+            writer.write(tfr.encode_example({"x": value}))
+
+    def no_memory(*_: Any) -> NoReturn:
+        raise MemoryError
+
+    leaves_out = r"tfr\.dataset\(source, limits=tfr\.Limits\(record_bytes=…\), on_error='skip'\) leaves out larger ones"
+    with monkeypatch.context() as patched:
+        patched.setattr("tfrecord_io.tools.shuffle.Spool.write", no_memory)
+        with pytest.raises(MemoryError, match=f"a.tfrecord: record 1 has 20,971,523 bytes: .*; {leaves_out}$"):
+            tfr.shuffle(source, target, memory_bytes=1 << 20)
+    with monkeypatch.context() as patched:
+        patched.setattr("tfrecord_io.tools.shuffle._write_sorted", no_memory)
+        with pytest.raises(MemoryError, match=r"no memory to shuffle the records; pass less memory_bytes=$"):
+            tfr.shuffle(source, target)
+    monkeypatch.setattr("tfrecord_io.storage.read.block_reader.block_memory", no_memory)
+    with pytest.raises(MemoryError, match=f"a.tfrecord: .* record 1 of 20,971,523 bytes at byte 34 .*; {leaves_out}$"):
+        tfr.merge(source, target)
+    monkeypatch.undo()
+    kept = tfr.dataset(source, limits=tfr.Limits(record_bytes=1 << 20), on_error="skip")
+    with pytest.warns(tfr.errors.DamagedDataWarning, match="over the limit"):
+        assert tfr.shuffle(kept, target).records == 1

@@ -79,6 +79,7 @@ class CopiedRecords:
         typed = with_types_of_folders(src, options)
         options = typed if options.partitions == "features" else options
         self.options, self.src = options, paths_of(src)
+        self.largest = (0, 0, "")  # size, number and path of the largest record that was read
         self.folders: dict[str, list[Source]] = dict(folders or {})
         for source in resolve_sources(src, options, options.source) if folders is None else ():
             folder = folder_names(source.path, source.partitions) if options.partitions == "folders" else ""
@@ -128,6 +129,10 @@ class CopiedRecords:
             closing(BlockWalker.of_options(prefetched, self.options.reading, progress=progress)) as walker,
         ):
             for frames in walker.intact_frames():
+                at = int(frames.lengths.argmax())
+                self.largest = max(
+                    self.largest, (int(frames.lengths[at]), walker.record + at, self.sources[walker.number].path)
+                )
                 self._note_schema(walker, frames)
                 yield self._copied(walker, frames)
             if self._features is not None:

@@ -18,9 +18,10 @@ import numpy as np
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import say
+from tfrecord_io.errors import printable, say
 from tfrecord_io.options import INT64_MAX, MIB, check_integer
 from tfrecord_io.options.write import CopyOptions
+from tfrecord_io.read.chunks.block_walker import LEAVES_OUT
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
 from tfrecord_io.tools.record_outputs import RecordOutput, record_outputs
 from tfrecord_io.tools.split import exact_fraction
@@ -100,9 +101,12 @@ def shuffle(
     check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
     copied, bits = CopiedRecords(source, CopyOptions.of_call(shuffle, locals(), source)), np.random.PCG64(seed)
     copied.schema = copied.schema.reordered()
-    with record_outputs(copied, target) as (output,):
-        for folder, records in groupby(copied.frames(), key=itemgetter(0)):
-            _in_order_of_keys(_with_keys(records, bits), memory_bytes, 0, output.folder(folder))
+    try:
+        with record_outputs(copied, target) as (output,):
+            for folder, records in groupby(copied.frames(), key=itemgetter(0)):
+                _in_order_of_keys(_with_keys(records, bits), memory_bytes, 0, output.folder(folder))
+    except MemoryError as error:
+        raise _no_memory(error, copied, memory_bytes) from error
     return output.report
 
 
@@ -176,6 +180,16 @@ def sample(
     return write_labelled(copied, target, random_labels([size], count, seed))
 
 
+def _no_memory(error: MemoryError, copied: CopiedRecords, memory_bytes: int) -> MemoryError:
+    """The error where there is no memory to shuffle records, which names the one that does not fit, if it is one."""
+    size, number, path = copied.largest
+    if size <= memory_bytes:
+        text = error.args[0] if error.args else "there is no memory to shuffle the records"
+        return MemoryError(text & say("pass less {memory_bytes=}"))
+    reason = f"{printable(path)}: record {number} has {size:,} bytes: to shuffle it takes four times as much memory"
+    return MemoryError(reason & LEAVES_OUT)
+
+
 def _with_keys(records: Iterable[tuple[str, Frames]], bits: np.random.PCG64) -> Iterator[Keyed]:
     """A random key for each record: the i-th number of the seed for the i-th record of all folders."""
     for _, frames in records:
@@ -184,29 +198,39 @@ def _with_keys(records: Iterable[tuple[str, Frames]], bits: np.random.PCG64) -> 
 
 def _in_order_of_keys(records: Iterable[Keyed], memory_bytes: int, depth: int, output: RecordOutput) -> None:
     """Write records in the order of their keys, which agree in the first `depth` groups of bits."""
-    held: list[Keyed] = []
-    size = count = 0
-    distributed: list[Spool] = []
     with ExitStack() as stack:
-        for (data, sizes), keys in records:
-            held.append(((data.copy(), sizes), keys))
-            count += len(sizes)
-            size += len(data) + len(sizes) * 2 * _NUMBER_BYTES
-            if size > memory_bytes and depth < _DEEPEST:
-                if not distributed:
-                    distributed = [stack.enter_context(closing(Spool(_BUFFER_BYTES))) for _ in range(_FILES)]
-                _distribute(held, depth, distributed)
-                held, size = [], 0
+        held, count, spools = _gathered(records, memory_bytes, depth, stack)
         if depth == 0:
             output.expect(count)
-        if distributed:
-            _distribute(held, depth, distributed)
-        else:
-            _write_sorted(held, output.write)
-        held = []
-        for spool in distributed:
+        _write_sorted(held, output.write)
+        for spool in spools:
             _in_order_of_keys(_kept(spool), memory_bytes, depth + 1, output)
             spool.close()
+
+
+def _gathered(
+    records: Iterable[Keyed], memory_bytes: int, depth: int, stack: ExitStack
+) -> tuple[list[Keyed], int, list[Spool]]:
+    """The records, their number, and temporary files that have them instead if they do not fit into memory.
+
+    A single record would fit no better alone in another file.
+    """
+    held: list[Keyed] = []
+    size = count = 0
+    spools: list[Spool] = []
+    for (data, sizes), keys in records:
+        held.append(((data if depth else data.copy(), sizes), keys))
+        count += len(sizes)
+        size += len(data) + len(sizes) * 2 * _NUMBER_BYTES
+        if size > memory_bytes and depth < _DEEPEST and count > 1:
+            if not spools:
+                spools = [stack.enter_context(closing(Spool(_BUFFER_BYTES))) for _ in range(_FILES)]
+            _distribute(held, depth, spools)
+            held, size = [], 0
+    if spools:
+        _distribute(held, depth, spools)
+        held = []
+    return held, count, spools
 
 
 def _distribute(held: Iterable[Keyed], depth: int, spools: list[Spool]) -> None:
@@ -237,11 +261,11 @@ def _write_sorted(held: list[Keyed], write: Callable[[Frames], None]) -> None:
     """Write records that are in memory in the order of their keys, records with equal keys as they are."""
     if not held:
         return
-    data = np.concatenate([frames[0] for frames, _ in held])
+    data = held[0][0][0] if len(held) == 1 else np.concatenate([frames[0] for frames, _ in held])
     sizes = np.concatenate([frames[1] for frames, _ in held])
     order = np.argsort(np.concatenate([keys for _, keys in held]), kind="stable")
     held.clear()
     bounds = np.searchsorted(np.cumsum(sizes[order]), np.arange(_WRITE_BYTES, len(data), _WRITE_BYTES))
     for indices in np.split(order, np.unique(bounds)):
         if len(indices):
-            write(selected((data, sizes), indices))
+            write(selected((data, sizes), indices) if len(order) > 1 else (data, sizes))

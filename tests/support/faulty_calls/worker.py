@@ -187,6 +187,7 @@ READ: dict[str, Callable[[Any], Any]] = {
     "arrays": lambda source: streamed(tfr.iter_arrays(source, batch_size=8, ragged="object")),
     "kept": lambda source: taken(tfr.open_reader(source, batch_size=8))[-1],
     "record": lambda source: tfr.open_random(source)[0] and None,
+    "shuffle": lambda source: tfr.shuffle(source, os.devnull, memory_bytes=1 << 20) and None,
 }
 
 

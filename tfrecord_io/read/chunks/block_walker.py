@@ -16,7 +16,7 @@ import numpy as np
 from tfrecord_io.compression.stream import DecompressedStream, PlainStream, Raw
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, FaultCode, Frames
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CompressionError, TFRecordError, TruncatedRecordError
+from tfrecord_io.errors import CompressionError, TFRecordError, TruncatedRecordError, printable, say
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.storage import system
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tfrecord_io.storage.read.read_ahead import ReadAhead
 
 _BLOCKS_AHEAD = 16  # 64 MiB
+
+LEAVES_OUT = say("{tfr.dataset(source, limits=tfr.Limits(record_bytes=…), on_error='skip')} leaves out larger ones")
 
 
 class RecordFile:
@@ -310,11 +312,12 @@ class BlockWalker:
     def read_on(self) -> None:
         """Read the next block of the file, prefixed by the rest of the current one; close the file at its end."""
         assert self.file is not None
-        blocks = self.file.blocks
+        blocks, header = self.file.blocks, b""
         if self._behind is not None:
             self._meet_damage()
             return
         if self.block is not None:
+            header = self.data[:HEADER_BYTES].tobytes()
             self.unread = self.offset
             blocks.consume(self._begin)
         self._begin = 0
@@ -326,8 +329,17 @@ class BlockWalker:
             self.block = None
             self.error = error
             return
+        except MemoryError as error:
+            raise self._no_memory(error, header) from error
         if self.block is None:
             self.end_file()
+
+    def _no_memory(self, error: MemoryError, header: bytes) -> MemoryError:
+        """The error for a block that has no memory; `header` is that of a record which the last one has not all of."""
+        assert self.file is not None
+        what = f" of {payload_length(header):,} bytes" if is_record_header(header) else ""
+        reason = f"{printable(self.file.path)}: there is no memory for record {self.record}{what} at byte {self.unread}"
+        return MemoryError(f"{reason} ({error})" & LEAVES_OUT)
 
     def extend(self) -> bool:
         """Read bytes behind ``data``, all of which stays; False if there are no more, or they cannot be read.
