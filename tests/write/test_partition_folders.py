@@ -442,6 +442,24 @@ def test_a_time_of_pandas_states_its_own_folder(tmp_path: Path) -> None:
         assert tfr.read_table(tmp_path / "d/").sort_by("time")["x"].to_pylist() == left
 
 
+@pytest.mark.parametrize("stated", [0.0, -0.0])
+def test_zeros_of_both_signs_are_replaced_together(stated: float, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"partition_by": "k", "mode": "overwrite_partitions"}
+    old = {"k": np.array([0.0, -0.0, 1.0], np.float32), "v": [1, 2, 3]}
+    tfr.write_tfrecord(old, tmp_path / "d", **options)
+    new = {"k": np.array([-0.0, 0.0, -0.0], np.float32), "v": [4, 5, 6]}
+    tfr.write_tfrecord(new, tmp_path / "d", overwrite_where={"k": stated}, **options)
+    read = tfr.read_table(tmp_path / "d").to_pydict()
+    assert sorted(zip(map(str, read["k"]), read["v"], strict=True)) == [
+        ("-0.0", 4),
+        ("-0.0", 6),
+        ("0.0", 5),
+        ("1.0", 3),
+    ]
+    with pytest.raises(tfr.errors.EncodeError, match="the data has the value 1, "):
+        tfr.write_tfrecord(old, tmp_path / "d", overwrite_where={"k": stated}, **options)
+
+
 def test_what_overwrite_where_does_not_take(tmp_path: Path) -> None:
     rows = pa.table({"x": [1, 2], "day": [1, 2]})
     tfr.write_tfrecord(rows, tmp_path / "d", partition_by="day")

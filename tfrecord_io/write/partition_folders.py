@@ -121,7 +121,8 @@ class PartitionFolders:
         for column in self._columns:
             codes, texts = _values_of(batch.column(column), self.types.field(column))
             for text in texts if column in self.replaced else ():
-                if text != self.replaced[column]:
+                stated = self.replaced[column]
+                if text != stated and not self._are_equal(column, text, stated):
                     reason: str = say("the data has the value {}, and {overwrite_where=} states ", printable(text))
                     reason += f"{printable(self._where[column])}: it would be in a folder that is not replaced"
                     raise EncodeError(reason, feature=column, advice="leave the row out, or state its value")
@@ -138,6 +139,11 @@ class PartitionFolders:
                 self.folders.append(folder)
         known = [self._numbers[folder] for folder in folders]
         return np.array(known, np.int64)[numbers] if known else numbers
+
+
+    def _are_equal(self, column: str, first: str | None, second: str | None) -> bool:
+        """Whether two texts are of equal values, whose folders are replaced together: 0 and -0 are."""
+        return folder_values([(column, first)], self.schema) == folder_values([(column, second)], self.schema)
 
 
 @dataclass(slots=True, eq=False)
