@@ -7,6 +7,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -203,3 +204,24 @@ def test_files_outside_of_such_folders_have_null(folders: Path) -> None:
     tfr.write_tfrecord({"n": [7]}, folders / "b.tfrecord")
     assert tfr.dataset(folders).filter(f("label").is_null()).to_table()["n"].to_pylist() == [7]
     assert tfr.dataset(folders).filter(f("label") == 2).to_table()["n"].to_pylist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ([("x", "==", 0.5)], [0]),
+        ([("x", "!=", 0.5)], [1, 2, 3, 4]),
+        ([("x", ">", 0.2)], [0, 1]),
+        ([("x", "==", 0.1)], [3]),  # the nearest float16
+        ([("x", "==", np.float16(0.1))], [3]),
+        ([("x", "in", [0.1, 0])], [3, 4]),
+        ([("x", "not in", [0.5, 1])], [2, 3, 4]),
+        (pc.field("x") < pc.field("y"), [1]),
+        (pc.is_nan(pc.field("x")), [2]),
+    ],
+)
+def test_float16_is_compared(tmp_path: Path, condition: Any, expected: list[int]) -> None:
+    x = np.array([0.5, 1, np.nan, 0.1, -0.0], np.float16)
+    rows = {"n": range(5), "x": x, "y": np.array([0.5, 2, 0, 0, 0], np.float32)}
+    tfr.write_tfrecord(rows, tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord", filters=condition)["n"].to_pylist() == expected

@@ -152,9 +152,25 @@ def _typed_comparison(part: Condition, field: pa.Field) -> Condition:
     converted = _converted(literal.value, field)
     exact = exact_comparison(part.name, literal.value if converted is None else converted, field.type)
     if exact is not None:
-        other = column if exact[1] is None else Condition("literal", value=exact[1])
+        other = column if exact[1] is None else Condition("literal", value=_comparable(exact[1]))
         return Condition("call", exact[0], arguments=(column, other))
-    return part if converted is None else part.replaced([column, Condition("literal", value=converted)])
+    if converted is None and not t.is_float16(literal.value.type):
+        return part
+    other = literal.value if converted is None else converted
+    return part.replaced([column, Condition("literal", value=_comparable(other))])
+
+
+def _comparable(values: Any) -> Any:
+    """A value, or values, of float16 as float32; see `with_comparable_columns`."""
+    return values.cast(pa.float32()) if t.is_float16(values.type) else values
+
+
+def with_comparable_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same with columns of float16 as float32, which has all of their values: Arrow (26.0) compares no float16."""
+    for at, field in enumerate(batch.schema):
+        if t.is_float16(field.type):
+            batch = batch.set_column(at, field.with_type(pa.float32()), _comparable(batch.column(at)))
+    return batch
 
 
 def _typed_members(part: Condition, field: pa.Field) -> Condition:
@@ -180,8 +196,9 @@ def _typed_members(part: Condition, field: pa.Field) -> Condition:
     if are_floats and (own.drop_null().to_numpy(zero_copy_only=False) == 0).any():
         zeros = np.array([0.0, -0.0], own.type.to_pandas_dtype())  # which are equal, but not as members
         members = pa.concat_arrays([own, pa.array(zeros, own.type)])
-    if members is None:
+    if members is None and not t.is_float16(own.type):
         return part
+    members = _comparable(own if members is None else members)
     children = dict(part.value.items())
     children["value_set"] = pa.ListArray.from_arrays([0, len(members)], members)[0]
     arrays = [pa.repeat(child, 1) for child in children.values()]

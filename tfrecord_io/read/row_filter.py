@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import selectable
-from tfrecord_io.arrow.evaluate_condition import values_of, with_typed_literals
+from tfrecord_io.arrow.evaluate_condition import values_of, with_comparable_columns, with_typed_literals
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -203,6 +203,7 @@ def _evaluated(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
 
     if condition.names_lists:
         condition, batch = with_list_matches(condition, batch, _evaluated)
+    batch = with_comparable_columns(batch)
     if not batch.num_columns:  # a table without columns loses its rows
         batch = pa.RecordBatch.from_arrays([pa.nulls(len(batch))], [""])
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch])))

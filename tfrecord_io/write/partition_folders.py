@@ -140,7 +140,6 @@ class PartitionFolders:
         known = [self._numbers[folder] for folder in folders]
         return np.array(known, np.int64)[numbers] if known else numbers
 
-
     def _are_equal(self, column: str, first: str | None, second: str | None) -> bool:
         """Whether two texts are of equal values, whose folders are replaced together: 0 and -0 are."""
         return folder_values([(column, first)], self.schema) == folder_values([(column, second)], self.schema)
