@@ -130,3 +130,20 @@ def test_a_letter_that_the_encoding_of_the_system_lacks() -> None:
     code = "import tfrecord_io as tfr; tfr.count('\\u0130.tfrecord')"
     call = subprocess.run([sys.executable, "-c", code], env=ascii_only, capture_output=True, text=True, check=False)
     assert "encoding, ascii, lacks a letter of it: set PYTHONUTF8=1" in call.stderr
+
+
+def test_the_version_of_an_object_in_a_url_is_refused() -> None:
+    url = "s3://bucket/a.tfrecord?versionId=abc"
+    for call in (tfr.read_table, lambda path: tfr.write_tfrecord({"x": [1]}, path)):
+        with pytest.raises(
+            ValueError, match=r"pass the file fsspec\.filesystem\('s3', version_aware=True\)\.open\(path"
+        ):
+            call(url)
+
+
+def test_a_url_of_azure_without_an_account_says_how_to_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("adlfs")
+    for name in ("ACCOUNT_NAME", "CONNECTION_STRING"):
+        monkeypatch.delenv(f"AZURE_STORAGE_{name}", raising=False)
+    with pytest.raises(ValueError, match=r"no account of Azure is named; pass storage_options=\{'account_name': '…'\}"):
+        tfr.read_table("az://container/a.tfrecord")

@@ -60,6 +60,9 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     if is_url(text):
         if re.search(_NO_BUCKET, text):
             raise ValueError(f"'{printable(text)}' names no bucket: expected {_BUCKETS}")
+        if re.match(_S3, text) and "?versionId=" in text:
+            how = "fsspec.filesystem('s3', version_aware=True).open(path, version_id=…)"
+            raise ValueError(f"'{printable(text)}': no URL is that of one version of an object: pass the file {how}")
         import fsspec
 
         from tfrecord_io.storage.filesystem.os_errors import answer_to, refused_option
@@ -74,7 +77,7 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
         except ImportError as error:
             raise _missing(text, error) from error
         except ValueError as error:
-            raise _unknown_protocol(text) or error from error
+            raise _unknown_protocol(text) or _without_account(text, error) or error from error
         except TypeError as error:
             raise refused_option(error, storage.storage_options or {}, text) or error from error
     if _ONE_SLASH.match(text) and not os.path.lexists(text.partition("/")[0]):
@@ -109,6 +112,15 @@ def is_url(path: str | os.PathLike[str]) -> bool:
 def is_remote(fs: FileSystem) -> TypeGuard[FsspecFileSystem]:
     """Whether it is an `FsspecFileSystem`; that class is not imported for local files."""
     return type(fs) is not LocalFileSystem
+
+
+def _without_account(url: str, error: ValueError) -> ValueError | None:
+    """The error that says how to name the account of Azure, if adlfs was given none."""
+    if "account_name" not in str(error):
+        return None
+    advice = say("pass {storage_options=}, with a key or a token", storage_options={"account_name": "…"})
+    reason = f"'{printable(url)}': no account of Azure is named"
+    return ValueError(reason & (advice | "set AZURE_STORAGE_ACCOUNT_NAME or AZURE_STORAGE_CONNECTION_STRING"))
 
 
 def _missing(url: str, error: ImportError) -> MissingDependencyError:
