@@ -7,6 +7,8 @@ import gzip
 import io
 import multiprocessing
 import pickle
+import subprocess
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -433,3 +435,12 @@ def test_tensors_are_the_arrays_that_were_written(tmp_path: Path, name: str, sha
         assert (value.dtype, value.shape, value.tobytes()) == (expected.dtype, expected.shape, expected.tobytes())
         assert value.flags.writeable
         assert value.base is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_no_more_files_stay_open_than_the_system_allows(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"k": range(100), "x": range(100)}, tmp_path / "d", partition_by="k")
+    code = "import resource, sys; import tfrecord_io as tfr; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64));"
+    code += "records = tfr.open_random(sys.argv[1]); print(records[[99, 1, 50]]['x'].to_pylist(), records[98]['x'])"
+    run = subprocess.run([sys.executable, "-c", code, tmp_path / "d"], capture_output=True, text=True)
+    assert run.stdout.strip() == "[99, 1, 50] 98", run.stderr

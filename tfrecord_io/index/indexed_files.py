@@ -10,6 +10,11 @@ from typing import Any
 
 import numpy as np
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 from tfrecord_io.arrow.buffers import runs_within
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
@@ -26,6 +31,14 @@ from tfrecord_io.storage.read.source import Source, is_elsewhere, working_direct
 _THREADS = 16
 _LOCATED = 1 << 20  # records whose sizes are looked up at a time: each takes some 60 bytes
 _OPEN_FILES = 128  # if there are more, each is opened when it is read
+
+
+def _most_open() -> int:
+    """How many files may stay open: a fourth of those that the system allows the process, which has others."""
+    if resource is None:
+        return _OPEN_FILES
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _OPEN_FILES if allowed == resource.RLIM_INFINITY else min(_OPEN_FILES, allowed // 4)
 
 
 class IndexedFiles:
@@ -129,7 +142,7 @@ class IndexedFiles:
 
     @property
     def _keeps_open(self) -> bool:
-        return len(self.sources) <= _OPEN_FILES
+        return len(self.sources) <= _most_open()
 
     def __len__(self) -> int:
         return int(self.first[-1])
@@ -192,7 +205,7 @@ class IndexedFiles:
         bounds = np.zeros(len(numbers) + 1, np.int64)
         (ends - begins).cumsum(out=bounds[1:])
         data = None
-        if len(used) <= _OPEN_FILES and all(self.sources[file].local for file in used):
+        if len(used) <= _most_open() and all(self.sources[file].local for file in used):
             data = read_local([self.opened(file) for file in used], np.searchsorted(used, files), begins, ends)
         if data is None:
             data = np.concatenate([np.empty(0, np.uint8), *self.frames(numbers)])
@@ -224,7 +237,7 @@ class IndexedFiles:
         opened = self._open_files.get(file)
         if opened is None:
             opened = self._open_files[file] = self._open(file)
-            for oldest in list(self._open_files)[: max(0, len(self._open_files) - max(1, _OPEN_FILES))]:
+            for oldest in list(self._open_files)[: max(0, len(self._open_files) - max(1, _most_open()))]:
                 self._open_files.pop(oldest, None)  # it is closed once no thread reads it
         return opened
 
