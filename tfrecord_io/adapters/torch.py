@@ -52,7 +52,8 @@ def to_torch(
         than 1), or if accelerate distributes among the processes what the stream yields.
     workers : int, optional
         The ``num_workers`` of the DataLoader, on which ``len()`` depends: each worker ends with a batch that may not be
-        full. A DataLoader with another number is then an error.
+        full. A DataLoader with another number is then an error. One that makes batches of single rows itself counts
+        them as those of one worker, and trainers that end an epoch there omit some rows: pass `batch_size`.
     shuffle_buffer, seed, drop_last, uneven, bucket_by, bucket_sizes, pack
         As in `iter_arrays`.
     ragged, pad_value, max_length, pad_to, missing
