@@ -1,3 +1,19 @@
 """Fixtures of the tests of adapters."""
 
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tfrecord_io as tfr
 from column_indexes_used import column_indexes_are_used  # noqa: F401
+from records import example, int64s, written
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> tfr.Dataset:
+    """61 rows in five files."""
+    for file, rows in enumerate([range(20), range(20, 21), range(21, 40), range(40, 40), range(40, 61)]):
+        written(tmp_path / f"{file}.tfrecord", [example(x=int64s(n)) for n in rows])
+    return tfr.dataset(tmp_path, schema={"x": "int64"})
