@@ -85,9 +85,6 @@ def test_each_call_heeds_what_a_dataset_states_or_refuses_it(
         assert found[0] is ValueError
         assert f"takes no {option}= of a dataset" in found[1]
         return
-    if (call, option) == ("xarray", "on_error"):  # whose rows are read when they are needed, by number
-        assert found[0] is tfr.errors.CorruptRecordError
-        return
     of_files = option == "include_file_paths" and call in _WITHOUT_COLUMNS
     assert found == outcome(run, (lambda: "a") if of_files else same, files, tmp_path / "expected")
 
