@@ -455,7 +455,7 @@ def _node(
     encoding = LIST if is_composed(encoding) else encoding
     inner = partial(_node, encoding=encoding, level=level + 1)
     stem = feature if depth < 2 else f"{feature}/ragged_flat_values"
-    if isinstance(type_, pa.BaseExtensionType) and type_.extension_name in PANDAS_ADVICE:
+    if _is_of_pandas(type_):
         kind_of(type_, feature)  # raises
     if is_any_tensor(type_) and permutation_of(type_) is not None:
         advice = "make them tensors without a permutation, of the same values in the order of their axes"
@@ -613,6 +613,11 @@ def without_wrappers(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
+def _is_of_pandas(type_: pa.DataType) -> bool:
+    """Whether a type is refused, as its storage alone would not say what the values are."""
+    return isinstance(type_, pa.BaseExtensionType) and type_.extension_name in PANDAS_ADVICE
+
+
 def _is_known(type_: pa.BaseExtensionType) -> bool:
     return type_.extension_name in (*EXTENSIONS, *PANDAS_ADVICE) or is_any_tensor(type_)
 
@@ -632,7 +637,7 @@ def _rebuilt(type_: pa.DataType, narrow: bool, permuted: bool = True) -> pa.Data
         return with_fields(type_, child)
     if t.is_dictionary(type_):
         value = _rebuilt(type_.value_type, narrow, permuted)
-        while narrow and (t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType)):
+        while narrow and isinstance(value, pa.DictionaryType | pa.BaseExtensionType) and not _is_of_pandas(value):
             value = value.value_type if t.is_dictionary(value) else value.storage_type  # Arrow's IPC format has neither
         return pa.dictionary(type_.index_type, value, type_.ordered and not narrow)
     if isinstance(type_, pa.BaseExtensionType):

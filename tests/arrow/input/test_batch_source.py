@@ -144,6 +144,14 @@ def test_a_null_of_a_field_that_is_not_nullable_is_refused(tmp_path: Path, colum
     assert not tfr.read_table(tmp_path / "a.tfrecord").schema.field("x").nullable
 
 
+@pytest.mark.parametrize("values", [pd.cut([0.1, 0.7], [0, 0.5, 1]), pd.period_range("2024-01", periods=2, freq="M")])
+def test_categories_of_types_of_pandas_are_refused(tmp_path: Path, values: Any) -> None:
+    frame = pd.DataFrame({"x": pd.Categorical(values)})
+    for data in (frame, frame.to_dict("series"), pa.table({"x": pa.Table.from_pandas(frame)["x"]})):
+        with pytest.raises(EncodeError, match=r"feature 'x': the extension type pandas.* is not supported; convert it"):
+            tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
+
+
 @pytest.mark.parametrize("name", ["pandas.period", "pandas.interval"])
 def test_types_of_pandas_are_refused_where_it_is_not_imported(name: str) -> None:
     """pyarrow then has their storage, and the type's name in the metadata."""
