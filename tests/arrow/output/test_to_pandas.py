@@ -249,6 +249,15 @@ def test_sparse_columns_come_back(tmp_path: Path, dtype: str, fill: float) -> No
         assert "Sparse" not in str(tfr.read_tfrecord(tmp_path / "a", dtype_backend=backend).dtypes["x"])
 
 
+@pytest.mark.parametrize("label", [("a", 0), ("a", None), (b"a", 2.5), (pd.Timestamp("2024-01-01"), ("b", 1)), b"a"])
+@pytest.mark.filterwarnings("ignore:labels of columns")
+def test_sparse_columns_come_back_under_any_label(tmp_path: Path, label: Any) -> None:
+    frame = pd.DataFrame({"x": pd.arrays.SparseArray([0.0, 1.0])})
+    frame.columns = pd.Index([label], tupleize_cols=True)
+    tfr.write_tfrecord(frame, tmp_path / "a")
+    assert tfr.read_tfrecord(tmp_path / "a").dtypes.tolist() == frame.dtypes.tolist()
+
+
 def test_sparse_columns_that_are_read_without_gaps_are_named(tmp_path: Path) -> None:
     frame = pd.DataFrame({"when": pd.arrays.SparseArray(pd.to_datetime(["2020", "2021"]))})
     with pytest.warns(tfr.errors.SchemaWarning, match="column 'when' is Sparse.*read without gaps"):

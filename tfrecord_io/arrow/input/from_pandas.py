@@ -52,7 +52,7 @@ def table_of_frame(
         name = str(frame.columns[frame.columns.duplicated()][0])
         raise EncodeError("two columns have this name", feature=name, advice="rename one of them")
     for label in [*frame.columns, *frame.index.names]:
-        check_name(str(label))
+        check_name(_column_name(label))
     if index is None and (frame.index.nlevels > 1 or frame.index.name is not None):
         index = True
     frame, fills = _dense(_with_exact_levels(frame))
@@ -94,6 +94,18 @@ def table_of_frame(
     return Columns(table, {i: column for i, column in found.items() if not isinstance(column, pa.Array)})
 
 
+def _column_name(label: Any) -> str:
+    """The name of the column, or the level of an index, that a label has in Arrow."""
+    if isinstance(label, tuple):
+        return str(tuple(map(_part_of_name, label)))
+    return label.decode("utf-8", "surrogateescape") if isinstance(label, bytes) else str(label)
+
+
+def _part_of_name(part: Any) -> Any:
+    is_missing = part is None or (isinstance(part, float) and part != part)
+    return part if is_missing or isinstance(part, str) else _column_name(part)
+
+
 def _warn_of_labels(frame: pd.DataFrame, table: pa.Table) -> None:
     """Warn of labels of columns that a reader cannot restore, such as those of several types."""
     labels = frame.columns
@@ -132,9 +144,9 @@ def _found_columns(
             elif is_objects and isinstance(plain, bool):
                 refuse_times_among_others(values)
             made = unmasked(values) if is_objects and plain is False else values
-            found = tensors_of(made, nan_to_null, encodings.get(str(name))) if plain is False else plain
+            found = tensors_of(made, nan_to_null, encodings.get(_column_name(name))) if plain is False else plain
         except EncodeError as error:
-            error.feature = str(name)
+            error.feature = _column_name(name)
             raise
         if made is not values:
             masked[at] = made.array
@@ -171,9 +183,9 @@ def _dense(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
         fill = dtype.fill_value
         if not isinstance(dtype.subtype, np.dtype) or dtype.subtype.kind not in "biuf":
             reason = f"is {dtype}: it is read without gaps, as {dtype.subtype}"
-            warn(f"column '{printable(str(name))}' {reason}", SchemaWarning)
+            warn(f"column '{printable(_column_name(name))}' {reason}", SchemaWarning)
         else:
-            fills[str(name)] = np.asarray(fill, dtype.subtype).item()
+            fills[_column_name(name)] = np.asarray(fill, dtype.subtype).item()
     return _replaced(frame, columns), fills
 
 
@@ -269,5 +281,5 @@ def _culprit(frame: pd.DataFrame) -> Exception | None:
         try:
             pa.Table.from_pandas(pd.DataFrame({"x": values}), preserve_index=False)
         except NOT_ARROW:
-            return no_arrow_form(str(name), values)
+            return no_arrow_form(_column_name(name), values)
     return None
