@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tfrecord_io.arrow.casts import integer_range
 from tfrecord_io.arrow.output.to_python import json_value, python_value, python_values
 from tfrecord_io.arrow.tensor_values import flat_values, to_cells
 from tfrecord_io.call_errors import check_keywords
@@ -284,7 +285,9 @@ def temporal_value(type_: pa.DataType, value: float) -> Any:
     >>> temporal_value(pa.date32(), 366.0)
     datetime.date(1971, 1, 2)
     """
-    return python_value(pa.array([int(value)], _integers(type_)).view(type_)[0])
+    integers = _integers(type_)
+    low, high = integer_range(integers)  # the float that is nearest to the last integer is above it
+    return python_value(pa.array([min(max(int(value), low), high)], integers).view(type_)[0])
 
 
 def _integers(type_: pa.DataType) -> pa.DataType:

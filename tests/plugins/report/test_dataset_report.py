@@ -6,6 +6,7 @@ import io
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
@@ -110,3 +111,10 @@ def test_keywords_are_those_of_readers(words: Path) -> None:
     assert tfr.report(tfr.dataset(words, limit=1)).statistics[0].sampling.records == 1
     with pytest.raises(TypeError, match="sample_record"):
         tfr.report(words, sample_record=3)
+
+
+@pytest.mark.parametrize("type_", [pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.duration("s")], ids=str)
+def test_the_last_time_of_a_type_has_a_page(tmp_path: Path, type_: pa.DataType) -> None:
+    """That is infinity in databases; no float is as large."""
+    tfr.write_tfrecord({"x": pa.array([0, 2**63 - 1, 1 - 2**63]).view(type_)}, tmp_path / "a.tfrecord")
+    assert tfr.report(tmp_path / "a.tfrecord").html
