@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,3 +98,29 @@ def test_presence_and_types_are_compared(tmp_path: Path) -> None:
     assert found["x"].is_notable
     assert found["y"].types == ("int64", "string")
     assert found["y"].is_notable
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "distance"),
+    [
+        (pa.timestamp("us"), pa.timestamp("ns"), 0),
+        (pa.timestamp("s", "UTC"), pa.timestamp("ms", "Europe/Paris"), 0),
+        (pa.date32(), pa.timestamp("us"), 0),
+        (pa.date64(), pa.date32(), 0),
+        (pa.duration("s"), pa.duration("ns"), 0),
+        (pa.timestamp("s"), pa.duration("s"), None),
+        (pa.int64(), pa.timestamp("s"), None),
+    ],
+)
+def test_times_in_other_units_are_compared_in_one(
+    tmp_path: Path, a: pa.DataType, b: pa.DataType, distance: float | None
+) -> None:
+    for name, type_ in (("a", a), ("b", b)):
+        seconds = pa.array(np.arange(19_000, 19_201) * 86_400)
+        values = seconds.cast(pa.duration("s")) if pa.types.is_duration(type_) else seconds.cast(pa.timestamp("s"))
+        values = seconds if pa.types.is_integer(type_) else values.cast(type_)
+        tfr.write_tfrecord({"x": values}, tmp_path / f"{name}.tfrecord")
+    report = tfr.report(tmp_path / "a.tfrecord", compare=tmp_path / "b.tfrecord")
+    assert report.drift[0].distance == distance
+    years = set(re.findall(r"<title>(\d+)-[^<]* to ", report.html))
+    assert years == (set() if distance is None or pa.types.is_duration(a) else {"2022"})

@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrecord_io.arrow.output.to_python import json_value
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics
+from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, in_one_unit
 from tfrecord_io.plugins.report.number_statistics import NumberStatistics, edges_of, histogram
 
 BINS = 20  # of the histograms that are compared
@@ -91,9 +91,10 @@ def drift(a: FeatureStatistics | None, b: FeatureStatistics | None) -> FeatureDr
         new, lost = _only(right, left), _only(left, right)
         known = replace(known, new_values=tuple(new[:NEW_VALUES]), new_count=len(new))
         return replace(known, lost_values=tuple(lost[:NEW_VALUES]), lost_count=len(lost))
-    if a.numbers is None or b.numbers is None or not (a.numbers.count and b.numbers.count):
+    numbers = [each for each in in_one_unit((a, b)) or () if each is not None and each.count]
+    if len(numbers) < 2:
         return known
-    return replace(known, measure="Jensen-Shannon", distance=jensen_shannon(a.numbers, b.numbers))
+    return replace(known, measure="Jensen-Shannon", distance=jensen_shannon(*numbers))
 
 
 def _only(one: dict[Any, int], other: dict[Any, int]) -> list[Any]:

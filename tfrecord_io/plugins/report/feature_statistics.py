@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ CATEGORIES = 20  # integers with at most so many distinct values are compared as
 MOST_DISTINCT = 10_000  # beyond it, rare values are forgotten
 SHOWN = 12
 VALUE_BYTES = 256  # longer values on average, such as images, are not counted
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,33 @@ class FeatureStatistics:
             "presence": self.presence,
             **{name: None if part is None else json_value(part.to_dict()) for name, part in parts.items()},
         }
+
+
+def nanoseconds_of(type_: pa.DataType) -> int:
+    """The nanoseconds of one unit of dates or times; 1 for other numbers."""
+    if pa.types.is_date(type_):
+        return 86_400 * 10**9 if pa.types.is_date32(type_) else 10**6
+    return _NANOSECONDS[type_.unit] if pa.types.is_temporal(type_) else 1
+
+
+def in_one_unit(sides: Sequence[FeatureStatistics]) -> list[NumberStatistics | None] | None:
+    """The numbers of each side, those of times in the finest unit of all; None where they are of several kinds.
+
+    Dates and timestamps are one kind, and so are numbers of all types.
+    """
+    types = [side.value_type for side in sides if side.numbers is not None]
+    if len(set(map(_kind_of_numbers, types))) > 1:
+        return None
+    finest = min(map(nanoseconds_of, types), default=1)
+    scales = [nanoseconds_of(side.value_type) // finest for side in sides]
+    return [side.numbers and side.numbers.times(scale) for side, scale in zip(sides, scales, strict=True)]
+
+
+def _kind_of_numbers(type_: pa.DataType) -> str:
+    t = pa.types
+    if t.is_date(type_) or t.is_timestamp(type_):
+        return "dates"
+    return "durations" if t.is_duration(type_) else "times" if t.is_time(type_) else "numbers"
 
 
 class FeatureAccumulator:

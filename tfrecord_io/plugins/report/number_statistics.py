@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,16 @@ class NumberStatistics:
     def histogram(self) -> Histogram | None:
         """Of the values kept; None if there are none."""
         return histogram(self.kept, edges_of(self)) if len(self.kept) else None
+
+    def times(self, scale: int) -> NumberStatistics:
+        """Those of the numbers in a unit that is so many times finer."""
+        if scale == 1:
+            return self
+        moments = (self.minimum, self.maximum, self.mean, self.deviation)
+        low, high, mean, deviation = (None if value is None else value * scale for value in moments)
+        quantiles = tuple(value * scale for value in self.quantiles)
+        kept = self.kept * scale
+        return replace(self, minimum=low, maximum=high, mean=mean, deviation=deviation, quantiles=quantiles, kept=kept)
 
     def to_dict(self) -> dict[str, Any]:
         named = {f"{q:g}": value for q, value in zip(QUANTILES, self.quantiles, strict=False)}

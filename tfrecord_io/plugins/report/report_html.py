@@ -16,7 +16,7 @@ from tfrecord_io.display import byte_size, counted, shape_ranges, short
 from tfrecord_io.errors import printable
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics
 from tfrecord_io.plugins.report.drift import FeatureDrift
-from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics
+from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, in_one_unit, nanoseconds_of
 from tfrecord_io.plugins.report.media import Box, Gallery, MediaSample
 from tfrecord_io.plugins.report.number_statistics import QUANTILES, Histogram, NumberStatistics, edges_of, histogram
 from tfrecord_io.tools.describe import temporal_value
@@ -177,9 +177,8 @@ def _is_listed(side: FeatureStatistics) -> bool:
 def _chart(sides: Sides) -> str:
     known = [side for side in sides if side is not None]
     if any(side.numbers is not None for side in known) and not all(map(_is_listed, known)):
-        drawn = [side.numbers for side in sides if side is not None]
-        label = _label(next(side for side in known if side.numbers is not None))
-        return _histograms(drawn, label, "Values")
+        drawn = in_one_unit(known)
+        return "" if drawn is None else _histograms(drawn, _label_of_all(known), "Values")
     for name, parts in (
         ("Length of values", [side.lengths for side in known]),
         ("Values per record", [side.values_per_record for side in known]),
@@ -208,6 +207,14 @@ def _label(side: FeatureStatistics) -> Label:
     if not side.is_temporal:
         return number
     return lambda value: text(short(temporal_value(side.value_type, value), 40))
+
+
+def _label_of_all(sides: Sequence[FeatureStatistics]) -> Label:
+    """That of numbers `in_one_unit`; of times in the coarsest one, which has them all."""
+    numbered = [side for side in sides if side.numbers is not None]
+    units = [nanoseconds_of(side.value_type) for side in numbered]
+    label, ratio = _label(numbered[units.index(max(units))]), max(units) // min(units)
+    return lambda value: label(value / ratio)
 
 
 def _numbers(sides: Sides) -> str:
