@@ -80,6 +80,13 @@ def test_many_columns_are_read_twice(tmp_path: Path, write: Any, monkeypatch: py
     assert len(opened) == 2
 
 
+def test_columns_that_are_called_like_entries_of_a_selection_are_written(tmp_path: Path) -> None:
+    columns = {"!x": [1], "*": [2], "x": [3], "[x]": [4]}
+    tfr.write_tfrecord(columns, tmp_path / "a.tfrecord")
+    tfr.formats.write_npz(tmp_path / "a.tfrecord", tmp_path / "a.npz")
+    assert {name: array.tolist() for name, array in np.load(tmp_path / "a.npz").items()} == columns
+
+
 def test_text_has_the_width_of_the_longest_value(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": ["a", "böse", ""] * 50_000}, tmp_path / "x.tfrecord")
     tfr.formats.write_npy(tfr.dataset(tmp_path / "x.tfrecord", batch_size=1000), tmp_path / "x.npy")
