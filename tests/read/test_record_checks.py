@@ -283,3 +283,12 @@ def test_several_datasets_of_different_descriptions(data: Path, tfds: Path) -> N
             assert tfr.dataset([tfds, other]).schema_source == "inferred"
         with warned():
             assert tfr.dataset([tfds, other], schema={"label": "int64"}).schema_source == "schema="
+
+
+def test_a_type_that_is_read_from_other_features_is_named(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "a")
+    text = (
+        "'x' occurs in none of 1 record; the records have it, but struct<a: int8> is read from other features, such as"
+    )
+    with warned(f"{text} 'x/a'. {ADVICE}"):
+        tfr.read_table(tmp_path / "a", schema={"x": pa.struct({"a": pa.int8()})})

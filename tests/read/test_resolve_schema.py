@@ -397,3 +397,26 @@ def test_units_of_times_that_differ_in_a_later_file_are_an_error(tmp_path: Path)
     with pytest.raises(SchemaError, match="stored as timestamp") as error:
         tfr.read_table(files, schema={"x": pa.timestamp("ns")})
     assert (error.value.path, error.value.record) == (str(files[1]), 0)
+
+
+@pytest.mark.parametrize("embed", [True, False])
+@pytest.mark.parametrize(
+    ("stored", "type_", "features"),
+    [
+        (pa.array([1]), pa.struct({"a": pa.int64()}), "'x/a'"),
+        (pa.array([1]), pa.list_(pa.struct({"a": pa.int64(), "b": pa.int8()})), "'x/a', 'x/b'"),
+        (pa.array([{"a": 1}]), pa.int64(), "'x'"),
+        (pa.array([[[1]]]), pa.struct({"a": pa.int64()}), "'x/a'"),
+    ],
+)
+def test_an_override_that_reads_no_feature_of_its_column_is_an_error(
+    tmp_path: Path, stored: pa.Array, type_: pa.DataType, features: str, embed: bool
+) -> None:
+    tfr.write_tfrecord({"x": stored, "y": [1]}, tmp_path / "a.tfrecord", embed_schema=embed)
+    if "x" not in tfr.dataset(tmp_path / "a.tfrecord").schema.names:  # whose features are columns of their own
+        return
+    for columns in (None, ["x"], ["x", "y"]):
+        with pytest.raises(
+            tfr.errors.SchemaError, match=f"'x': it is stored as .* read from other features: {features};"
+        ):
+            tfr.read_table(tfr.dataset(tmp_path / "a.tfrecord", schema_overrides={"x": type_}), columns=columns)

@@ -132,6 +132,9 @@ def _suggestion(
     """What was probably meant: a feature list of that name (otherwise that is an error), or similar names."""
     if any(name in names for name in features):
         return say('a feature list has that name, and {record_type="example"} ignores feature lists')
+    if field.feature in candidates:
+        other = printable(min(features))
+        return f"the records have it, but {field.type_name} is read from other features, such as '{other}'"
     return did_you_mean(field.feature, candidates)
 
 

@@ -58,6 +58,7 @@ from tfrecord_io.schema.column_selection import (
     is_glob,
     is_overridden,
     matches_any,
+    refuse_other_features,
 )
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.inferred_type import KindCount, Observation
@@ -451,7 +452,11 @@ class _Planner:
         elif left_out := set(left_out) - names:
             own = [key for key in overrides if matches_any(key, names) or not matches_any(key, left_out)]
             overrides = {key: overrides[key] for key in own}
-        return apply_overrides(schema, overrides) if overrides else schema
+        if not overrides:
+            return schema
+        declared = apply_overrides(schema, overrides)
+        refuse_other_features(declared, schema)
+        return declared
 
     def _with_foreign_features(
         self, reader: ChunkReader, assumptions: Assumptions, embedded: EmbeddedSchema

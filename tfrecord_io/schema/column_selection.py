@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.display import name_advice
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_features import LIST, NULL_POSITIONS, Leaf, column_leaves
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field, default_part
@@ -160,6 +160,23 @@ def _overridden(f: Field, overrides: Mapping[str, Any], globs: Iterable[str]) ->
         return f
     field = as_field(f.column, overrides[key])
     return field if field.feature != f.column else replace(field, feature=f.feature)
+
+
+def refuse_other_features(declared: Schema, stored: Schema) -> None:
+    """Raise SchemaError where no feature of a stored column is read, as its declared type has others.
+
+    A column of that type would be null throughout.
+    """
+    for f in declared.fields if declared.plain is None else ():
+        own = stored[f.column]
+        if (own.is_common and f.is_common) or f.feature != own.feature or pa.types.is_null(own.type):
+            continue
+        read, given = _features(f), _features(own)
+        if read and given and read.isdisjoint(given):
+            names = ", ".join(f"'{printable(name)}'" for name in sorted(read)[:3])
+            reason = f"it is stored as {own.type_name}, and {f.type_name} is read from other features: {names}"
+            advice = say("declare {}", own.type_name)
+            raise SchemaError(reason, feature=f.feature, expected=f.type_name, got=own.type_name, advice=advice)
 
 
 def as_stored(declared: Schema, stored: Schema, selects: Callable[[str], bool] = lambda _: True) -> Schema:
