@@ -258,6 +258,13 @@ def test_sparse_columns_come_back_under_any_label(tmp_path: Path, label: Any) ->
     assert tfr.read_tfrecord(tmp_path / "a").dtypes.tolist() == frame.dtypes.tolist()
 
 
+@pytest.mark.parametrize("backend", ["pyarrow", "numpy_nullable"])
+def test_levels_of_categories_are_read_with_each_backend(backend: Any) -> None:
+    levels = [pd.Categorical(["b", "a"]), [1, 2]]
+    frame = pd.DataFrame({"x": [1, 2]}, index=pd.MultiIndex.from_arrays(levels, names=["k", "n"]))
+    assert restored(frame, dtype_backend=backend).index.tolist() == [("b", 1), ("a", 2)]
+
+
 def test_sparse_columns_that_are_read_without_gaps_are_named(tmp_path: Path) -> None:
     frame = pd.DataFrame({"when": pd.arrays.SparseArray(pd.to_datetime(["2020", "2021"]))})
     with pytest.warns(tfr.errors.SchemaWarning, match="column 'when' is Sparse.*read without gaps"):

@@ -118,7 +118,9 @@ def _stored_index(columns: pa.Table, stated: Mapping[str, Any], backend: str | N
     frame = _frame(zones_that_python_has(columns), stated, backend)  # an index needs Python's zones
     names = [_index_name(field, stated["columns"].get(field)) for field in columns.column_names]
     if len(names) > 1:
-        return pd.MultiIndex.from_frame(_hashable(frame, columns.schema), names=names)
+        series = (values for _, values in _hashable(frame, columns.schema).items())
+        levels = [each.array if isinstance(each.dtype, pd.ArrowDtype) else each for each in series]
+        return pd.MultiIndex.from_arrays(levels, names=names)  # pandas 2 takes no Series of Arrow's categories
     level = frame.iloc[:, 0]
     return pd.Index(level, dtype=level.dtype).rename(names[0])
 
