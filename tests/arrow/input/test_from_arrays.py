@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import subprocess
 import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import dask.array as da
 import numpy as np
@@ -242,12 +244,19 @@ EAST = tzoffset("EST", 3600)  # the name of a zone that is five hours west
 DAY, TIME = dt.date(2020, 1, 1), dt.datetime(2020, 1, 1)
 
 
-@pytest.mark.parametrize("as_frame", [False, True])
+@pytest.mark.parametrize("form", ["array", "frame", "series"])
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ([300, np.float16(0.5)], "float16, int are mixed types"),
+        ([2**62, UUID(int=3)], "UUID, int are mixed types"),
         ([TIME, 1], "datetime, int are mixed types"),
+        ([TIME, UUID(int=3)], "UUID, datetime are mixed types"),
+        ([DAY, Decimal("1.5")], "Decimal, date are mixed types"),
+        ([pd.Timestamp(TIME), 0.5, math.nan], "Timestamp, float are mixed types"),
+        ([dt.timedelta(1), np.float32(0.5)], "float32, timedelta are mixed types"),
+        ([DAY, TIME], "date, datetime are mixed types"),
+        ([bytearray(b"a"), "b"], "bytearray, str are mixed types"),
         ([DAY, 1], "date, int are mixed types"),
         ([dt.time(1), np.int64(1)], "int64, time are mixed types"),
         ([dt.timedelta(1), 1], "int, timedelta are mixed types"),
@@ -264,13 +273,23 @@ DAY, TIME = dt.date(2020, 1, 1), dt.datetime(2020, 1, 1)
         ([relativedelta(hours=1.5)], "record 0: .*no interval that is relativedelta"),
     ],
 )
-def test_values_that_arrow_would_change_are_refused(
-    tmp_path: Path, values: list[Any], message: str, as_frame: bool
-) -> None:
+def test_values_that_arrow_would_change_are_refused(tmp_path: Path, values: list[Any], message: str, form: str) -> None:
     cells = pd.Series(values, dtype=object)
-    data = pd.DataFrame({"x": cells}) if as_frame else {"x": cells.to_numpy()}
+    data = pd.DataFrame({"x": cells}) if form == "frame" else {"x": cells if form == "series" else cells.to_numpy()}
     with pytest.raises(tfr.errors.EncodeError, match=message):
         tfr.write_tfrecord(data, tmp_path / "x.tfrecord")
+
+
+@pytest.mark.parametrize("value", [TIME, DAY, dt.time(1), dt.timedelta(1), 2**62, np.array([1.5]), [math.nan, None]])
+@pytest.mark.parametrize("missing", [math.nan, pd.NA, pd.NaT, None], ids=repr)
+def test_a_series_in_a_mapping_is_written_as_in_a_frame(tmp_path: Path, value: Any, missing: Any) -> None:
+    column = pd.Series([None, None, None], dtype=object)
+    column[0], column[2] = value, missing
+    tfr.write_tfrecord({"x": column}, tmp_path / "series", float64="raw")
+    tfr.write_tfrecord(pd.DataFrame({"x": column}), tmp_path / "frame", float64="raw")
+    found, expected = (tfr.read_table(tmp_path / name)["x"] for name in ("series", "frame"))
+    assert (found.type, repr(found.to_pylist())) == (expected.type, repr(expected.to_pylist()))
+    assert found.null_count == 2
 
 
 NANOSECOND = pd.Timestamp("2020-01-01 00:00:00.000000001")

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from itertools import chain
+from numbers import Number
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +37,10 @@ from tfrecord_io.format.dtypes import element
 from tfrecord_io.format.feature_types import image_advice
 from tfrecord_io.format.missing_values import check_level, has_inner, holds_masked
 from tfrecord_io.options.limits import too_large
-from tfrecord_io.schema.types import is_list_like, types_within
+from tfrecord_io.schema.types import is_list_like, types_within, value_type
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised by Arrow for values that it cannot hold
 
@@ -106,7 +111,8 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         raise _no_column(values, name)
     try:
         values = dense(values)
-        plain = plain_cells(values, nan_is_missing=False)
+        of_pandas = _is_series(values) and is_object_dtype(values.dtype)
+        plain = plain_cells(values.to_numpy() if of_pandas else values, nan_is_missing=of_pandas)
         if isinstance(plain, pa.Array):
             return plain
         if plain is not None:
@@ -122,10 +128,13 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
             if isinstance(values.dtype, np.dtype) and not values.dtype.isnative:
                 values = values.astype(values.dtype.newbyteorder("="))
             keep_nan = not nan_to_null and isinstance(values.dtype, np.dtype) and values.dtype.kind == "f"
-            return with_zone(pa.array(values.to_numpy() if keep_nan else values), values.dtype)
-        if hasattr(values, "__arrow_c_stream__"):
+            column = with_zone(pa.array(values.to_numpy() if keep_nan else values), values.dtype)
+            found = lists_with_nan(values, column) if of_pandas else None
+            column = column if found is None else found
+        elif hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
-        column = plain_array(native(values)) if isinstance(values, np.ndarray) else pa.array(values)
+        else:
+            column = plain_array(native(values)) if isinstance(values, np.ndarray) else pa.array(values)
     except EncodeError as error:
         error.feature = name
         raise
@@ -134,6 +143,34 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
     if plain is not None:
         refuse_mixture(name, values, column.type)
     return column
+
+
+def lists_with_nan(values: pd.Series, column: pa.Array | pa.ChunkedArray) -> pa.Array | None:
+    """A column of lists of floats, which Arrow made of objects, where NaN in them became null; else None.
+
+    In pandas only a missing cell is one.
+    """
+    if not is_list_like(column.type) or not pa.types.is_floating(value_type(column.type)):
+        return None
+    if not any(map(_has_inner_nulls, column.chunks if isinstance(column, pa.ChunkedArray) else [column])):
+        return None
+    return pa.array(list(map(_without_na, values)), mask=values.isna().to_numpy(), from_pandas=False)
+
+
+def _has_inner_nulls(lists: pa.Array) -> bool:
+    """Whether an item is null, at any depth."""
+    while is_list_like(lists.type):
+        lists = lists.values
+        if lists.null_count:
+            return True
+    return False
+
+
+def _without_na(cell: Any) -> Any:
+    """A cell with None for pandas' NA in its lists, which pyarrow knows only where NaN is missing, too."""
+    if isinstance(cell, list | tuple) or (isinstance(cell, np.ndarray) and cell.dtype.kind == "O"):
+        return [_without_na(item) for item in cell]
+    return None if type(cell).__name__ == "NAType" else cell
 
 
 def _no_column(values: Any, name: str | None = None) -> EncodeError:
@@ -349,10 +386,10 @@ _UNITS = "years months weeks days hours minutes seconds milliseconds microsecond
 def refuse_mixture(name: str, values: Any, type_: pa.DataType) -> None:
     """Refuse what Arrow converts silently: text among bytes to bytes, a datetime among dates to its day.
 
-    So it does with numbers among times, and with the zones of some times, their nanoseconds, and half floats; in lists
-    and dicts, too.
+    So it does with numbers and UUIDs among times, and with the zones of some times, their nanoseconds, and half floats
+    and UUIDs among integers; in lists and dicts, too.
     """
-    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+    if (isinstance(values, np.ndarray) or _is_series(values)) and not is_object_dtype(values.dtype):
         return
     cells = values.to_numpy() if _is_series(values) else values
     if is_list_like(type_):
@@ -415,11 +452,13 @@ def _refuse_guesses(name: str, cells: Any, type_: pa.DataType) -> None:
     guessed: tuple[type, ...] = (str,) if pa.types.is_binary(type_) else ()
     has_unit = pa.types.is_timestamp(type_) or pa.types.is_time(type_) or pa.types.is_duration(type_)
     if has_unit or pa.types.is_date(type_):
-        guessed = (int, np.integer) if has_unit else (int, np.integer, dt.datetime)
+        guessed = (Number, UUID) if has_unit else (Number, UUID, dt.datetime)
     elif pa.types.is_integer(type_):
-        guessed = (np.float16,)
+        guessed = (np.float16, UUID)
     classes = {cls for cls in set(map(type, cells)) if cls.__name__ not in _TIMES} if guessed else set()
-    if any(issubclass(cls, guessed) for cls in classes):
+    taken = {cls for cls in classes if issubclass(cls, guessed)}
+    are_nan = all(issubclass(cls, float) for cls in taken)  # missing values of pandas
+    if taken and not (are_nan and all(math.isnan(cell) for cell in cells if isinstance(cell, float))):
         raise no_arrow_form(name, cells)
     if has_unit:
         _refuse_lost_times(name, cells, classes, type_)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import with_columns_at
 from tfrecord_io.arrow.input.from_arrays import (
@@ -16,6 +15,7 @@ from tfrecord_io.arrow.input.from_arrays import (
     check_name,
     dense,
     is_object_dtype,
+    lists_with_nan,
     no_arrow_form,
     plain_cells,
     refuse_lost_zone,
@@ -30,7 +30,7 @@ from tfrecord_io.arrow.input.tensor_cast import Columns, Tensors, native
 from tfrecord_io.display import and_more
 from tfrecord_io.errors import EncodeError, SchemaWarning, printable, warn
 from tfrecord_io.schema.pandas_metadata import arrow_entry, frame_description, sparse_entry, with_entries
-from tfrecord_io.schema.types import is_list_like, restored_type, value_type
+from tfrecord_io.schema.types import restored_type
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,28 +206,7 @@ def _better_column(values: pd.Series, column: pa.ChunkedArray) -> pa.Array | Non
     """A column of objects, or of floats whose NaN are values, if from_pandas lost something; else None."""
     if values.dtype != object:
         return pa.array(native(values.to_numpy())) if column.null_count else None
-    is_floats = is_list_like(column.type) and t.is_floating(value_type(column.type))
-    if is_floats and any(map(_has_inner_nulls, column.chunks)):
-        # from_pandas takes NaN inside an array for a null; only a missing cell is one
-        cells = list(map(_without_na, values))
-        return pa.array(cells, mask=values.isna().to_numpy(), from_pandas=False)
-    return None
-
-
-def _has_inner_nulls(lists: pa.Array) -> bool:
-    """Whether an item is null, at any depth."""
-    while is_list_like(lists.type):
-        lists = lists.values
-        if lists.null_count:
-            return True
-    return False
-
-
-def _without_na(cell: Any) -> Any:
-    """A cell with None for pandas' NA in its lists, which pyarrow knows only where NaN is missing, too."""
-    if isinstance(cell, list | tuple) or (isinstance(cell, np.ndarray) and cell.dtype.kind == "O"):
-        return [_without_na(item) for item in cell]
-    return None if type(cell).__name__ == "NAType" else cell
+    return lists_with_nan(values, column)
 
 
 def _refuse_levels(frame: pd.DataFrame, table: pa.Table) -> None:
