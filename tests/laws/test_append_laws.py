@@ -178,3 +178,23 @@ def test_distributed_tasks_write_what_the_dataset_chose(tmp_path: Path) -> None:
     writer.check(pa.schema([("x", pa.float64())]))
     writer.commit([writer.write_part(0, [pa.table({"x": [0.2]})])])
     assert tfr.read_table(path)["x"].to_pylist() == [0.1, 0.2]
+
+
+@pytest.mark.parametrize("column", ["size", "sizes", "of"])
+@pytest.mark.parametrize("sizes", [[2, 0], [0, 2], [1, 0, 1], [0, 0, 2, 0]], ids=str)
+def test_ordered_categories_stay_where_no_rows_are_appended(tmp_path: Path, column: str, sizes: list[int]) -> None:
+    ordered = pa.DictionaryArray.from_arrays([2, 0], ["small", "medium", "large"], ordered=True)
+    columns = {
+        "size": ordered,
+        "sizes": pa.ListArray.from_arrays([0, 1, 2], ordered),
+        "of": pa.StructArray.from_arrays([ordered], ["what"]),
+    }
+    table = pa.table({column: columns[column], "n": [1, 2]})
+    tfr.write_tfrecord(table, tmp_path / "whole.tfrecord")
+    begin = 0
+    for size in sizes:
+        tfr.write_tfrecord(table.slice(begin, size), f"{tmp_path}/parts/", mode="append", shards=1)
+        begin += size
+    found, expected = tfr.read_table(tmp_path / "parts"), tfr.read_table(tmp_path / "whole.tfrecord")
+    assert found.equals(expected)
+    assert str(found.unify_dictionaries()) == str(expected)  # which shows the categories
