@@ -49,6 +49,7 @@ ARRAYS = {
     "decimal": pa.array([1, None, 2], pa.decimal128(10, 2)),
     "struct": pa.array([{"a": 1}, None]),
     "null": pa.nulls(3),
+    "null lists": pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int8()), pa.array([[1]])),
     "empty": pa.array([], pa.int32()),
 }
 

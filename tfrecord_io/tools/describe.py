@@ -125,9 +125,9 @@ class ColumnAccumulator:
 
     def add(self, array: pa.Array) -> None:
         self.nulls += array.null_count
-        present = array.drop_null()
-        if not len(present):
+        if array.null_count == len(array):  # Arrow (26.0) makes no empty array of some dictionaries
             return
+        present = array.drop_null()
         if is_any_tensor(self.field.type):
             self._add_tensors(present)
             return

@@ -118,3 +118,9 @@ def test_the_last_time_of_a_type_has_a_page(tmp_path: Path, type_: pa.DataType) 
     """That is infinity in databases; no float is as large."""
     tfr.write_tfrecord({"x": pa.array([0, 2**63 - 1, 1 - 2**63]).view(type_)}, tmp_path / "a.tfrecord")
     assert tfr.report(tmp_path / "a.tfrecord").html
+
+
+def test_dictionaries_of_lists_that_are_all_null_have_a_page(tmp_path: Path) -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int8()), pa.array([[1]]))
+    tfr.write_tfrecord(pa.table({"x": column}), tmp_path / "a.tfrecord")
+    assert tfr.report(tmp_path / "a.tfrecord").html

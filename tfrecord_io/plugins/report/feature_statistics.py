@@ -143,9 +143,9 @@ class FeatureAccumulator:
     def add(self, array: pa.Array) -> None:
         self._records += len(array)
         self._summary.add(array)
-        present = array.drop_null()
-        if not len(present):
+        if array.null_count == len(array):  # Arrow (26.0) makes no empty array of some dictionaries
             return
+        present = array.drop_null()
         if is_any_tensor(self._field.type):
             values, counts, _ = flat_values(present, self._field)
             self._value_type = values.type
