@@ -229,6 +229,35 @@ def test_a_stream_of_images_whose_features_are_unknown(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ["generator", "filter", "map"])
+def test_a_stream_whose_rows_python_makes(tmp_path: Path, kind: str) -> None:
+    image = {"bytes": b"not decoded", "path": None}
+    rows = [
+        {"label": 1, "x": 2.0, "words": [], "box": {"images": [image]}},
+        {"label": None, "x": 0.5, "words": ["a"], "box": {"images": []}},
+        {"label": 0, "x": None, "words": [], "box": None},
+    ]
+    features = datasets.Features(
+        {
+            "label": datasets.ClassLabel(names=["cat", "dog"]),
+            "x": datasets.Value("float32"),
+            "words": datasets.List(datasets.Value("string")),
+            "box": {"images": datasets.List(datasets.Image(decode=kind == "generator"))},
+        }
+    )
+    if kind == "generator":  # an integer among floats, as such rows often have
+        rows[0]["x"] = 2
+        stream = datasets.IterableDataset.from_generator(lambda: iter(rows), features=features)
+    else:
+        stream = datasets.Dataset.from_list(rows, features=features).to_iterable_dataset()
+        stream = stream.filter(lambda row: True) if kind == "filter" else stream.map(dict, features=features)
+    tfr.write_tfrecord(stream, tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == rows
+    written = tfr.dataset(tmp_path / "a.tfrecord")
+    assert written.schema.field("x").type == pa.float32()
+    assert written.to_hf().features["label"].names == ["cat", "dog"]
+
+
 @pytest.mark.parametrize("known", [False, True])
 def test_a_stream_is_not_held_in_memory(known: bool) -> None:
     taken = 0

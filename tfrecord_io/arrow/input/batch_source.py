@@ -333,20 +333,34 @@ def _batches_of_hugging_face(data: Any) -> Any:
     """A Dataset or an IterableDataset of Hugging Face datasets as a stream of tables.
 
     The metadata of its schema describes the features, such as the names of labels. They are unknown after a ``map``,
-    say; datasets would then make a table of each row, whose types differ where a value is missing.
+    say. Of rows that Python code makes, datasets makes a table each, whose types differ where a value is missing.
     """
-    if data.features is None:
-        convert = imported("datasets.features.features").cast_to_python_objects
-        examples = map(partial(convert, only_1d_for_numpy=True), data.with_format(None))
-        return map(_table_of_examples, _joined(examples))
-    rows = _STREAMED_ROWS
-    if hasattr(data, "data"):  # in memory, or in a mapped file
+    features = data.features
+    if features is None:
+        return map(_table_of_examples, _joined(_examples(data)))
+    is_stream, rows = not hasattr(data, "data"), _STREAMED_ROWS
+    if not is_stream:  # in memory, or in a mapped file
         rows = min(LIMITS.batch_rows, max(1, LIMITS.batch_bytes * len(data.data) // max(data.data.nbytes, 1)))
-    tables, schema = data.with_format("arrow").iter(batch_size=rows), data.features.arrow_schema
-    # A table of rows in another order, or of rows that a generator makes, has a chunk for each of them.
+    makes_rows = is_stream and not data._ex_iterable.iter_arrow
+    tables = _tables_of_features(data) if makes_rows else data.with_format("arrow").iter(batch_size=rows)
+    # A table of rows in another order has a chunk for each of them.
     batches = chain.from_iterable(table.combine_chunks().to_batches() for table in tables)
-    described = (batch.replace_schema_metadata(schema.metadata) for batch in batches)
-    return pa.RecordBatchReader.from_batches(schema, described)
+    described = (batch.replace_schema_metadata(features.arrow_schema.metadata) for batch in batches)
+    return pa.RecordBatchReader.from_batches(features.arrow_schema, described)
+
+
+def _examples(data: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a dataset of Hugging Face without features, with bytes for images."""
+    convert = imported("datasets.features.features").cast_to_python_objects
+    return map(partial(convert, only_1d_for_numpy=True), data.with_format(None))
+
+
+def _tables_of_features(data: Any) -> Iterator[pa.Table]:
+    """The rows of an IterableDataset as tables with its features."""
+    cast, missing = imported("datasets.table").cast_table_to_features, dict.fromkeys(data.features)
+    examples = _examples(data.cast(None))
+    while rows := list(islice(examples, _STREAMED_ROWS)):
+        yield cast(pa.Table.from_pylist([missing | rows[0], *rows[1:]]), data.features)
 
 
 def _table_of_examples(rows: Sequence[Mapping[Any, Any]]) -> pa.Table:
