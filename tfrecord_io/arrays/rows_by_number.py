@@ -17,6 +17,7 @@ from tfrecord_io.arrow.buffers import empty_batch, int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.fault_messages import SALVAGE
 from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
@@ -95,9 +96,8 @@ class ScanLookup(PartLookup):
     def __init__(self, scan: Scan) -> None:
         self.scan = scan.pruned()
         if not raises(scan.options.on_error):
-            raise ValueError(
-                say("{on_error=} cannot be combined with access by number: rows that are left out have none")
-            )
+            reason = "rows that are left out have none"
+            raise ValueError(say("{on_error=} cannot be combined with access by number: {}", reason) & SALVAGE)
         sources, own = list(self.scan.sources), self.scan.options
         self._files = IndexedFiles(sources, find_indexes(sources), own.limits.record_bytes)
         self._files.forget()

@@ -24,9 +24,8 @@ from tfrecord_io.remedies import Message, Written
 _HEAD_BYTES = 4096  # enough to recognize a file format
 _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
-ON_ERROR = say("see {on_error=}") | say(
-    "keep the intact records with {tfr.salvage(path, target)|tfr salvage SOURCE TARGET}"
-)
+SALVAGE = say("keep the intact records with {tfr.salvage(path, target)|tfr salvage SOURCE TARGET}")
+ON_ERROR = say("see {on_error=}") | SALVAGE
 OTHER_MESSAGE = (
     say('pass {record_type="bytes"} to read any bytes')
     | say("read the fields of another message with {tfr.dataset(path, record_type=MessageClass)|tfr head --message}")
