@@ -595,3 +595,19 @@ def test_rows_of_a_generator_are_read_some_at_a_time(monkeypatch: pytest.MonkeyP
         list(open_input(mixed))
     with pytest.raises(TypeError, match=r"row 1 after the first dict is builtins.int: expected dicts, one a row"):
         list(open_input(iter([{"n": 1}, 2])))
+
+
+@pytest.mark.parametrize(
+    ("values", "later", "advice"),
+    [
+        (pa.array([1]), pa.array([0.5]), "declare the type of all in advance with schema=: double"),
+        (pa.array([[1]]), pa.array([[0.5]]), "declare the type of all in advance with schema=: list<item: double>"),
+        (pa.array([1], "int8"), pa.array([1]), "declare the type of all in advance with schema=: int64"),
+        (pa.array([0.5]), pa.array([1]), "cast int64 to double"),
+        (pa.array([1]), pa.array([[0.5]]), "cast list<item: double> to int64"),
+    ],
+)
+def test_advice_on_values_of_another_type_changes_none(values: pa.Array, later: pa.Array, advice: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        list(open_input(iter([pa.table({"x": values}), pa.table({"x": later})])))
+    assert str(caught.value).endswith(f"; {advice}")

@@ -39,7 +39,7 @@ from tfrecord_io.remedies import Written
 from tfrecord_io.schema.column_features import encoding_of, needs_nesting, nested_handed, nested_restored, with_encoding
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.image_form import ImageForm
-from tfrecord_io.schema.merged_schema import lacks_only_values, lacks_type
+from tfrecord_io.schema.merged_schema import common_field, lacks_only_values, lacks_type
 from tfrecord_io.schema.tensor_types import EXTENSION_NAME, NESTED, element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import (
@@ -49,6 +49,7 @@ from tfrecord_io.schema.types import (
     is_deep,
     is_list_like,
     uncommon,
+    value_type,
     with_fields_at,
     without_run_ends,
 )
@@ -624,8 +625,11 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
             return say(
                 "declare the type of all in advance: {schema=}", schema=Written(f"{{'{a.name}': {declared}, ...}}")
             )
-    if lacks_type(b.type):
-        return say("declare the type of all in advance with {schema=}: {}", logical_name(a.type, a.metadata))
+    are_floats = pa.types.is_integer(value_type(b.type)) and pa.types.is_floating(value_type(a.type))
+    is_wider = lacks_type(b.type) or (are_floats and is_list_like(a.type) == is_list_like(b.type))
+    of_all = a if is_wider else common_field(b, a)
+    if of_all is not None and of_all.type != b.type:  # a cast would change values
+        return say("declare the type of all in advance with {schema=}: {}", logical_name(of_all.type, of_all.metadata))
     return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
 
 
