@@ -207,6 +207,15 @@ def test_unchanged_keeps_dtype_and_channels(
     assert [(row.dtype, row.shape) for row in rows] == [expected, (np.uint8, (2, 2, 3))]
 
 
+@pytest.mark.parametrize("field", [tfr.image(mode="unchanged"), tfr.list_(tfr.image(mode="unchanged"))])
+@pytest.mark.parametrize("ragged", ["pad", "offsets"])
+def test_unchanged_images_are_not_one_array(tmp_path: Path, field: Any, ragged: Any) -> None:
+    path = written(tmp_path / "a", [example(x=blobs(encoded(colours(side, 2)))) for side in (2, 3)])
+    with pytest.raises(tfr.errors.SchemaError, match=r'images of mode "unchanged".* ragged=.* cannot represent.*"RGB"'):
+        tfr.read_arrays(path, schema={"x": field}, ragged=ragged)
+    assert tfr.read_arrays(path, schema={"x": field}, ragged={})["x"].shape == (2,)
+
+
 def oriented(pixels: np.ndarray, orientation: int, kind: str) -> bytes:
     exif = Image.Exif()
     exif[0x0112] = orientation

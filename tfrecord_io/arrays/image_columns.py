@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrays.image_decoding import ImageDecoder
+from tfrecord_io.arrays.image_decoding import NO_COMMON_TYPE, ImageDecoder
 from tfrecord_io.arrow.buffers import list_lengths, offsets_of
 from tfrecord_io.arrow.output.to_numpy import Dense, Ragged
 from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.options.arrays import ColumnLayout
 from tfrecord_io.read.chunks.recovery import fitting_parts
 
@@ -35,11 +35,8 @@ class ImageColumns:
         self._threads = threads
         for decoder in self._decoders.values():
             if not decoder.form.channels:
-                advice = (
-                    say('declare {tfr.image(mode="RGB")}, "L" or "RGBA"')
-                    & 'or tfr.scalar("binary"), which is not decoded'
-                )
-                reason = 'images of mode "unchanged" have no type in common'
+                reason, advice = NO_COMMON_TYPE
+                advice &= 'or tfr.scalar("binary"), which is not decoded'
                 raise SchemaError(reason, feature=decoder.feature, advice=advice)
 
     def __bool__(self) -> bool:

@@ -59,6 +59,12 @@ _SAMPLE_FORMAT = 0x153  # a tag of TIFF
 _SIGNED = 2  # of `_SAMPLE_FORMAT`; 1, or none, is unsigned
 _MISREAD = {(8, _SIGNED), (32, 1)}  # bits and sample formats of TIFFs that Pillow takes for those of the other sign
 _DRAFT = 2  # a draft has at least so many times the sides asked for
+# Why images are objects, and what else to declare.
+NO_COMMON_TYPE = (
+    'images of mode "unchanged" have no type in common',
+    say('declare {tfr.image(mode="RGB")}, "L" or "RGBA"'),
+)
+_DIFFERENT_SIZES = "its images have different sizes", say("declare tfr.list_({tfr.image(resize=(height, width))})")
 _COLOURS = {"RGB": "RGB", "L": "GRAY"}  # of simplejpeg, by Pillow's mode
 
 
@@ -358,9 +364,11 @@ class ImageDecoder:
         images = [(row, data) for row, data in enumerate(encoded) if data is not None]
         if self.size is not None:
             return Dense(self._stacked(images, len(encoded), self.size, threads), valid)
-        decoded = [pixels for _, pixels in self._decoded(images, threads)]
         if self.form.mode == "unchanged":
-            return Dense(_objects([np.array(pixels) for pixels in decoded], present))
+            if images:
+                self._check_layout(layout, images[0][0], *NO_COMMON_TYPE)
+            return Dense(_objects([np.array(pixels) for _, pixels in self._decoded(images, threads)], present))
+        decoded = [pixels for _, pixels in self._decoded(images, threads)]
         shapes = np.array([pixels.shape for pixels in decoded], np.int64).reshape(-1, 3)
         return Ragged.of_present(_flat(decoded), shapes.prod(axis=1), valid, shapes)
 
@@ -411,12 +419,16 @@ class ImageDecoder:
             matrix = np.array(shapes, np.int64).reshape(-1, 4)
             return Ragged.of_present(_flat(decoded), matrix.prod(axis=1), valid, matrix)
         present = np.ones(len(lists), np.bool_) if valid is None else valid
-        if is_mixed.any() and layout.ragged in ("pad", "offsets"):
-            reason = say("its images have different sizes, which {ragged=} cannot represent", ragged=layout.ragged)
+        if lists:
             row = int(np.flatnonzero(present)[int(is_mixed.argmax())])
-            advice = say("declare tfr.list_({tfr.image(resize=(height, width))})")
-            raise RowFault(row, reason, feature=self.feature, error=SchemaError, advice=advice)
+            self._check_layout(layout, row, *(_DIFFERENT_SIZES if is_mixed.any() else NO_COMMON_TYPE))
         return Dense(_objects([_one_list(images) for images in lists], present))
+
+    def _check_layout(self, layout: ColumnLayout, row: int, reason: str, advice: str) -> None:
+        """Raise a fault if images that can only be objects are to become one array."""
+        if layout.ragged in ("pad", "offsets"):
+            reason = say("{}, which {ragged=} cannot represent", reason, ragged=layout.ragged)
+            raise RowFault(row, reason, feature=self.feature, error=SchemaError, advice=advice)
 
     def _stacked(self, images: list[tuple[int, bytes]], count: int, size: tuple[int, ...], threads: int) -> Array:
         """Images of one size as one array; zeros where there is none."""
