@@ -112,7 +112,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
 def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywords: Any) -> None:
     """Count the records in total, and in each of several PATHs.
 
-    A manifest or an index states the number, if there is one: the records are not read, as tfr verify does.
+    The number comes from a manifest or an index, if there is one; tfr verify reads the records.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.count import count as number_of_records

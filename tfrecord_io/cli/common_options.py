@@ -418,7 +418,7 @@ _OWN: dict[str, Callable[[Any], Any]] = {
         "--max-decompression-ratio",
         type=click.FloatRange(min=1),
         metavar="RATIO",
-        help="Refuse compressed files that expand to more than this many times their size.",
+        help="Refuse compressed files that expand to more than this many times their size; by default, any number.",
     ),
     "record_type": lambda command: plain_record_type(messages(command)),
     "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),

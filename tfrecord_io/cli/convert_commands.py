@@ -135,7 +135,14 @@ def _shown(format: Format) -> str:
     default=None,
     help="Whether to store the schema in TFRecord files; by default, it is stored.",
 )
-@options("record_type", keyword("on_error", default=None, show_default="raise"))
+@options(
+    "record_type",
+    keyword(
+        "on_error",
+        default=None,
+        help="On damaged data: fail (the default), stop and keep the records before it, or skip it.",
+    ),
+)
 @click.option(
     "--sample",
     type=click.UNPROCESSED,
@@ -213,7 +220,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     "filters",
     "shards",
     "max_shard_bytes",
-    compression_option(help="NAMES; by default from the name of TARGET."),
+    compression_option(help="NAMES; by default, as the name of TARGET says."),
     "write_index",
     modes,
     "split",

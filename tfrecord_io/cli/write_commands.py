@@ -63,7 +63,11 @@ def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]
     ),
     click.option("--dry-run", is_flag=True, help="Write nothing; print what would be copied and removed."),
     click.option("--limit-rate", metavar="RATE", help="Maximum bytes per second, such as 100MB."),
-    number("--threads", least=1, help="Number of files copied at a time."),
+    number(
+        "--threads",
+        least=1,
+        help="Number of files copied at a time; by default, one per CPU core, from or to a store up to 32.",
+    ),
     "storage_options",
     "source_storage",
     "target_storage",
@@ -205,8 +209,16 @@ def merge(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any)
         callback=_fractions,
         help="Random parts, such as 0.8,0.1,0.1 (train, validation and test) or train=0.9,eval=0.1.",
     ),
-    click.option("--group", metavar="COLUMN", help="Keep all records with one value, such as a user, in one part."),
-    click.option("--stratify", metavar="COLUMN", help="Give each part the same share of the records of each value."),
+    click.option(
+        "--group",
+        metavar="COLUMN",
+        help="With --fractions: keep all records with one value, such as a user, in one part.",
+    ),
+    click.option(
+        "--stratify",
+        metavar="COLUMN",
+        help="With --fractions: give each part the same share of the records of each value.",
+    ),
     _seed,
 )
 def split(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
@@ -221,7 +233,7 @@ def split(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any)
     _copy(split_files, sources, target, as_json, keywords)
 
 
-@_copying(_seed, number("--memory-bytes", least=1, help="Bytes of records to keep in memory."))
+@_copying(_seed, number("--memory-bytes", least=1, help="Bytes of records to keep in memory; by default, 256 MiB."))
 def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write the records of files in a random order.
 
@@ -252,7 +264,7 @@ def sample(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any
     click.option(
         "--keep", type=click.Choice(["first", "last"]), default="first", show_default=True, help="Which record to keep."
     ),
-    number("--memory-bytes", least=1, help="Bytes of keys to keep in memory."),
+    number("--memory-bytes", least=1, help="Bytes of keys to keep in memory; by default, 256 MiB."),
 )
 def dedupe(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write one record for each key.
@@ -265,7 +277,15 @@ def dedupe(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any
 
 
 @tfr.declare("Write")
-@options(click.argument("path", metavar="PATH"), "max_shard_bytes", "write_index", "storage_options", "json")
+@options(
+    click.argument("path", metavar="PATH"),
+    number(
+        "--max-shard-bytes", least=1, help="Join files as long as they have this size together; by default, 256 MiB."
+    ),
+    "write_index",
+    "storage_options",
+    "json",
+)
 def compact(path: str, as_json: bool, **keywords: Any) -> None:
     """Join small neighbouring shards of a dataset.
 

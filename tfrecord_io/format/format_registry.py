@@ -109,7 +109,7 @@ class FormatOptions(Options):
         "Delimiter of CSV files; by default, a comma, in .tsv files a tab.", "CHARACTER"
     )
     null_values: Sequence[str] | None = format_option(
-        "Text of CSV cells that are missing values; by default, empty cells; may be repeated.", "TEXT"
+        "Text of CSV cells that are missing values, instead of empty cells; may be repeated.", "TEXT"
     )
     record_dim: str | None = format_option("The dimension of NetCDF, HDF5 or Zarr that counts the rows.", "NAME")
     decode_cf: bool | None = format_option(
