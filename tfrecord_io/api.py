@@ -70,7 +70,7 @@ def read_tfrecord(
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or
         ``name@*``. Files are read in natural order, records in file order. A `dataset` has more reading options,
         and may select columns and rows.
-    columns : sequence of str, optional
+    columns : str or sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped,
         not parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
@@ -290,8 +290,8 @@ def write_tfrecord(
         TFRecord has no float64. None rounds to float32 with one PrecisionWarning, "round" rounds silently, "error"
         raises if a value would change, "raw" stores all float64 columns as raw bytes, losslessly.
     nan_to_null : bool, default True
-        Treat NaN in the float columns of pandas as missing. NaN in Arrow and NumPy data is always a value; that of
-        ``decimal.Decimal`` is always missing, as Arrow's decimals have none.
+        Treat NaN in the float columns of pandas as missing. NaN in Arrow and NumPy data is always a value. A NaN of
+        ``decimal.Decimal``, which Arrow's decimals do not have, is missing in pandas, and an EncodeError elsewhere.
     index : bool, optional
         Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex without a name is
         kept in the embedded schema, any other index is written as columns, of which `WriteReport.index` has the names.
@@ -333,7 +333,8 @@ def write_tfrecord(
         "2026-11-24"}``. All folders with these values are replaced, even if the data has no rows for them; rows that
         belong to other folders are an error.
     embed_schema : bool, default True
-        Store the schema in the first record of each file, in a field that TensorFlow ignores.
+        Store the schema in the first record of each file, in a field that TensorFlow ignores. ``mode="append"``
+        compares it with that of the dataset, and needs it.
     threads : int, optional
         Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
         it.

@@ -106,10 +106,10 @@ def read_arrays(
     dict of str to ndarray
         In the order of the columns. Numbers, bools and times (datetime64, timedelta64) have one axis; lists of equal
         length and tensors of equal shape are stacked to [rows, ...], lists of such tensors to [rows, steps, ...]; for
-        others see `ragged`. Text has NumPy's
-        StringDType, bytes are an object array of ``bytes`` (NumPy's ``S`` drops trailing NULs), both with None if
-        missing. Categories are represented by their values. The fields of a struct are columns ``outer/inner``. Images
-        that the schema declares by `tfrecord_io.image` are decoded: uint8, [rows, height, width, channels].
+        others see `ragged`. Text has NumPy's StringDType, bytes are an object array of ``bytes`` (NumPy's ``S`` drops
+        trailing NULs), both with None if missing. Categories are represented by their values. The fields of a struct
+        are columns ``outer/inner``. Images that the schema declares by `tfrecord_io.image` are decoded: uint8, [rows,
+        height, width, channels].
 
     Raises
     ------

@@ -219,9 +219,10 @@ class Field:
         Type of the column.
     feature : str, optional
         Name of the feature in the records; the column's name if not given.
-    encoding : {"list", "raw", "wire", "tensor_proto"}
+    encoding : {"list", "raw", "wire", "tensor_proto", "npy", "nested", "json"}
         "list": the values themselves; "raw": the bytes of an array; "wire": raw where a record has bytes, values where
-        it has numbers; "tensor_proto": a serialized TensorProto.
+        it has numbers; "tensor_proto": a serialized TensorProto; "npy": what ``numpy.save`` writes; "nested" and
+        "json": several features, or a text, of structs, maps and lists of lists.
     required : bool, optional
         True: a record without the feature is an error; in Arrow a field that is not nullable. False: the feature may be
         missing, from all records too. None, not stated: the same, but a read warns if no record has it. False and None

@@ -53,8 +53,9 @@ def scalar(
         from all records too. If not given, it may be missing, with a `SchemaWarning` if no record has it.
     feature : str, optional
         Its name in the records, if it differs from the column's.
-    encoding : {"list", "raw"}
-        "raw": each value is the bytes of a number.
+    encoding : {"list", "raw", "nested", "json"}
+        "raw": each value is the bytes of a number. "nested" and "json", of structs and maps: several features, or a
+        text, as ``column_encoding=`` of `write_tfrecord` writes them.
     part : {"context"}, optional
         Of a SequenceExample: single values are context features. If a feature list has the same name, declare that as
         a second column, made by `sequence` with ``feature=``.
@@ -95,7 +96,8 @@ def list_(
     length : int, optional
         The number of values in every record; another number is a DecodeError. The column is a fixed_size_list.
     default, required, feature, encoding, empty
-        As in `scalar`; ``encoding="raw"``: a list is stored as the bytes of an array.
+        As in `scalar`; ``encoding="raw"``: a list is stored as the bytes of an array; "nested" and "json" are also for
+        lists of lists.
     part : {"context", "feature_list"}, optional
         Of a SequenceExample: the context by default; "feature_list" is the same as `sequence` of single values.
     """
@@ -146,7 +148,7 @@ def image(
         of a grey image of at most 8 bits, as one channel; any other image is a DecodeError. "unchanged"
         keeps what the image has, including the 16 bits of a grey PNG and, with the package tifffile, TIFFs of any
         number of channels and bits; 16 bits of several channels of a PNG are a DecodeError then. By default it follows
-        from the channels of the shape (3, 1, 4), without one it is "RGB".
+        from the channels of the shape (3, 1, 4; others: "unchanged"), without one it is "RGB".
     resize : (int, int), optional
         (height, width) to which each image is resized.
     resample : {"bilinear", "nearest"}, optional

@@ -79,7 +79,8 @@ def adopt(
     ----------
     source : str, PathLike or Dataset
         A directory. The files are those that `read_table` reads of it: names such as ``_SUCCESS`` and ``_temporary/``
-        are left out. Or ``train@*``, where a directory has shards of several names.
+        are left out. Or ``train@*``, where a directory has shards of several names. Rows are appended to ``train@*``
+        where the files have names such as ``train-00000-of-00008``, else to the directory.
     storage_options, progress
         As for `dataset`.
 

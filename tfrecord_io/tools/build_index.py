@@ -85,7 +85,7 @@ def build_index(
     source : str, PathLike, Dataset, or list of those
         As in `read_tfrecord`; a `dataset` has more reading options.
         The files must not be compressed: records of a compressed file have no offsets.
-    columns : sequence of str
+    columns : str or sequence of str
         Names, globs and ``!name``, of columns of single values: numbers, texts, bytes, bools, times, categories. The
         entry "*scalars" stands for all of these.
     storage_options, progress

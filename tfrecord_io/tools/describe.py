@@ -356,7 +356,7 @@ def describe(
     Raises
     ------
     TFRecordError
-        As in `open_reader`; damaged files are not described.
+        As in `open_reader`.
 
     Warns
     -----

@@ -95,7 +95,7 @@ def write_image_folder(
     table : str, optional
         The name of the file with all other columns and the names, with a row for each record: ``.csv``, ``.tsv``, or
         ``.jsonl``, which also holds lists and bytes. None: no table.
-    columns : sequence of str, optional
+    columns : str or sequence of str, optional
         The other columns to write: names, globs and ``!name`` to exclude.
     storage_options, progress
         As for `tfrecord_io.dataset`; `storage_options` also of the target.
