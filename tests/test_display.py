@@ -52,6 +52,7 @@ def test_values_as_text() -> None:
     assert short(1.25e-7) == "1.25e-07"
     assert short(b"cat") == "b'cat'"
     assert short(b"\xff\xd8") == "2 bytes ffd8"
+    assert short(b"\xff") == "1 byte ff"
     assert short([1, None]) == "[1, null]"
     assert ranges(1, 9) == "1 … 9"
     assert ranges(0, 0) == "0"

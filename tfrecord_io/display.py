@@ -272,7 +272,7 @@ def _short_bytes(value: bytes, width: int) -> str:
     if len(value) <= width and value.isascii() and value.decode().isprintable():
         return repr(value)
     more = "…" if len(value) > SHOWN_BYTES else ""
-    return f"{len(value):,} bytes {value[:SHOWN_BYTES].hex()}{more}"
+    return f"{counted(len(value), 'byte')} {value[:SHOWN_BYTES].hex()}{more}"
 
 
 def short_list(first: Sequence[Any], count: int, width: int = 32) -> str:

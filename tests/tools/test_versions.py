@@ -16,6 +16,11 @@ def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
 
 
 def test_versions_of_installed_distributions(capsys: pytest.CaptureFixture[str]) -> None:
+    tfr.show_versions()
+    names = [line.split(": ", 1)[0] for line in capsys.readouterr().out.splitlines()]
+    assert names[0] == "tfrecord_io"
+    assert "pyarrow" in names
+    assert len(set(names)) == len(names)
     assert shown(capsys)["pyarrow"] == metadata.version("pyarrow")
 
 

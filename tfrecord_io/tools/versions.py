@@ -48,7 +48,8 @@ def _requirements() -> list[str]:
     except metadata.PackageNotFoundError:  # a source tree that is not installed
         stated = []
     used = [text for text in stated if not re.search(r"extra == .(test|dev)\b", text)]
-    return list(dict.fromkeys(re.split(r"[^\w.-]", text)[0] for text in used))
+    names = dict.fromkeys(re.split(r"[^\w.-]", text)[0] for text in used)
+    return [name for name in names if name != "tfrecord_io"]  # which the extra "all" requires, with its other extras
 
 
 def _version(distribution: str, module: str) -> str:
