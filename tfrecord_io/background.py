@@ -42,7 +42,7 @@ class BackgroundThread:
     """A daemon thread with a way to stop it; `threading.enumerate` does not list it.
 
     `threading.Thread.start` waits until the thread runs: without end where that ends before its first line, and in
-    Python code, in which Ctrl-C may be lost or leave a lock held. So it is no such object. Each wait here is for one
+    Python code, in which Ctrl-C may be lost or leave a lock held. So it is not used here. Each wait here is for one
     lock, which Ctrl-C ends and leaves as it was.
 
     `stop` makes `target` return soon, and may be called from any thread, more than once. Neither it nor `args` may

@@ -52,7 +52,7 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
 
 
 def rename_keywords(function: F, *, names: Mapping[str, str]) -> F:
-    """Make errors of the functions that a function calls name the keywords of its caller, instead of theirs."""
+    """Make errors of the functions that a function calls name the keywords of its caller, instead of their own."""
 
     @wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:

@@ -126,7 +126,7 @@ def column_list(names: Sequence[str]) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str], shown: Callable[[str], str] = str) -> str:
-    """The question after a name that does not exist; empty if there is no similar one.
+    """The question after a name that does not exist; empty if no name is similar.
 
     Similar are a slip of the keyboard, and the only name that begins with `name` or has it after a slash. `shown`
     is what to write instead of a name.
@@ -237,7 +237,7 @@ def short(value: Any, width: int = 32) -> str:
 
 
 def ranges(low: Any, high: Any) -> str:
-    """Show an interval; nothing if there is none.
+    """Show an interval, or nothing.
 
     >>> ranges(1, 3), ranges(2, 2), ranges(None, None)
     ('1 … 3', '2', '')

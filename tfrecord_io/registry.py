@@ -215,11 +215,11 @@ class Registry(Generic[R]):
         return (*self.core, *self._added(own_points))
 
     def get(self, name: str) -> R | None:
-        """The row of this name or alias, in any case; None if there is none."""
+        """The row of this name or alias, in any case; None if it is unknown."""
         return self._found(self._by_name, name.lower())
 
     def __getitem__(self, name: str) -> R:
-        """As `get`; ValueError, with the names, if there is none."""
+        """As `get`; ValueError, with the names, if it is unknown."""
         if (row := self.get(name)) is None:
             raise ValueError(f"unknown {self.kind} {name!r}; expected {', '.join(map(repr, self.names()))}")
         return row

@@ -49,7 +49,7 @@ class Keyword(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call in Python, and the command that does the same; None if there is none."""
+    """A call in Python, and the command that does the same, or None."""
 
     python: str
     command: str | None = None

@@ -90,7 +90,7 @@ def register_duckdb(
     MissingDependencyError
         duckdb is not installed.
     ValueError
-        There is no `name`, and `source` is a list, or differs from the name of a view only in case.
+        `name` is missing, and `source` is a list, or differs from the name of a view only in case.
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `tfrecord_io.dataset`. Queries raise DuckDB's own errors, with the same text.
     """

@@ -78,7 +78,7 @@ class PluginMethod:
 
 
 def added_method(name: str) -> Callable[..., Any] | None:
-    """The function that an adapter of another package makes a method of datasets; None if there is none."""
+    """The function that an adapter of another package makes a method of datasets, or None."""
     return next((_method(adapter, name) for adapter in ADAPTERS if name in adapter.methods), None)
 
 

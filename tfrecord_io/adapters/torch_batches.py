@@ -62,7 +62,7 @@ def tensor_of(array: Array) -> torch.Tensor | list[Any]:
 class WorkerBatch:
     """A batch that the process of the DataLoader gets as a dict of tensors: no other code of the worker gets it.
 
-    It is made before it is pickled, which is done by a thread whose errors nobody gets.
+    It is made before it is pickled, which is done by a thread whose errors are lost.
     """
 
     def __init__(self, arrays: dict[str, Array], values: Mapping[str, Any]) -> None:

@@ -431,7 +431,7 @@ class ImageDecoder:
             raise RowFault(row, reason, feature=self.feature, error=SchemaError, advice=advice)
 
     def _stacked(self, images: list[tuple[int, bytes]], count: int, size: tuple[int, ...], threads: int) -> Array:
-        """Images of one size as one array; zeros where there is none."""
+        """Images of one size as one array; zeros where one is missing."""
         stacked = np.zeros((count, *size), np.uint8)
         for at, pixels in self._decoded(images, threads):
             stacked[at] = pixels

@@ -370,7 +370,7 @@ def exact_members(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
 
 
 def _nearest(number: Any, type_: pa.DataType) -> float | None:
-    """The float of a type that stands for a number: for an integer exactly, else the nearest; None if there is none."""
+    """The float of a type that stands for a number: for an integer exactly, else the nearest, or None."""
     if number is None:
         return None
     with np.errstate(over="ignore"):

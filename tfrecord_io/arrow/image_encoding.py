@@ -62,7 +62,7 @@ def arrays_schema(schema: Schema, encodings: Mapping[str, str] | None) -> Schema
 def with_image_fields(schema: pa.Schema, encodings: Mapping[str, str] | None) -> pa.Schema:
     """The schema of what is written: arrays that are stored as images are declared as such.
 
-    EncodeError if a column does not hold images, FeatureNotFoundError if there is no such column.
+    EncodeError if a column does not hold images, FeatureNotFoundError if it does not exist.
     """
     for column, name in image_encodings(encodings).items():
         at = schema.get_field_index(column)

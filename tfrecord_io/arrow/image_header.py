@@ -118,7 +118,7 @@ def pillow(purpose: str) -> Any:
 
 
 def orientation_of(image: Any) -> int:
-    """1 to 8, as the EXIF data or XMP states; 1 where there is none, or it cannot be read."""
+    """1 to 8, as the EXIF data or XMP states; 1 if neither states it or can be read."""
     try:
         orientation = image.getexif().get(ORIENTATION, 1)
     except MemoryError:

@@ -29,7 +29,7 @@ class RowFault(Exception):
     got: object = None
     advice: str | None = None
     error: type[TFRecordError] = DecodeError
-    of_memory: bool = False  # the row may be intact, but there is no room for it under `Limits.expansion_bytes`
+    of_memory: bool = False  # the row may be intact, but exceeds the room under `Limits.expansion_bytes`
 
     def __str__(self) -> str:
         return self.reason

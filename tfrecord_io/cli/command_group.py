@@ -245,7 +245,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command, with the one that other programs call like that if there is none."""
+        """The command of this name, else the one that other programs call so."""
         name = args[0]
         if name in _OTHER_COMMANDS and self.get_command(ctx, name) is None:
             ctx.fail(f"No such command {name!r}. Did you mean {_OTHER_COMMANDS[name]!r}?")

@@ -468,7 +468,7 @@ class Engine(Protocol):
         """Find the records of `data`; `check_crc` applies to payloads, lengths are always checked."""
 
     def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:
-        """The offset of the first record header in `data` from `begin` on: a length and its CRC; −1 if there is none.
+        """The offset of the first record header in `data` from `begin` on: a length and its CRC; −1 if none is found.
 
         A single header proves little: check whether a chain of records follows.
         """

@@ -221,7 +221,7 @@ class NativeDecoder:
 
     def _add(self, names: list[FeatureName], wanted: list[bool] | None) -> None:
         self._kernel.add_names(None if wanted is None else names, wanted, provisional=True)
-        self.new_names[self._kept_names :] = names  # a record that is no SequenceExample after all is asked about again
+        self.new_names[self._kept_names :] = names  # an Example after all is asked about again
         self._names = None
 
     def know(self, names: Iterable[FeatureName]) -> None:

@@ -143,7 +143,7 @@ def shuffled(files: Sequence[N], seed: int) -> list[N]:
 
 
 def check_class_names(class_names: Sequence[str]) -> None:
-    """Refuse `class_names` that are no list of names, or have one twice: a label would have two meanings."""
+    """Refuse `class_names` that are not a list of names, or have one twice: a label would have two meanings."""
     if isinstance(class_names, str) or not all(isinstance(name, str) for name in class_names):
         raise TypeError(say("{class_names=}: expected a list of names", class_names=class_names))
     if len(set(class_names)) < len(class_names):
@@ -151,7 +151,7 @@ def check_class_names(class_names: Sequence[str]) -> None:
 
 
 def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | None) -> list[str] | None:
-    """The names of the classes, which are folders; a label is an index. None if there are no labels.
+    """The names of the classes, which are folders; a label is an index. None without labels.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def reader_threads(threads: int | None, *filesystems: FileSystem | None) -> int:
 
 
 def read_files(files: Iterable[tuple[T, Any, Entry | None]], threads: int) -> Generator[tuple[T, bytes | None]]:
-    """The content of files, in order; None where there is no entry.
+    """The content of files, in order; None where an entry is missing.
 
     Threads read up to two files each in advance, if these have at most 16 MiB.
 

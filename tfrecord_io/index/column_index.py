@@ -63,7 +63,7 @@ class ChunkShape:
     """What is known of a chunk before it is unpacked."""
 
     rows: int
-    nulls: int  # if it is 0, there is no bitmap
+    nulls: int  # if it is 0, the index has no bitmap
     values: int  # number of distinct texts; −1: they are stored for each row
     size: int  # bytes, not compressed
 

@@ -68,7 +68,7 @@ def find_indexes(
     *,
     suffixes: Sequence[str] = (*SUFFIXES, COLUMNS_SUFFIX),
 ) -> list[Source | None]:
-    """The index file of each data file: `index` if that names them, else the sidecar; None if there is none.
+    """The index file of each data file: `index` if that names them, else the sidecar; None without one.
 
     Where a file has several, that with the first of the `suffixes` is found. TypeError if `index` is not a path or a
     list of paths, ValueError if it has fewer or more paths than there are data files, FileNotFoundError if one of its
@@ -206,7 +206,7 @@ def open_columns(
 def _mismatch(
     columns: ColumnIndex, index: RecordIndex, index_source: Source, source: Source, file: RandomAccessFile
 ) -> str:
-    """What tells that a column index is not of the content of a file; empty if nothing does."""
+    """Why a column index is not of the content of a file; empty if it may be."""
     version, content = file.version, columns.content
     is_same = bool(version) and columns.version == version
     if not (index.end == file.size if columns.is_last else index.end <= file.size):

@@ -50,7 +50,7 @@ class KeyIndex:
         self._find = self._table.find
 
     def find(self, key: Any) -> int:
-        """The number of the record with a key; −1 if there is none. TypeError if the key is of another type."""
+        """The number of the record with a key; −1 if no record has it. TypeError if the key is of another type."""
         if self._offsets is None:
             if isinstance(key, int | np.integer) and not isinstance(key, bool):
                 try:

@@ -77,7 +77,7 @@ class Fingerprint:
         return compares_all and (int(index.bounds[0]), index.end) == (0, file.size)
 
     def mismatch(self, file: RandomAccessFile, index: RecordIndex, *, every: bool) -> str:
-        """What tells that a file is another one, by `every` record of it or by some; empty if nothing does."""
+        """Why a file is another one, by `every` record of it or by some; empty if it may be the same."""
         if every:
             return "" if _of_all(file, index) == self.all else "the checksums of its records are others"
         chosen = [self.some[at] for at in some_records(len(self.some), _SOME[file.is_local]).tolist()]

@@ -110,7 +110,7 @@ class Condition:
 
     @property
     def key(self) -> str:
-        """A text that tells conditions apart, also those whose text pyarrow shortens.
+        """A text that differs between conditions, also those whose text pyarrow shortens.
 
         >>> import pyarrow.compute as pc
         >>> Condition.parsed(pc.field("n") > 1).key

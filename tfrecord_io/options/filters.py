@@ -172,7 +172,7 @@ _UNITS = {"M": dict.fromkeys("YMWD", "D") | dict.fromkeys("hm", "s") | _SAME, "m
 
 
 def _numpy_time(value: np.datetime64 | np.timedelta64) -> Any:
-    """The time in a unit that Arrow has; the value itself if there is none, and None for NaT."""
+    """The time in a unit that Arrow has; the value itself where Arrow has no such unit, and None for NaT."""
     if np.isnat(value):
         return None
     unit = _UNITS[value.dtype.kind].get(np.datetime_data(value.dtype)[0])

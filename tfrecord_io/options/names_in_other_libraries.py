@@ -100,7 +100,7 @@ _METHODS = _by_name(  # by attribute of datasets and readers of other libraries:
         "concat concatenate union": "a + b joins two datasets",
     }
 )
-_OF_OTHERS = {  # by type: what an object that is no dataset has instead of it
+_OF_OTHERS = {  # by type: what an object that is not a dataset has instead of it
     "Reader": _by_name(
         {
             "to_pandas to_df df collect": "call read_pandas()",
@@ -227,7 +227,7 @@ def of_dataset(call: Callable[..., Any]) -> dict[str, str]:
 
 
 def _up_to_source(call: Callable[..., Any]) -> list[str]:
-    """The names of the parameters of a call up to the one that a dataset is passed to; empty if there is none."""
+    """The names of the parameters of a call up to the one that takes a dataset; empty if none does."""
     names = list[str]()
     for parameter in inspect.signature(call).parameters.values():
         names += [parameter.name] if parameter.name != "self" else []

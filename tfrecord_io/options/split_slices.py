@@ -99,7 +99,7 @@ class Split:
     def ranges(self, splits: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int, int]]:
         """The names, first rows and ends, of splits whose shards have these numbers of rows.
 
-        ValueError if there is no split of that name, or it does not have these rows.
+        ValueError if no split has that name, or it does not have these rows.
         """
         for part in self.parts:
             if part.name == ALL and ALL not in splits:

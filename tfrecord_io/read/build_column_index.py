@@ -92,7 +92,7 @@ def index_columns(
 
 
 def _planned(files: IndexedFiles, options: ReadOptions, *, is_optional: bool) -> Scan | None:
-    """The plan of a read of the columns; None if they are optional and there is none."""
+    """The plan of a read of the columns; None if they are optional and missing."""
     entries = options.columns or ()
     if ALL_SCALARS in entries or is_optional:
         every = plan_records(files, replace(options, columns=None))

@@ -48,7 +48,7 @@ def resolve_sources(
     Those of a dataset, alone or in a list, have the records that are rows of it, and the schema that its files embed,
     unless they are to be `as_they_are`.
 
-    FileNotFoundError if nothing matched, there is no dataset of TFDS, or a file of the split is missing; ValueError if
+    FileNotFoundError if nothing matched, no dataset of TFDS exists, or a file of the split is missing; ValueError if
     the dataset has no such split, or not these rows, or has several configurations; SchemaError if its
     ``dataset_info.json`` is damaged.
     """

@@ -82,7 +82,7 @@ def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordB
 
 
 def step_columns(schema: pa.Schema, prefix: str) -> list[str]:
-    """The columns of steps; FeatureNotFoundError if there is none."""
+    """The columns of steps; FeatureNotFoundError if none has the prefix."""
     prefix = prefix.rstrip("/")
     names = [name for name in schema.names if name.startswith(f"{prefix}/")]
     if not names:

@@ -240,7 +240,7 @@ class LiveScan:
     def current(self) -> Scan:
         """The scan of the files that are there now.
 
-        SchemaError if a column has another type now, FeatureNotFoundError if there is no such column any more.
+        SchemaError if a column has another type now, FeatureNotFoundError if the column does not exist any more.
         """
         if self.scan.origin is None:  # parts of datasets, which stay as they are
             return self.scan
@@ -279,7 +279,7 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
     Raises
     ------
     FeatureNotFoundError
-        There is no column of that name.
+        No column has that name.
     SchemaError
         The condition does not apply to the type of a column.
     """

@@ -478,7 +478,7 @@ class RandomAccess(Closing, Shared):
         return self._found(lambda: self._table_of(asked))
 
     def get(self, key: Key, default: Any = None) -> Any:
-        """The record with a key as a dict, as `lookup`; `default` if there is none."""
+        """The record with a key as a dict, as `lookup`; `default` if no record has it."""
         return default if self._held_keys().find(key) < 0 else self._found(lambda: self._row_of(key, default))
 
     def _found(self, find: Callable[[], Any]) -> Any:
@@ -701,7 +701,7 @@ def open_random(
     key : str, optional
         A column of text, bytes or integers by which `RandomAccess.lookup` finds records; it need not be one of
         `columns`. This call reads the keys from the column index of each file (``tfr index --columns``, `build_index`)
-        or, if there is none, from all records, and holds them in memory: about 18 bytes for each, besides its own
+        or, without one, from all records, and holds them in memory: about 18 bytes for each, besides its own
         bytes. A record whose key is null is not found.
     keep : "first", optional
         Find the first of several records with the same key. By default, a key that occurs more than once is an error.
@@ -729,7 +729,7 @@ def open_random(
         A file is damaged, or `index` does not match it. Other index files that do not match are skipped with a
         StaleIndexWarning.
     FeatureNotFoundError
-        There is no column of the name `key`.
+        No column has the name `key`.
     SchemaError
         Keys occur more than once; the message says how many, and which.
     FileNotFoundError, DecodeError, SchemaError

@@ -200,7 +200,7 @@ def divided(path: str, depth: int) -> tuple[str, str]:
 
 
 def find_sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> SidecarSchema | None:
-    """The description of the datasets that files are of; None if there is none, with a warning if it is not used."""
+    """The description of the datasets that files are of, or None; with a warning if it is not used."""
     found, reason = sidecar_schema(sources, options)
     if reason:
         warn(say("{}; types are inferred from the values", reason), SchemaWarning)
@@ -228,7 +228,7 @@ def sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[Sid
 
 
 def _described(source: Source, options: ReadOptions) -> SidecarSchema | None:
-    """The description of a file's dataset; None if there is none, and SchemaError if it cannot be used.
+    """The description of a file's dataset, or None; SchemaError if it cannot be used.
 
     That of a split may be in a directory above that of the file: TFDS has templates of names with folders.
     """
@@ -291,7 +291,7 @@ def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: 
 def warn_of_feature_lists(sources: Sequence[Source], options: ReadOptions, embedded: Schema | None = None) -> None:
     """Warn that the feature lists of the first record are not read, unless the columns to read were named.
 
-    Its embedded schema, if it has one, tells whether it has feature lists.
+    Its embedded schema, if it has one, states whether it has feature lists.
     """
     has_lists = embedded is None or any(field.part == FEATURE_LIST for field in embedded)
     if options.record_type == "example" and options.columns is None and has_lists:

@@ -227,7 +227,7 @@ def with_list_matches(
 ) -> tuple[Condition, pa.RecordBatch]:
     """The condition with a further column of the batch for each such part: whether the row's list has the value.
 
-    SchemaError if the column has no lists, or the value cannot be compared with theirs.
+    SchemaError if the column has no lists, or the value cannot be compared with that of the lists.
     """
     added: dict[str, pa.Array] = {}
 

@@ -454,7 +454,7 @@ class Scan(Configured):
     # What the columns of the filter need --------------------------------------------------------------------------
 
     def early_filter(self, *, rereads: bool) -> EarlyFilter | None:
-        """The part of the filter that need not wait for the columns that it does not name; None if there is none.
+        """The part of the filter that need not wait for the columns that it does not name, or None.
 
         `rereads`: other columns are read again at the end, of all rows.
         """

@@ -89,7 +89,7 @@ class Leaf:
 
 
 def encoding_of(field: pa.Field) -> str | None:
-    """The encoding in a field's metadata, None if there is none."""
+    """The encoding in a field's metadata, or None."""
     value = (field.metadata or {}).get(ENCODING_KEY)
     return None if value is None else value.decode("utf-8", "backslashreplace")
 

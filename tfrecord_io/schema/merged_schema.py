@@ -168,7 +168,7 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
     if len(encodings) == 1:
         return a.with_type(type_).with_nullable(nullable)
     is_one_feature = not t.is_nested(value_type(type_))
-    if is_one_feature and encodings <= {None, b"raw", b"wire"}:  # the feature type of a record tells which it is
+    if is_one_feature and encodings <= {None, b"raw", b"wire"}:  # the feature type of a record decides which it is
         metadata = {**(a.metadata or {}), ENCODING_KEY: b"wire"}
         return a.with_type(type_).with_metadata(metadata).with_nullable(nullable)
     return None

@@ -221,7 +221,7 @@ class Schema:
         Raises
         ------
         FileNotFoundError
-            There is no such file.
+            The file does not exist.
         SchemaError
             It is not a TFX schema, or describes what no record can have.
         """
@@ -302,7 +302,7 @@ class Schema:
         Raises
         ------
         FileNotFoundError
-            There is no ``features.json``.
+            The directory has no ``features.json``.
         SchemaError
             It is damaged, or has a feature of an unsupported class.
         """

@@ -186,7 +186,7 @@ def dtype_metadata(element: Element) -> dict[bytes, bytes]:
 
 
 def unknown_dtype(field: pa.Field) -> str | None:
-    """The dtype of a column of which a library that takes Arrow's storage would make another; None if there is none.
+    """The dtype of a column of which a library that takes Arrow's storage would make another, or None.
 
     That is bytes of bfloat16 and of text, and integers of times in units that Arrow does not have.
     """
@@ -403,7 +403,7 @@ TENSOR_ENCODINGS: Registry[_Own | EncodingRules] = Registry(
 
 
 def encoding_rules(name: str) -> EncodingRules:
-    """Find an encoding by its name; ValueError, with the valid names, if there is none.
+    """Find an encoding by its name; ValueError, with the valid names, if it is unknown.
 
     >>> encoding_rules("raw").companions
     True

@@ -58,7 +58,7 @@ def values_of(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, A
 
 
 def tensor_column(cells: Sequence[Any]) -> tuple[pa.Array, Element]:
-    """A column of the arrays of a sequence, None where there is none."""
+    """A column of the arrays of a sequence, None where one is missing."""
     arrays = [None if cell is None else np.asarray(cell) for cell in cells]
     element, shape = shape_of_cells(arrays)
     return cells_to_tensors(arrays, element, shape), element

@@ -82,7 +82,7 @@ def dedupe(
     Raises
     ------
     FeatureNotFoundError, FeatureTypeError
-        There is no such column, or it has lists or arrays.
+        A column does not exist, or has lists or arrays.
     CorruptRecordError, TruncatedRecordError, CompressionError
         A file is damaged; nothing is written.
     FileExistsError

@@ -31,7 +31,7 @@ _DIGEST_BYTES = HASH.itemsize
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """A column that only one dataset has, or that has two types; None: there is no such column."""
+    """A column that only one dataset has, or that has two types; None: the column does not exist."""
 
     column: str
     a: str | None
@@ -214,7 +214,7 @@ def diff(
                 sides_of = ((a, first), (b, second))
                 without, reader = next((path, each) for path, each in sides_of if name not in each.schema.names)
                 if not reader.schema.names:
-                    next(iter(reader), None)  # raises why: it is no TFRecord file
+                    next(iter(reader), None)  # raises why: it is not a TFRecord file
                 reason = say("{} has no such column, which {key=} needs", printable(str(without)))
                 raise FeatureNotFoundError(reason, feature=name)
         if not any_order and not names:

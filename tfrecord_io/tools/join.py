@@ -208,7 +208,7 @@ class _Keys:
         return combined
 
     def rows(self, columns: list[pa.Array]) -> pa.Array:
-        """The row of the table for each key, null where there is none."""
+        """The row of the table for each key, null where no row has it."""
         codes = [
             _indices(_plain(column, values.type), values) for column, values in zip(columns, self._values, strict=True)
         ]

@@ -178,7 +178,7 @@ class _Manifests:
         self._found: dict[str, tuple[object, _Stated | None]] = {}
 
     def read(self, path: str) -> _Stated | None:
-        """A manifest; None if there is none of this package. CorruptRecordError or OSError if it cannot be used."""
+        """A manifest; None without one of this package. CorruptRecordError or OSError if it cannot be used."""
         version = self._version(path)
         if path not in self._found or self._found[path][0] != version:
             self._found[path] = version, self._parse(path)

@@ -111,7 +111,7 @@ class RecordOutput:
         self._sink.finish()
 
     def warn(self) -> None:
-        """Warn if there is no record for the schema: before `commit`, as the warning may be an error."""
+        """Warn if no record can hold the schema: before `commit`, as the warning may be an error."""
         if self._has_schema and not self._sink.records:
             warn_of_lost_schema(self._sink, len(self._columns))
 

@@ -244,7 +244,7 @@ def split(
     CorruptRecordError, TruncatedRecordError, CompressionError
         A file is damaged; nothing is written.
     FeatureNotFoundError
-        There is no such column.
+        The column does not exist.
     FileExistsError
         As `write_tfrecord`.
     """

@@ -103,7 +103,7 @@ def each_key(
     Raises
     ------
     FeatureNotFoundError, FeatureTypeError
-        There is no such column, or none of `kinds`; `keyword` has its name.
+        The column does not exist, or is none of `kinds`; `keyword` has its name.
     """
     schema = copied.schema
     overrides = copied.options.schema_overrides if schema.declared is None else None

@@ -301,7 +301,7 @@ class Batching:
         return makes_others and self._buffer_size > 0 and is_bounded
 
     def _refuse_endless(self, rows: EpochReader) -> None:
-        """Raise ValueError if this worker waits for batches that no epoch has; not where there is no record at all."""
+        """Raise ValueError if this worker waits for batches that no epoch has; not where no file has a record."""
         worker, workers = self._options.worker or (0, 1)
         whose = f" of worker {worker} of {workers}" if workers > 1 else ""
         if rows.count:

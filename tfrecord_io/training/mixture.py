@@ -65,8 +65,8 @@ class Classes:
 def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[float]) -> Classes:
     """Read a column, from column indexes where files have one of it, and group the rows of datasets by it.
 
-    FeatureNotFoundError if there is no such column, DecodeError if a row has no value in it, SchemaError if its values
-    are not classes; ValueError if there are no rows, or rows have no number: a file is compressed, or a dataset has an
+    FeatureNotFoundError if it does not exist, DecodeError if a row has no value in it, SchemaError if its values
+    are not classes; ValueError without rows, or if rows have no number: a file is compressed, or a dataset has an
     `on_error`.
     """
     _check_field(lookups[0].schema, column)

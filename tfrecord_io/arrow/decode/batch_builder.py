@@ -208,7 +208,7 @@ class BatchBuilder:
         return arrays
 
     def _excess(self, rows: int, expansion: Expansion) -> RowFault | None:
-        """The fault of the first row that there is no memory for, whatever its values are."""
+        """The fault of the first row that exceeds the memory, whatever its values are."""
         row_bytes = self._bytes_per_row
         size, room = rows * row_bytes, expansion.room
         if size <= room:
@@ -413,7 +413,7 @@ def fill(array: pa.Array, default: pa.Array) -> pa.Array:
 
 
 def batch_of(arrays: list[pa.Array], rows: int, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch of so many rows, also if there is no column to count them by."""
+    """The batch of so many rows, also without a column to count them by."""
     if arrays:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
     empty = pa.Array.from_buffers(pa.struct([]), rows, [None])
@@ -478,7 +478,7 @@ class Forms(NamedTuple):
 
 
 def forms_of(fields: Sequence[Field] | Schema) -> Forms | None:
-    """The forms of columns; None if there is no column that an engine can make."""
+    """The forms of columns; None if an engine can make none of them."""
     if isinstance(fields, Schema) and fields.plain is not None:
         types = fields.plain[1]
         distinct = {type_.id: type_ for type_ in types}

@@ -76,7 +76,7 @@ def _of_numbers(values: Array, offsets: Array, element: Element) -> tuple[Decode
         raise RowFault(0, reason, expected=element.name, got=first.name)
     size = first.values.nbytes
     same = cells_of_one_header(values, offsets, proto_prefix(first.name, first.shape), size, first.shape)
-    if same is not None and not (first.name == "bool" and same.data.max(initial=0) > 1):  # if so, a row is no tensor
+    if same is not None and not (first.name == "bool" and same.data.max(initial=0) > 1):  # if so, a row is not a tensor
         assert same.shapes is not None
         return same, same.shapes
     tensors, total = [first], size

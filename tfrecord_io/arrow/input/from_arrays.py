@@ -618,7 +618,7 @@ def _refused_item(name: str, rows: Any) -> EncodeError | None:
 
 
 def _one_type(cells: list[Any]) -> str | None:
-    """The expression that converts each of these values, `v`, to one type without loss; None if there is none."""
+    """The expression that converts each of these values, `v`, to one type without loss, or None."""
     if all(callable(getattr(cell, "SerializeToString", None)) for cell in cells):
         return "v.SerializeToString()"
     if all(is_frame(cell) for cell in cells):

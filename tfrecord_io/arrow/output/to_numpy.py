@@ -159,7 +159,7 @@ class Ragged:
 
         `bins` has the bin of each row (int64), ascending, and the rows of a bin fit into it; `segments` the number of
         each row within its bin (int32). Returned are the values, [count, length, ...], the segment of each value's row
-        and the number of the value within its row, both int32 [count, length] and 0 where there is no value.
+        and the number of the value within its row, both int32 [count, length] and 0 where a value is missing.
         """
         starts, lengths = self.offsets[begin:end], np.diff(self.offsets[begin : end + 1])
         before = np.cumsum(lengths) - lengths

@@ -106,7 +106,7 @@ def _label(array: zarr.Array[Any]) -> Label:
             attributes["_FillValue"] = float(np.frombuffer(base64.standard_b64decode(fill), "<f8")[0])
     else:
         dims = attributes.pop(DIMENSIONS, None)
-        if dims is not None and array.fill_value not in (None, "", b""):  # zarr fills with no text, unless told
+        if dims is not None and array.fill_value not in (None, "", b""):  # zarr fills with no text by default
             attributes.setdefault("_FillValue", array.fill_value)
     named = dims if isinstance(dims, list | tuple) and all(isinstance(dim, str) for dim in dims) else []
     own = tuple(named) if len(named) == array.ndim == len({*named}) else None
@@ -172,7 +172,7 @@ class _Folder:
         return name
 
     def read(self, name: str, begin: int, end: int | None) -> bytes | None:
-        """Bytes of a file, from the end if `begin` is negative; None if there is no such file."""
+        """Bytes of a file, from the end if `begin` is negative; None if the file does not exist."""
         if not isinstance(self.fs, LocalFileSystem):
             try:
                 with raise_os_errors(self.fs.display_path(name)):

@@ -409,7 +409,7 @@ def read_type(inferred: pa.DataType) -> pa.DataType:
 
 
 def parsed_type(type_: pa.DataType) -> pa.DataType | None:
-    """The type that pyarrow parses for a column of `type_`; None if there is none.
+    """The type that pyarrow parses for a column of `type_`; None if it parses none.
 
     >>> parsed_type(pa.list_(pa.binary()))
     ListType(list<item: struct<base64: string>>)
@@ -591,7 +591,7 @@ def numbers_in(
 
 
 def _type_at(type_: pa.DataType | None, key: str | None) -> pa.DataType | None:
-    """The type of a list's items or of a struct's field; None if there is no such type."""
+    """The type of a list's items or of a struct's field; None if it has no such part."""
     if type_ is None:
         return None
     if key is _ITEM:

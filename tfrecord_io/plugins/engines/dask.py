@@ -136,7 +136,7 @@ def _load(scan: Scan, columns: Sequence[str] | None = None) -> pd.DataFrame:
 def _frame(table: pa.Table | pa.RecordBatch) -> pd.DataFrame:
     """An Arrow-backed frame without an index of its own, so that all partitions are alike.
 
-    Dask turns object columns into text; there is none among these.
+    Dask turns object columns into text; these have other types.
     """
     import pandas as pd
 

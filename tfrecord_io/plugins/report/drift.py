@@ -25,7 +25,7 @@ class FeatureDrift:
     Attributes
     ----------
     types : tuple
-        The types in `a` and `b`; None where there is no such feature.
+        The types in `a` and `b`; None where the feature is missing.
     presence : tuple of float or None
         Shares of the records that have the feature.
     means : tuple of float or None

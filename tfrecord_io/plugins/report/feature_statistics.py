@@ -269,7 +269,7 @@ class ValueCounter:
             self._counts = Counter(dict(self._counts.most_common(MOST_DISTINCT // 2)))
 
     def result(self) -> ValueCounts | None:
-        """None if there are no values, or the values are too long to be counted."""
+        """None without values, or if they are too long to be counted."""
         if self._too_long or not self._total:
             return None
         distinct = len(self._counts) if self._exact else MOST_DISTINCT

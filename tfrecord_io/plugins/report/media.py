@@ -57,7 +57,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class MediaSample:
-    """An image or a sound; without `data`, `problem` says why there is none."""
+    """An image or a sound; `problem` says why `data` is missing."""
 
     mime: str
     data: bytes | None = field(repr=False)
@@ -293,7 +293,7 @@ def is_picture(shape: tuple[int, ...]) -> bool:
 
 @value_class
 class Thumbnail:
-    """An image to show, and the size of the original; without `data`, `problem` says why there is none."""
+    """An image to show, and the size of the original; `problem` says why `data` is missing."""
 
     data: bytes | None
     mime: str = ""

@@ -162,7 +162,7 @@ class TfdsColumns:
     """How the columns of a schema are stored as TFDS would; the arguments are those of `write_tfds`.
 
     `source` has the features of the dataset that the rows were read from. SchemaError: a type has no feature in TFDS, a
-    name is that of a group of columns, or a named column is of another type. FeatureNotFoundError: there is none of the
+    name is that of a group of columns, or a named column is of another type. FeatureNotFoundError: none of the
     name, or none with the prefix.
     """
 
@@ -451,7 +451,7 @@ def _as_signed(values: pa.Array) -> pa.Array:
 
 
 def _codes(leaf: LeafColumn, array: pa.Array) -> pa.Array:
-    """The numbers of classes, −1 where there is none; names that are new get the next numbers."""
+    """The numbers of classes, −1 where a class is missing; names that are new get the next numbers."""
     import pyarrow.compute as pc
 
     assert leaf.names is not None

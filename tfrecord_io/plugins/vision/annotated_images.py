@@ -47,7 +47,7 @@ _SHORT = 3  # the type of the value of an orientation
 def read_annotations(
     files: Iterable[tuple[T, str, Entry | None]], fs: FileSystem, threads: int | None
 ) -> Iterator[tuple[T, bytes]]:
-    """The content of each file of annotations, by a key and its path in messages; empty where there is no entry.
+    """The content of each file of annotations, by a key and its path in messages; empty where an entry is missing.
 
     Raises
     ------

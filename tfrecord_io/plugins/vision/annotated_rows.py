@@ -126,7 +126,7 @@ class AnnotatedRecords:
         Raises
         ------
         FeatureNotFoundError
-            There are no images, boxes or classes.
+            The columns of images, boxes or classes are missing.
         """
         schema = schema_to_choose_from(source, options)
         chosen = schema.names

@@ -111,7 +111,7 @@ def open_voc(
         An annotation is not well-formed, has a DOCTYPE, lacks a value, names a class that is not in `class_names`, or a
         file that leads out of the folder or that another annotation names; it is named. Or an image is damaged.
     FileNotFoundError
-        There are no annotations, or an image or the image set does not exist.
+        The folder has no annotations, or an image or the image set does not exist.
     MissingDependencyError
         The package pillow is not installed.
     """
@@ -350,7 +350,7 @@ def _text(element: Element, name: str, path: str, where: str, default: str | Non
 
 
 def _child(element: Element, name: str, path: str, where: str) -> Element | None:
-    """The only child of this name; None if there is none."""
+    """The only child of this name, or None."""
     children = element.findall(name)
     if len(children) > 1:
         raise _error(f"has {len(children)} elements '{name}'", path, where, "one", len(children))

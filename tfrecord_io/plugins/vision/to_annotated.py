@@ -72,7 +72,7 @@ def to_yolo(source: FilesLike, target: Path, **keywords: Any) -> WriteReport:
     """Write annotated images as a folder in the layout of YOLO: the twin of `formats.open_yolo`.
 
     Without ``class_names``, the files are read twice: classes are numbered from 0 in the order of their labels, or of
-    their names where there are no labels.
+    their names without labels.
     """
     return _write(source, target, _Yolo, **keywords)
 
@@ -429,7 +429,7 @@ class _Yolo(_Target):
         try:
             header = image_header(data, "")
         except DecodeError:
-            return content  # nothing turns what is no image
+            return content  # it is not an image, which could be turned
         if header.is_turned((row.height, row.width)) is not False:
             return content
         try:

@@ -111,7 +111,7 @@ def write_image_folder(
         A name would leave the folder (``../x``, ``/x``), is not valid on all systems, or is not the first of its kind.
         A column cannot be stored in the table.
     FeatureNotFoundError
-        There is no such column, or it is not clear which one has the images.
+        The column does not exist, or it is not clear which one has the images.
     FileExistsError
         The folder exists and is not empty.
     """

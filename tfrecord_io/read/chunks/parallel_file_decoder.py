@@ -97,7 +97,7 @@ class DecodedPart(Part):
         self.decoder.expect(min(size, self._decoders.max_bytes))
 
     def take(self, data: Bytes, offset: int, final: bool) -> int:
-        decoder, at = self.decoder, 0  # it ends without a fault where there is no room for more rows
+        decoder, at = self.decoder, 0  # it ends without a fault where more rows have no room
         while True:
             progress = decoder.feed(data, at, max_bytes=self._decoders.max_bytes, final=final)
             at += progress.consumed

@@ -356,7 +356,7 @@ def chunk_batches(
     """The batches of a chunk, the fault of the row that ends them, and the damaged rows that are left out.
 
     Each batch has the index of its first row. Rows are counted among those that the chunk's columns have. `may_pass` is
-    that of an early filter: what does not fit in a row that is known not to pass is no fault.
+    that of an early filter: what does not fit in a row that is known not to pass is not a fault.
     """
     rows, left_out = chunk.held, list[int]()
 

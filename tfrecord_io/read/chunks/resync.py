@@ -308,7 +308,7 @@ class BoundarySearch:
         return self._size_at(offset) is not None
 
     def _after_field(self, at: int) -> int | None:
-        """The offset behind a field of a message; None if there is none."""
+        """The offset behind a field of a message; None without a field."""
         self._holds(at + 20)
         begin = at - self._walker.offset
         head = self._walker.data[begin : begin + 20].tobytes()
@@ -356,7 +356,7 @@ class BoundarySearch:
         return True
 
     def _size_at(self, offset: int) -> int | None:
-        """The frame size that the header at `offset` states; None if there is no intact header."""
+        """The frame size that the header at `offset` states; None if it is not intact."""
         at = offset - self._walker.offset
         header = self._walker.data[at : at + HEADER_BYTES].tobytes()
         return frame_size(header) if is_record_header(header) else None
