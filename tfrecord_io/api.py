@@ -259,13 +259,13 @@ def write_tfrecord(
     Parameters
     ----------
     data : DataFrame, pyarrow Table, RecordBatch, reader or Dataset, dict of arrays, list of dicts, or iterable of those
-        In a list or an iterable, a dict of single values is a row, and a dict of arrays a table. An iterable is read in
+        In a list or an iterable, a dict of single values is a row, a dict of arrays is a table. An iterable is read in
         parts of at most 65,536 rows or about 64 MiB; the first part determines the types, unless ``schema=`` declares
         them. Also any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, such as those of polars (LazyFrames,
         too), DuckDB and `open_reader`; a Dataset, a DataArray or a dict of DataArrays of xarray, with a row for each
-        position of one dimension (see `record_dim`); a DataFrame of Dask or Daft, or a dataset of Ray. The processes
-        of these engines write one shard for each partition, under hidden names, and this process publishes all
-        together: `path` is then a directory or ``name@*`` that all machines can reach.
+        position of one dimension (see `record_dim`); a DataFrame of Dask or Daft, or a dataset of Ray. The processes of
+        these engines write one shard for each partition, under hidden names, and this process publishes all together:
+        `path` is then a directory or ``name@*`` that all machines can reach.
     path : str, PathLike, URL or binary file object
         A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, ``name@8.tfrecord`` for
         ``name-00000-of-00008.tfrecord``, or a directory, which exists or ends in "/". Output is atomic: it appears
@@ -295,8 +295,8 @@ def write_tfrecord(
     index : bool, optional
         Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex without a name is
         kept in the embedded schema, any other index is written as columns, of which `WriteReport.index` has the names.
-        Of files that are read together, an index that some lack becomes ordinary columns; levels without a name are
-        left out.
+        If files are read together and some lack the index, it becomes ordinary columns; levels without a name are left
+        out.
     record_dim : str, optional
         The dimension of xarray objects whose positions are the rows; by default the first that all variables share.
         Coordinates are columns; those without this dimension are repeated in each row, as single values are.
@@ -325,9 +325,9 @@ def write_tfrecord(
         Allow appended rows to add columns, or to widen types. Rows without a column have null.
     partition_by : str or sequence of str, optional
         Columns whose values become folders, ``day=1/country=nl/``, instead of features; `path` is a directory. Values
-        are escaped as Spark and pyarrow expect, null is ``__HIVE_DEFAULT_PARTITION__``, and 0.0 and -0.0 are two. Rows
-        may come in any order: few files are open at a time, and rows that do not fit in memory wait in a temporary
-        file.
+        are escaped as Spark and pyarrow expect, null is ``__HIVE_DEFAULT_PARTITION__``, and 0.0 and -0.0 are two
+        folders. Rows may come in any order: few files are open at a time, and rows that do not fit in memory wait in a
+        temporary file.
     overwrite_where : dict, optional
         With ``mode="overwrite_partitions"``: values of some columns of `partition_by`, such as ``{"day":
         "2026-11-24"}``. All folders with these values are replaced, even if the data has no rows for them; rows that

@@ -142,7 +142,8 @@ class TFRecordError(Exception):
     records_intact : int or None
         The number of records before the damage.
     remedies : tuple
-        What the user can do about it: clauses, of which each has alternatives, phrases of texts, `Keyword` and `Call`.
+        What the user can do about it: clauses, each of which has alternatives, which are phrases of texts, `Keyword`
+        and `Call`.
     advice : str or None
         The same as a text.
     of_memory : bool

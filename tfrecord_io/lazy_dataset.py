@@ -158,8 +158,8 @@ class _Shown(DatasetValue, Report):
 class DatasetPiece(_Shown):
     """A part of a dataset, of whole records; made by `Dataset.pieces`.
 
-    It can be pickled: a few kilobytes, and in a bucket about 20 bytes for each file, whose version other processes and
-    machines read, or none. They read it under the schema of the dataset, and infer nothing.
+    It can be pickled, to a few kilobytes, in a bucket also about 20 bytes for each file. Other processes and machines
+    read the same version of the files, or raise an error; they use the schema of the dataset, and infer nothing.
 
     Attributes
     ----------
@@ -354,9 +354,9 @@ class Dataset(_Shown):
         Parameters
         ----------
         n : int, optional
-            At most so many, of about the same number of bytes. There is at least one.
+            The maximum number of pieces, which have about the same number of bytes. The result has at least one.
         max_bytes : int
-            Without `n`: of about this size.
+            Without `n`: the approximate size of a piece.
 
         Raises
         ------
@@ -682,10 +682,10 @@ def mix(
     seed : int, default 0
         Seed of the draws only; readers have a ``seed=`` of their own.
     stop : {"first", "all", "never"}
-        When an epoch ends: "first" when a row is drawn from a dataset that has no more, so that no row comes twice;
-        "all" with the row with which every dataset has been read completely, where those that end earlier begin again;
-        "never" repeats all of them without an end. With `balance`, the same of the rows of each class: an epoch has
-        about as many of each as the rarest class ("first"), or the most frequent ("all").
+        When an epoch ends. "first": when a row would come from a dataset that has no more, so that no row is repeated;
+        "all": when every dataset has been read once, while shorter ones start again; "never": all are repeated without
+        end. With `balance`, this applies to the rows of each class: an epoch has about as many of each as the rarest
+        class ("first"), or the most frequent ("all").
     source_column : str, optional
         Name of a column to add, int64, with the index of the dataset that a row is from.
 

@@ -89,10 +89,10 @@ def to_hf(
         An IterableDataset, which reads the files when it is iterated over; else a Dataset of all rows in memory, which
         has a length and rows by number.
     shards : int, optional
-        Of the IterableDataset, at most: workers and ranks share them. A dataset with `offset`, `limit` or
-        ``on_error="stop"`` has one.
+        The maximum number of shards of the IterableDataset, which workers and ranks share. A dataset with `offset`,
+        `limit` or ``on_error="stop"`` has one.
     max_bytes : int, default 128 MiB
-        Without `shards`: of about this size, compressed if the files are.
+        Without `shards`: the approximate size of a shard, compressed if the files are.
     pad_value, max_length, pad_to
         As in `read_arrays`.
 

@@ -126,9 +126,9 @@ def to_torch_map(
         Of dicts by column, whose values are those of a row of `to_torch`. ``rows[3]`` is one; ``rows[3:6]`` and
         ``rows[[5, 3]]`` are lists of several; ``rows.arrays([5, 3])`` is a batch as those of `iter_arrays`. A
         DataLoader gets the rows of a batch by one call, which reads the records that are near each other together; with
-        ``collate_fn=rows.collate_fn`` it yields the batch that they were read as, and makes no tensors of rows, which
-        takes many times as long. With `bucket_by` or `pack` its items are batches as those of
-        `to_torch`, made once, which a sampler shuffles: pass ``batch_size=None`` to the DataLoader.
+        ``collate_fn=rows.collate_fn`` it yields the batch as it was read; otherwise each row becomes tensors, which
+        takes many times as long. With `bucket_by` or `pack` its items are batches like those of `to_torch`, made once
+        and shuffled by a sampler: pass ``batch_size=None`` to the DataLoader.
 
     Raises
     ------

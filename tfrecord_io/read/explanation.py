@@ -33,9 +33,9 @@ class FilePlan:
     why : str
         The condition on folders, or the index, that leaves out the file or other records; empty for a whole file.
     records : int or None
-        So many are read, if that is known.
+        The number of records that are read; None if unknown.
     bytes : int or None
-        The size of what is read of a file that is read whole.
+        Of a file that is read whole: its size, or that of the piece.
     """
 
     path: str
@@ -78,7 +78,7 @@ class Explanation(Report):
     rows : str
         The offset and the limit, if there are any.
     requests : tuple of int or None
-        At least and at most so many requests to a store for the content of files; None for local files.
+        The least and the greatest number of requests to a store for the content of files; None for local files.
     """
 
     files: tuple[FilePlan, ...]

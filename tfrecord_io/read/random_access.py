@@ -324,7 +324,7 @@ class RandomAccess(Closing, Shared):
             As in `Dataset.filter`. The column index of a file (``tfr index --columns``, `build_index`) tells which of
             its records to read; the columns of the condition are read where no index has them. When a record is read
             that an index found, the condition is applied to it: if it is not met, all records are searched
-            without indexes, with a StaleIndexWarning. So it is for an index that does not match its file.
+            without indexes, with a StaleIndexWarning. An index that does not match its file is treated in the same way.
 
         Returns
         -------
@@ -702,7 +702,7 @@ def open_random(
         A column of text, bytes or integers by which `RandomAccess.lookup` finds records; it need not be one of
         `columns`. This call reads the keys from the column index of each file (``tfr index --columns``, `build_index`)
         or, without one, from all records, and holds them in memory: about 18 bytes for each, besides its own
-        bytes. A record whose key is null is not found.
+        bytes. Records whose key is null cannot be found.
     keep : "first", optional
         Find the first of several records with the same key. By default, a key that occurs more than once is an error.
     columns, schema, storage_options

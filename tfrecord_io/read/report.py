@@ -41,8 +41,8 @@ class ReadReport(Report):
         What was left out, with ``on_error="skip"`` or a callable: the first 1,000 regions in the order of the files.
         ``skipped.total`` is the number of all of them, and ``skipped.bytes`` the sum of their sizes.
     unknown_fields : mapping of str to int
-        How many fields of messages were left out, as their type does not have them, by number; behind the path of a
-        message in a message: ``"track.state.9"``.
+        How many fields were left out because the type of their message does not have them, by field number, for a
+        message in a message with its path: ``"track.state.9"``.
     """
 
     records: int = 0

@@ -155,9 +155,9 @@ def image(
         How: by bilinear interpolation that averages when it makes smaller, the default; or by the nearest pixel, the
         default of mode "index", which mixes no numbers of classes.
     fit : {"stretch", "contain", "crop", "pad"}, default "stretch"
-        What becomes of an image whose sides have another ratio than `resize`. "stretch": the ratio changes. The others
-        keep it: "contain" makes the image as large as fits in `resize`, so that sizes vary; "pad" does so too, and puts
-        it in the middle of zeros; "crop" covers `resize`, and cuts off what is beyond it on two sides.
+        What to do with an image whose aspect ratio differs from that of `resize`. "stretch": the ratio changes. The
+        others keep it: "contain" makes the image as large as fits in `resize`, so that sizes vary; "pad" does so too,
+        and puts it in the middle of zeros; "crop" covers `resize`, and cuts off what is beyond it on two sides.
     orient : bool, default True
         Rotate and mirror pixels as the orientation in the EXIF data states. False keeps them as stored, as TensorFlow's
         decoders do, and as boxes that refer to stored pixels need.

@@ -55,7 +55,7 @@ def TFRecordWriter(path: OutputPath, options: TFRecordOptions | str | None = Non
     Returns
     -------
     RecordWriter
-        Other than TensorFlow's, it makes the file appear complete when it is closed, or not at all.
+        Unlike TensorFlow's, it publishes the file when it is closed, complete or not at all.
     """
     if not isinstance(options, TFRecordOptions):
         options = TFRecordOptions(options)

@@ -210,8 +210,8 @@ def split(
         A column of texts, bytes, integers or bools, of at most 200 distinct values. The value is the name of its part,
         with characters other than letters, digits and ``_.-~`` as ``%`` and two hexadecimal digits, as are a first
         ``.`` or ``_`` (files that readers of a directory leave out) and ``-`` in names of shards
-        (``a-00000-of-00002``); records without a value are in ``%missing``. Such files have no name of a partition
-        (``label=3/``), as the column stays in the records. It may be one of folders.
+        (``a-00000-of-00002``); records without a value are in ``%missing``. The names are not those of partition
+        folders (``label=3/``), as the column stays in the records. The column may be that of partition folders.
     fractions : sequence of float, or dict of str to float, optional
         The size of each part. If the sum is less than 1, the remaining records are left out. Two parts are named train
         and test, three train, validation and test; a dict gives other names. Without `group` and `stratify`, records
@@ -238,9 +238,9 @@ def split(
     Raises
     ------
     ValueError
-        None or several of the ways to split are given, a column `by` has more than 200 distinct values, or a name in
-        `fractions` is empty or that of a shard, has a slash or backslash, or begins with ``.`` or ``_``; there are 1 to
-        200 of them.
+        None or several of the ways to split are given, a column `by` has more than 200 distinct values, `fractions` has
+        none or more than 200 parts, or a name in it is empty or that of a shard, has a slash or backslash, or begins
+        with ``.`` or ``_``.
     CorruptRecordError, TruncatedRecordError, CompressionError
         A file is damaged; nothing is written.
     FeatureNotFoundError

@@ -155,8 +155,8 @@ def verify(
         As in `read_tfrecord`; a `dataset` has more reading options.
         What a file decompresses to beyond the ``limits=`` of a dataset is a problem of its compression. Its
         ``threads=`` is the number of files checked at a time; if there are fewer files, large ones that are local and
-        not compressed are split. By default the number of CPU cores, or up to 32 of files that are not local, as many
-        as 256 MiB of memory hold. The report does not depend on it. By default, records must parse as Examples or
+        not compressed are split. By default this is the number of CPU cores, for files that are not local up to 32, as
+        256 MiB of memory allow. The report does not depend on it. By default, records must parse as Examples or
         SequenceExamples; with its ``record_type=``, as that type. "bytes" checks only framing.
     storage_options, progress
         As in `read_tfrecord`.

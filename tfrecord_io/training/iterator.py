@@ -58,8 +58,8 @@ class ArrayIterator(Closing, Shared):
     """Batches of arrays; made by `tfrecord_io.iter_arrays`.
 
     An iterator and a context manager. Its batches are dicts of arrays, as from `read_arrays`; each belongs to the
-    caller. It can be read once: a loop goes on where another one was left, and is an error at the end. ``len()`` is
-    the number of batches, if the row count is known from manifests or index files.
+    caller. It is consumed once: a second loop continues where the first one stopped, and is an error after the end.
+    ``len()`` is the number of batches, if the row count is known from manifests or index files.
 
     Attributes
     ----------

@@ -133,9 +133,9 @@ def report(
     sample_records : int, default 50,000
         Maximum number of records to read.
     sample_bytes : int, default 64 MiB
-        Uncompressed bytes of records to read, about.
+        Approximate number of uncompressed bytes of records to read.
     seed : int, default 0
-        Of the choice of pieces, and of the records whose images, sounds and texts are shown.
+        Seed of the choice of pieces, and of the records whose images, sounds and texts are shown.
     verify : bool, default False
         Verify all files completely, as `tfrecord_io.verify`, and show the result.
     mode : {"error", "overwrite"}, optional

@@ -71,8 +71,8 @@ def write_tfds(
         As for `write_tfrecord`. Of a Reader or Dataset of a dataset of TFDS, columns keep the features that they have
         there, and the names of classes. A name ``a/b`` is that of a feature ``b`` in a dict ``a``; structs are dicts,
         too. Lists are sequences, also inside lists; tensors and lists of a fixed length are tensors, categories are
-        class labels, text is text. Numbers and text may be missing in some rows: their features are optional (texts
-        are bytes then), and TFDS reads its own value for None there.
+        class labels, text is text. Numbers and text may be missing in some rows: their features are then optional
+        (texts are bytes), and TFDS reads its own value for None.
     path : str or PathLike
         The directory of a version, ``data_dir/name/1.0.0``. Splits that are there stay; their features have to be the
         same.
