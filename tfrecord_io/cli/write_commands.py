@@ -237,7 +237,8 @@ def split(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any)
 def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write the records of files in a random order.
 
-    Records are copied as bytes. Data that does not fit into memory goes through temporary files.
+    Records are copied as bytes. Data that does not fit into memory goes through temporary files. Use - as SOURCE or
+    TARGET for standard input or output.
     """
     from tfrecord_io.tools.shuffle import shuffle as shuffle_files
 
@@ -252,7 +253,7 @@ def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
 def sample(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write a random sample of the records, in their order.
 
-    Records are copied as bytes.
+    Records are copied as bytes. Pass -n or --fraction. Use - as SOURCE or TARGET for standard input or output.
     """
     from tfrecord_io.tools.shuffle import sample as sample_files
 
@@ -269,7 +270,7 @@ def sample(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any
 def dedupe(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write one record for each key.
 
-    Records are copied as bytes, in their order.
+    Records are copied as bytes, in their order. Use - as TARGET for standard output.
     """
     from tfrecord_io.tools.dedupe import dedupe as dedupe_files
 
