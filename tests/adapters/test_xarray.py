@@ -144,10 +144,10 @@ def test_a_null_in_a_list_is_named_with_its_record(tmp_path: Path, suffix: str) 
     tfr.write_tfrecord({"x": pa.array([[1, 2], [3, None], [4, 5]])}, path)
     opened = opened_by_xarray(path)
     assert opened["x"][:1].values[0].tolist() == [1, 2]
-    with pytest.raises(tfr.errors.DecodeError, match="feature 'x': one of its steps has no value") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match="feature 'x': an item of its list has no value") as caught:
         _ = opened["x"][[2, 1]].values
     assert caught.value.record == 1
-    with pytest.raises(tfr.errors.DecodeError, match="feature 'x': one of its steps has no value"):
+    with pytest.raises(tfr.errors.DecodeError, match="feature 'x': an item of its list has no value"):
         tfr.dataset(path).filter([("x", "!=", None)]).to_xarray()
 
 

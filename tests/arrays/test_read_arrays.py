@@ -310,6 +310,12 @@ def test_missing_rows_and_steps_of_equal_tensors(tmp_path: Path, engine: str) ->
     assert [step is None for row in tfr.read_arrays(path, schema=schema)["x"] for step in row] == [False, True] * 2
 
 
+def test_a_null_in_a_list_is_an_item_of_it(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [[1], [1, None]]}, tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.errors.DecodeError, match="record 1: feature 'x': an item of its list has no value"):
+        tfr.read_arrays(tmp_path / "a.tfrecord")
+
+
 @pytest.mark.fault(44)
 @pytest.mark.parametrize(
     ("step", "item"), [(int64s(1), "int64"), (int64s(1), "bool"), (blobs(b"ab"), tfr.tensor("uint8", (2,)))]
@@ -322,11 +328,11 @@ def test_a_step_without_a_value_is_an_error(tmp_path: Path, engine: str, step: b
         tfr.read_arrays,
         lambda path, **keywords: list(read_by(tfr.iter_arrays, path, batch_size=2, **keywords)),
     ):
-        with pytest.raises(tfr.errors.DecodeError, match=r"record 3: feature 'x': one of its steps has no value"):
+        with pytest.raises(tfr.errors.DecodeError, match=r"record 3: feature 'x': an item of its list has no value"):
             read(path, schema=schema, missing="mask")
     with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 3"):
         assert len(tfr.read_arrays(path, schema=schema, on_error="stop")["x"]) == 3
-    with pytest.raises(tfr.errors.EncodeError, match=r"record 3: feature 'x': one of its steps has no value"):
+    with pytest.raises(tfr.errors.EncodeError, match=r"record 3: feature 'x': an item of its list has no value"):
         tfr.formats.write_npy(tfr.dataset(path, offset=0, schema=schema), tmp_path / "x.npy")
 
 

@@ -170,7 +170,7 @@ class ColumnRepresentation:
         if self.decoder is not None:
             return self.decoder.rows(array, self.options.thread_count, self.layout)
         if (row := missing_step(array, self.field)) is not None:
-            reason = "one of its steps has no value, which an array cannot represent"
+            reason = "an item of its list has no value, which an array cannot represent"
             advice = "read it with read_table, which returns null" | say("exclude it with {columns=}")
             raise self._fault(row, reason, "a value", advice=advice, error=DecodeError)
         rows = to_rows(array, self.field, missing=self.may_lack)

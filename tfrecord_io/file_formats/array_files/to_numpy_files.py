@@ -364,7 +364,7 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
         reason = "it has no value, which an array cannot represent"
         raise EncodeError(reason, feature=column, record=record, advice=_MISSING)
     if (missing := missing_step(array, field)) is not None:
-        reason = "one of its steps has no value, which an array cannot represent"
+        reason = "an item of its list has no value, which an array cannot represent"
         raise EncodeError(reason, feature=column, record=_record(reader, row + missing), advice=_EXCLUDE)
     rows = to_rows(array, field)
     if rows.values.dtype.kind == "V":
