@@ -374,8 +374,8 @@ def iter_arrays(
         Seed of the shuffling. The same seed gives the same order, for any number of threads. None draws a seed, which
         is the attribute ``seed``; without `shuffle_buffer`, a seed is an error.
     epochs : int or None, default 1
-        Number of passes over the records, each in a different order; None repeats forever, and is a ValueError if that
-        never gives a batch: a part has no record, or too few.
+        Number of passes over the records, each in another order if they are shuffled; None repeats forever, and is a
+        ValueError if that never gives a batch: a part has no record, or too few.
     drop_last : bool, default False
         Omit the last batch of an epoch if it is not full.
     worker : (int, int), optional
