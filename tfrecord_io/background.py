@@ -115,6 +115,15 @@ class BackgroundThread:
         self.stop, self._never_began = _do_nothing, True
 
 
+class Flag:
+    """Set by one thread, for others to see. Ctrl-C in `threading.Event.set`, Python code, could leave its lock held."""
+
+    is_set = False
+
+    def set(self) -> None:
+        self.is_set = True
+
+
 class Task(Generic[T]):
     """A call that one thread makes: the first that claims it; `is_done` when it has returned or raised."""
 

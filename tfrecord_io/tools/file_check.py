@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tfrecord_io.arrow.decode.decode_plan import plan_columns
+from tfrecord_io.background import Flag
 from tfrecord_io.display import error_dict
 from tfrecord_io.engine.contract import Decoder, Fault, FeatureName, Plan, PlanColumn, Progress, RecordCounts
 from tfrecord_io.engine.fault_messages import not_examples
@@ -299,7 +299,7 @@ class FileChecker:
     record_type: str | None
     options: FrameOptions
     progress: ProgressMeter
-    stopped: threading.Event
+    stopped: Flag
     contents: FileContents = field(default_factory=FileContents)  # filled by `check`
     _file: RecordFile | None = None
     _summed: SummedFile | None = None
@@ -392,7 +392,7 @@ class FileChecker:
             with segment_pool(self.options.thread_count) as pool:
                 walk = SegmentWalk(pool, checker.part, checker.join, max_record_bytes=self.options.limits.record_bytes)
                 while walker.load():
-                    if self.stopped.is_set():
+                    if self.stopped.is_set:
                         raise Stopped
                     end = self._check_segments(walker, walk) or self._check_block(walker, checker)
         except TFRecordError as error:  # of a file that is not compressed as stated

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.background import Flag
 from tfrecord_io.compression import Raw
 from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import is_other_format, record_error
@@ -65,13 +66,13 @@ class Traffic:
 
     advance: Callable[[int], None]  # takes the bytes that have passed
     rate: float | None = None  # bytes a second
-    stopped: threading.Event = field(default_factory=threading.Event)
+    stopped: Flag = field(default_factory=Flag)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _free: float = 0.0  # when the next byte may pass
 
     def passed(self, count: int) -> None:
         """Count bytes, and wait until they may have passed."""
-        if self.stopped.is_set():
+        if self.stopped.is_set:
             raise Stopped
         self.advance(count)
         if self.rate is None:
@@ -79,7 +80,8 @@ class Traffic:
         with self._lock:
             self._free = until = max(self._free, time.monotonic()) + count / self.rate
         while (left := until - time.monotonic()) > 0:
-            if self.stopped.wait(min(left, _LONGEST_SLEEP)):
+            time.sleep(min(left, _LONGEST_SLEEP))
+            if self.stopped.is_set:
                 raise Stopped
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -11,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from tfrecord_io.background import ordered
+from tfrecord_io.background import Flag, ordered
 from tfrecord_io.call_errors import check_keywords, own_keywords
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import (
@@ -191,7 +190,7 @@ def check_files(paths: Any, record_type: RecordTypeName | None, options: FrameOp
     sources = [each for each in found if isinstance(each, Source)]
     indexes = find_indexes(sources)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
-        stopped = threading.Event()
+        stopped = Flag()
         each = replace(options, threads=max(1, options.thread_count // len(found)))
         checkers = [
             FileChecker(source, index, record_type, each, bar, stopped)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator
 from contextlib import closing
 from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
 
-from tfrecord_io.background import BackgroundThread, NeverBegan
+from tfrecord_io.background import BackgroundThread, Flag, NeverBegan
 from tfrecord_io.closing import quiet_at_exit
 
 T = TypeVar("T")
@@ -19,12 +18,14 @@ class _Channel(Generic[T]):
 
     def __init__(self, depth: int) -> None:
         self.items: SimpleQueue[T | _End] = SimpleQueue()
-        self.free = threading.Semaphore(depth)
-        self.stopped = threading.Event()
+        self.free: SimpleQueue[None] = SimpleQueue()  # for each item that may be made; Ctrl-C leaves no lock of it held
+        self.stopped = Flag()
+        for _ in range(depth):
+            self.free.put(None)
 
     def stop(self) -> None:
         self.stopped.set()
-        self.free.release()
+        self.free.put(None)
 
 
 class _End(NamedTuple):
@@ -38,8 +39,8 @@ def _run(make: Callable[[], Generator[T]], channel: _Channel[T]) -> None:
     try:
         with closing(make()) as source:
             while True:
-                channel.free.acquire()
-                if channel.stopped.is_set():
+                channel.free.get()
+                if channel.stopped.is_set:
                     break
                 channel.items.put(next(source))
     except StopIteration:
@@ -77,7 +78,7 @@ class BackgroundGenerator(Generic[T]):
             if item.error is not None:
                 raise item.error
             raise StopIteration
-        self._channel.free.release()
+        self._channel.free.put(None)
         return item
 
     def close(self) -> None:

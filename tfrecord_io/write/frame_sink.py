@@ -169,8 +169,12 @@ class PublishingWriter(Closing, Shared):
     def _open(self, sink: Sink, buffer: Sized = ()) -> None:
         """Write to `sink` from here on; `buffer` has the records that did not reach it yet."""
         self._sink = sink
-        self._share()
-        weakref.finalize(self, _discard_abandoned, sink, buffer, os.getpid(), caller_line())
+        try:
+            self._share()
+            weakref.finalize(self, _discard_abandoned, sink, buffer, os.getpid(), caller_line())
+        except BaseException as error:  # Ctrl-C
+            sink.discard_after(error)
+            raise
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:

@@ -108,7 +108,7 @@ def _added(field: Field, form: Array, slots: Mapping[str, int], dictionary: pa.A
     def as_is(form: Array, dtype: np.dtype[Any] | None = None) -> list[ObjectForm]:
         return [ObjectForm(name, slots[field.feature], np.ascontiguousarray(form), dtype)]
 
-    if form[0] == Value.OTHER:
+    if int(form[0]) == Value.OTHER:  # NumPy's comparison looks for methods of the enum, and ignores Ctrl-C meanwhile
         if not (field.default is None and field.empty is None and field.part == CONTEXT):
             return None
         if t.is_dictionary(type_) and is_text(type_.value_type) and field.encoding == LIST:

@@ -139,8 +139,9 @@ class RecordFile:
 
     def close(self) -> None:
         """Close the file and drop its blocks: whoever asks for `gaps` later would keep their memory."""
-        self.blocks.close()
-        del self.blocks
+        if hasattr(self, "blocks"):  # Ctrl-C may have ended an earlier call
+            self.blocks.close()
+            del self.blocks
         self._stream.close()
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
-from tfrecord_io.background import BackgroundThread, NeverBegan
+from tfrecord_io.background import BackgroundThread, Flag, NeverBegan
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Stream
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, FIRST_BYTES, SPARE, Block, Bytes
@@ -46,18 +45,16 @@ def _fill(stream: Stream | Any, buffer: Bytes, most: int | None = None) -> _Fill
     return _Filled(buffer, done, False)
 
 
-def _fill_all(
-    stream: Stream | Any, free: SimpleQueue[Bytes | None], filled: SimpleQueue[_Filled], stop: threading.Event
-) -> None:
+def _fill_all(stream: Stream | Any, free: SimpleQueue[Bytes | None], filled: SimpleQueue[_Filled], stop: Flag) -> None:
     """The thread: fills free buffers until the end, an error, or `stop`."""
-    while (buffer := free.get()) is not None and not stop.is_set():
+    while (buffer := free.get()) is not None and not stop.is_set:
         result = _fill(stream, buffer)
         filled.put(result)
         if result.is_last:
             return
 
 
-def _stop_filling(free: SimpleQueue[Bytes | None], stop: threading.Event) -> None:
+def _stop_filling(free: SimpleQueue[Bytes | None], stop: Flag) -> None:
     stop.set()
     free.put(None)
 
@@ -78,7 +75,7 @@ class ReadAhead:
         self._size = block_bytes
         self._free: SimpleQueue[Bytes | None] = SimpleQueue()
         self._filled: SimpleQueue[_Filled] = SimpleQueue()
-        self._stop = threading.Event()
+        self._stop = Flag()
         self._thread: BackgroundThread | None = None
         self._current: _Filled | None = None
         self._rest = np.empty(0, np.uint8)  # unconsumed bytes of the last block
@@ -123,7 +120,7 @@ class ReadAhead:
         """Read on after an error and `close`, as the stream can: the next block begins with the rest of the last."""
         assert self._current is not None
         self._current = _Filled(self._current.buffer, self._current.count, False)
-        self._free, self._stop = SimpleQueue(), threading.Event()
+        self._free, self._stop = SimpleQueue(), Flag()
 
     def close(self) -> None:
         """Stop the thread after the read under way."""
