@@ -92,8 +92,10 @@ def test_what_a_store_has_copied_is_not_in_the_way_of_a_copy_that_begins_again(
         if source.path.endswith("/a.tfrecord") and len(traffic) == 1:
             raise tfr.errors.ReplacedError(errno.ESTALE, "replaced", source.path)
         crc = real(source, *arguments, **keywords)
-        if len(traffic) == 1:
-            assert traffic[0].stopped.wait(10)
+        end = time.monotonic() + 10
+        while len(traffic) == 1 and not traffic[0].stopped.is_set:
+            assert time.monotonic() < end
+            time.sleep(0.01)
         return crc
 
     monkeypatch.setattr(store_copy, "copy_within", copy_within)
