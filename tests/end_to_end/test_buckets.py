@@ -213,6 +213,23 @@ def test_shards_of_the_web_by_a_bare_stem_and_query_strings(shards: Web) -> None
     assert tfr.read_table(shards.url("d/train.tfrecord-00000-of-00003?signature=a@b%2F1")).num_rows == 1000
 
 
+@pytest.mark.parametrize("refused", [404, 403])
+@pytest.mark.parametrize("shards", [2, 40])
+def test_a_dataset_of_the_web_that_was_appended_to_is_read_by_its_manifest(
+    web: Web, tmp_path: Path, shards: int, refused: int
+) -> None:
+    web.refused = refused
+    tfr.write_tfrecord({"x": range(100)}, tmp_path / f"t@{shards}")
+    for begin in (100, 200):
+        tfr.write_tfrecord({"x": range(begin, begin + 100)}, tmp_path / "t@*", mode="append")
+    web.files.update((path.name, path.read_bytes()) for path in tmp_path.iterdir())
+    assert tfr.count(web.url(f"t@{shards}")) == 300
+    for name in (f"t@{shards}", "t@*"):
+        assert tfr.read_table(web.url(name)).equals(tfr.read_table(tmp_path / name))
+    with pytest.raises((FileNotFoundError, PermissionError), match="t[-@]"):
+        tfr.read_table(web.url("t@3"))
+
+
 def test_any_number_of_shards_is_looked_up_on_the_web_by_the_first(shards: Web) -> None:
     count = 10**17
     with pytest.raises(FileNotFoundError, match="no shard such as 'train-00000-of-1"):

@@ -468,7 +468,7 @@ class Manifests:
         """Those of some files that exist now: in a bucket, many of them by a listing, as each would take a request."""
         if not names:
             return {}
-        if not isinstance(self.fs, LocalFileSystem) and len(names) > _MOST_READERS:
+        if self.fs.can_list and not isinstance(self.fs, LocalFileSystem) and len(names) > _MOST_READERS:
             latest = {entry.name: entry for entry in list_files()}
             return {name: latest[name] for name in names if name in latest}
         return existing_files(self.fs, names)

@@ -46,7 +46,7 @@ from tfrecord_io.storage.paths.file_names import (
     spelled_shards,
     stem_of,
 )
-from tfrecord_io.storage.paths.manifest import Manifest, Manifests, is_dataset, manifests_for
+from tfrecord_io.storage.paths.manifest import Manifest, Manifests, is_dataset, manifests_for, sidecar_entries
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
 from tfrecord_io.value_class import value_class
 
@@ -412,13 +412,13 @@ class _Search:
 
     def _spec(self, name: str, stem: str, count: int | None) -> list[Entry]:
         """Find ``name@8``: the family with this count that matches the stem most exactly."""
-        if not self.fs.can_list:
-            return self._unlisted_spec(name, stem, count)
         parent, _, base = stem.rpartition("/")
         directory = parent if parent or not stem.startswith("/") else "/"
         folder = f"{parent}/" if parent or stem.startswith("/") else ""
 
         def listed() -> list[Entry]:
+            if not self.fs.can_list:
+                return self._looked_up(name, stem, count)
             try:
                 return self.fs.listing(directory)
             except (FileNotFoundError, NotADirectoryError):
@@ -458,20 +458,24 @@ class _Search:
         self._check_single_family(family, name)
         return self._sorted(family, complete=not self.allow_missing)
 
-    def _unlisted_spec(self, name: str, stem: str, count: int | None) -> list[Entry]:
-        """Find ``name@8`` by looking up the names that it may mean, the most exact first."""
-        if count is None:
+    def _looked_up(self, name: str, stem: str, count: int | None) -> list[Entry]:
+        """The manifest of ``name@8`` and the shards that it may mean, by the most exact form of names that exists."""
+        manifests = [*sidecar_entries(self.fs, manifests_for(stem), stem).values()]
+        if count is None and not manifests:
             text = "a web server has no listing of its files; state the number of shards, as in name@8"
             raise ValueError(without_secrets(f"'{self.fs.display_path(name)}': {text}"))
         forms = spelled_shards(stem, count) if count else ()
         form = next((form for form in forms if self.fs.entry(form.sibling(0)) is not None), None)
         if form is None:
-            raise _nothing(self.fs, name, f"no shard such as '{shard_name(stem.rpartition('/')[2], 0, count)}'")
+            if not manifests:
+                raise _nothing(self.fs, name, f"no shard such as '{shard_name(stem.rpartition('/')[2], 0, count)}'")
+            return manifests
+        assert count is not None
         if count > _MOST:
             shown = without_secrets(self.fs.display_path(name))
             raise ValueError(f"'{shown}': expected at most {_MOST:,} shards on a web server")
-        found = [entry for entry in self.fs.entries([*map(form.sibling, range(count))]) if entry is not None]
-        return self._sorted(found, complete=not self.allow_missing)
+        found = self.fs.entries([*map(form.sibling, range(count))])
+        return [*manifests, *(entry for entry in found if entry is not None)]
 
     def _sorted(
         self, files: Sequence[Entry], *, complete: bool, wanted: Callable[[str], bool] | None = None
