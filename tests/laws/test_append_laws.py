@@ -181,13 +181,16 @@ def test_distributed_tasks_write_what_the_dataset_chose(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("column", ["size", "sizes", "of"])
+@pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "unordered"])
 @pytest.mark.parametrize("sizes", [[2, 0], [0, 2], [1, 0, 1], [0, 0, 2, 0]], ids=str)
-def test_ordered_categories_stay_where_no_rows_are_appended(tmp_path: Path, column: str, sizes: list[int]) -> None:
-    ordered = pa.DictionaryArray.from_arrays([2, 0], ["small", "medium", "large"], ordered=True)
+def test_categories_stay_where_no_rows_are_appended(
+    tmp_path: Path, column: str, sizes: list[int], ordered: bool
+) -> None:
+    values = pa.DictionaryArray.from_arrays([2, 0], ["small", "medium", "large"], ordered=ordered)
     columns = {
-        "size": ordered,
-        "sizes": pa.ListArray.from_arrays([0, 1, 2], ordered),
-        "of": pa.StructArray.from_arrays([ordered], ["what"]),
+        "size": values,
+        "sizes": pa.ListArray.from_arrays([0, 1, 2], values),
+        "of": pa.StructArray.from_arrays([values], ["what"]),
     }
     table = pa.table({column: columns[column], "n": [1, 2]})
     tfr.write_tfrecord(table, tmp_path / "whole.tfrecord")

@@ -96,10 +96,7 @@ def _without_other_orders(united: pa.Schema, a: EmbeddedSchema, b: EmbeddedSchem
 
 
 def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema, united: pa.Schema) -> Mapping[str, pa.Array]:
-    """The categories of both that are in `united`; of a column that lacks them in one of both there are none.
-
-    Of ordered ones, which `pack` does not leave out, a schema that lacks them is that of no rows.
-    """
+    """The categories of both that are in `united`; of a column that lacks them in one of both there are none."""
     if not a.dictionaries and not b.dictionaries:
         return a.dictionaries
     of_a, of_b = _dictionary_features(a.schema), _dictionary_features(b.schema)
@@ -111,19 +108,15 @@ def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema, united: pa.Schema
         if common is not None:
             known = known if known.type == common.type else known.cast(common.type)
             joined[name] = join_categories(known, values)
-    if one_sided := (a.dictionaries.keys() ^ b.dictionaries.keys()) & of_a & of_b:
-        are_ordered = _dictionary_features(a.schema, ordered=True) & _dictionary_features(b.schema, ordered=True)
-        stated = {**a.dictionaries, **b.dictionaries}
-        joined |= {name: stated[name] for name in one_sided & are_ordered}
     of_both = _dictionary_features(united)
     return {name: values for name, values in joined.items() if name in of_both}
 
 
-def _dictionary_features(schema: pa.Schema, *, ordered: bool = False) -> set[str]:
-    """The features whose values have categories, or `ordered` ones."""
+def _dictionary_features(schema: pa.Schema) -> set[str]:
+    """The features whose values have categories."""
     columns = [schema.field(at) for at in uncommon(schema)]
     found = [leaf for column in columns for leaf in column_leaves(column, in_steps=True)]
-    return {leaf.feature for leaf in found if has_dictionary(leaf.type, ordered=ordered)}
+    return {leaf.feature for leaf in found if has_dictionary(leaf.type)}
 
 
 def join_categories(known: pa.Array, others: pa.Array) -> pa.Array:

@@ -294,7 +294,9 @@ class SchemaUnion:
     def folder_values(self, texts: Iterable[tuple[str, str | None]], schema: bytes | None) -> frozenset[object]:
         return folder_values(texts, schema)
 
-    def __call__(self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False) -> bytes | None:
+    def __call__(
+        self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False, adds_rows: bool = True
+    ) -> bytes | None:
         """The schema of both; `path` is that of the manifest.
 
         Without a schema of the dataset there is nothing to compare, and it stays without one; as it stays if both are
@@ -313,6 +315,8 @@ class SchemaUnion:
         known, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
         if without_rows:
             known = replace(known, dictionaries=added.dictionaries)
+        elif not adds_rows:
+            added = replace(added, dictionaries=known.dictionaries)
         united = merge(known, added)
         for level in stored_index(known.schema) if not self.evolve else ():
             if level not in added.schema.names:

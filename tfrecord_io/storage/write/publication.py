@@ -59,7 +59,9 @@ T = TypeVar("T")
 class Unite(Protocol):
     """The schema of a dataset and of what is added to it, and what the names of its folders mean."""
 
-    def __call__(self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False) -> bytes | None:
+    def __call__(
+        self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False, adds_rows: bool = True
+    ) -> bytes | None:
         """The schema of both; SchemaError if they contradict each other. The dataset may be `without_rows` yet."""
 
     def folder_values(self, texts: Iterable[tuple[str, str | None]], schema: bytes | None) -> Set[object]:
@@ -493,7 +495,8 @@ class Publication:
         elif self._mode == "overwrite_partitions":
             kept = self._outside_replaced(kept, files, types)
         without_rows = not any(file.records for file in manifest.files)
-        united = schema if is_new else self.unite(manifest.schema, schema, self._place.path, without_rows=without_rows)
+        rows = {"without_rows": without_rows, "adds_rows": any(file.records for file in files)}
+        united = schema if is_new else self.unite(manifest.schema, schema, self._place.path, **rows)
         still = {file.path for file in kept}
         names = {file.path for file in manifest.files if file.path not in still and not id_in(file.path)}
         if not manifest.complete:  # it does not name all shards
