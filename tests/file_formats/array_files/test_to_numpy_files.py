@@ -80,13 +80,6 @@ def test_many_columns_are_read_twice(tmp_path: Path, write: Any, monkeypatch: py
     assert len(opened) == 2
 
 
-def test_columns_that_are_called_like_entries_of_a_selection_are_written(tmp_path: Path) -> None:
-    columns = {"!x": [1], "*": [2], "x": [3], "[x]": [4]}
-    tfr.write_tfrecord(columns, tmp_path / "a.tfrecord")
-    tfr.formats.write_npz(tmp_path / "a.tfrecord", tmp_path / "a.npz")
-    assert {name: array.tolist() for name, array in np.load(tmp_path / "a.npz").items()} == columns
-
-
 def test_text_has_the_width_of_the_longest_value(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": ["a", "böse", ""] * 50_000}, tmp_path / "x.tfrecord")
     tfr.formats.write_npy(tfr.dataset(tmp_path / "x.tfrecord", batch_size=1000), tmp_path / "x.npy")
@@ -106,6 +99,14 @@ def test_no_records_are_an_empty_array(tmp_path: Path) -> None:
     tfr.formats.write_npy(tfr.dataset(tmp_path / "x.tfrecord", limit=0), tmp_path / "x.npy")
     actual = np.load(tmp_path / "x.npy")
     assert (actual.shape, actual.dtype) == ((0, 2, 2), np.int16)
+
+
+def test_no_records_are_an_empty_array_of_text(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": ["a"], "y": [["b"]]}, tmp_path / "x.tfrecord")
+    tfr.formats.write_npz(tfr.dataset(tmp_path / "x.tfrecord", limit=0), tmp_path / "x.npz")
+    with np.load(tmp_path / "x.npz") as archive:
+        found = [(name, archive[name].dtype.kind, len(archive[name])) for name in archive]
+    assert found == [("x", "U", 0), ("y", "U", 0)]
 
 
 @pytest.mark.parametrize(
@@ -259,8 +260,18 @@ def test_filters_keep_rows(tmp_path: Path) -> None:
 RAGGED = {"x": "int64", "y": "list<int64>"}
 
 
+@pytest.mark.parametrize("name", ["!x", "*", "[a]"])
+def test_a_name_that_is_a_pattern_in_columns_is_that_of_an_array(tmp_path: Path, name: str) -> None:
+    tfr.write_tfrecord({name: [1, 2], "x": [3, 4]}, tmp_path / "x.tfrecord")
+    tfr.formats.write_npz(tmp_path / "x.tfrecord", tmp_path / "x.npz")
+    with np.load(tmp_path / "x.npz") as archive:
+        assert {name: archive[name].tolist() for name in archive} == {name: [1, 2], "x": [3, 4]}
+    tfr.formats.write_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", name)
+    assert np.load(tmp_path / "x.npy").tolist() == [1, 2]
+
+
 @pytest.mark.fault(55)
-@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "..", "a\0b", "..\\x", "c:/x", "C:\\x"])
+@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "..", "a\0b", "..\\x", "c:/x", "C:\\x", "x" * 65_532])
 def test_arrays_stay_inside_an_archive(tmp_path: Path, name: str) -> None:
     tfr.write_tfrecord({name: [1, 2], "y": [3, 4]}, tmp_path / "x.tfrecord")
     expected = f"{name}.npy"

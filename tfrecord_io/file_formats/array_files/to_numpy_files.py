@@ -51,6 +51,7 @@ _RAGGED = "an array holds rows of one shape" & say("read it with {read_arrays(ra
 _CHUNK_BYTES = 1 << 20
 _CHUNK_ROWS = 4096
 _GROUP_BYTES = 64 << 20  # of columns that are written in one pass
+_LONGEST_NAME = 2**16 - 1  # in a zip file, in bytes
 
 _Form = tuple[np.dtype[Any], tuple[int, ...]]  # the dtype of a column, and the shape of a row
 
@@ -210,8 +211,11 @@ def _warn_of_times(fields: Iterable[pa.Field]) -> None:
 
 
 def _check_member(name: str) -> None:
-    """Refuse a name that leads out of the folder into which the archive is unpacked, or that zip files cut."""
-    reason = leads_out(f"{name}.npy".replace("\\", "/"))
+    """Refuse a name that leads out of the folder into which the archive is unpacked, or that zip files do not hold."""
+    member = f"{name}.npy"
+    reason = leads_out(member.replace("\\", "/"))
+    if reason is None and len(member.encode()) > _LONGEST_NAME:
+        reason = "it is too long"
     if reason is not None:
         reason = say("its name cannot be that of a file in an archive: {}", reason)
         raise EncodeError(reason, feature=name, advice="rename it" | say("exclude it with {columns=}"))
@@ -240,7 +244,7 @@ def _measured(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> tup
         for name, block in blocks.items():
             dtype, shape = forms[name] if row else (_stored_dtype(block), block.shape[1:])
             _check_shape(block, shape, name, reader, row)
-            if is_text_dtype(block.dtype):
+            if is_text_dtype(block.dtype) and len(block):
                 _refuse_last_nuls(block, row, name, reader)
                 expansion = Expansion(scan.options.limits.expansion_bytes, reader.payload_bytes)
                 _refuse_padding(block, row, dtype.itemsize, expansion, name)
