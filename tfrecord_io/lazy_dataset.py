@@ -285,7 +285,7 @@ class Dataset(_Shown):
         >>> tfr.dataset("three.tfrecord").limit(2).to_table()["x"].to_pylist()
         [1, 2]
         """
-        check_integer("n", n, 0)
+        n = check_integer("n", n, 0)
         return type(self)(self._held.limited(n))
 
     @_selects
@@ -304,7 +304,7 @@ class Dataset(_Shown):
         >>> tfr.dataset("three.tfrecord").offset(1).limit(1).to_table()["x"].to_pylist()
         [2]
         """
-        check_integer("n", n, 0, INT64_MAX)
+        n = check_integer("n", n, 0, INT64_MAX)
         return type(self)(skipped(self._held, n))
 
     @_selects
@@ -480,7 +480,7 @@ class _DerivedDataset(RowSource):
 
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""
-        check_integer("n", n, 0)
+        n = check_integer("n", n, 0)
         batches, held = list[pa.RecordBatch](), 0
         with closing(self.batches()) as rows:
             while held < n and (batch := next(rows, None)) is not None:
@@ -625,12 +625,12 @@ def windows(
     ValueError
         `length` or `stride` is less than 1.
     """
-    check_integer("length", length, 1)
-    check_integer("stride", stride, 1)
+    length = check_integer("length", length, 1)
+    stride = check_integer("stride", stride, 1)
     check_choice("pad", pad, get_args(WindowPad))
     given: Any = data
     source = _scan_of(given) if is_source(given) else open_input(given)
-    form = WindowForm(tuple(step_columns(source.schema, prefix)), int(length), int(stride), pad)
+    form = WindowForm(tuple(step_columns(source.schema, prefix)), length, stride, pad)
     schema = form.schema(source.schema)
     if isinstance(source, LazyScan):
         return WindowedDataset(source, form)
@@ -715,13 +715,13 @@ def mix(
     parts = [part if isinstance(part, WindowedDataset) else _scan_of(part) for part in given]
     if not parts:
         raise ValueError("expected at least one dataset, got none")
-    check_integer("seed", seed, 0)
+    seed = check_integer("seed", seed, 0)
     check_choice("stop", stop, get_args(MixStop))
     own = shares(weights, len(parts))
     for keyword, name in {"source_column": source_column, "balance": balance}.items():
         if not isinstance(name, str | None):
             raise TypeError(say("{}: expected the name of a column", Keyword(keyword, repr(name))))
-    mixed = MixedDataset(same_columns(parts, source_column), own, int(seed), stop, source_column)
+    mixed = MixedDataset(same_columns(parts, source_column), own, seed, stop, source_column)
     check_equal([part.options for part in parts], ["on_error"])
     return mixed if balance is None else mixed.balanced(balance)
 

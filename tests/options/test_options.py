@@ -386,3 +386,54 @@ def test_the_limits_in_the_security_policy_exist() -> None:
     assert tfr.Limits().expansion_bytes == 256 << 20
     assert tfr.Limits().decompression_ratio is None
     assert f"| manifest | {MOST_MANIFEST_BYTES >> 20} MiB |" in text
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {
+            "ragged": "pad",
+            "batch_size": np.uint8(250),
+            "shuffle_buffer": np.uint8(200),
+            "seed": np.uint8(3),
+            "epochs": np.int8(127),
+        },
+        {"batch_size": np.uint8(7), "bucket_by": "x", "bucket_sizes": np.array([150, 250], np.uint8)},
+        {"batch_size": np.array(7), "pack": {"x": np.uint8(250)}},
+        {"batch_size": np.int8(7), "ragged": "pad", "pad_to": (np.uint8(200), "multiple")},
+        {"batch_size": 7, "ragged": "pad", "max_length": {"x": (np.int8(100), "left")}, "worker": (np.int8(0), 1)},
+    ],
+)
+def test_integers_of_numpy_mean_what_those_of_python_do(tmp_path: Path, keywords: dict[str, Any]) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(*range(200 + n))) for n in range(40)])
+
+    def first(**keywords: Any) -> Any:
+        return next(tfr.iter_arrays(path, **keywords))["x"].tolist()
+
+    assert first(**keywords) == first(**_of_python(keywords))
+
+
+def _of_python(value: Any) -> Any:
+    """The same keywords with integers of Python."""
+    if isinstance(value, dict):
+        return {key: _of_python(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_of_python, value))
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+@pytest.mark.filterwarnings("error")
+def test_small_integers_of_numpy_are_limits(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(300)])
+    report = tfr.merge(path, tmp_path / "b/", max_shard_bytes=np.uint8(250))
+    assert len(report.files) > 1
+    assert len(tfr.dataset(path).pieces(np.uint8(3))) == 3
+    rows = np.array(5)
+    assert (len(tfr.dataset(path).head(rows)), int(rows)) == (5, 5)
+    assert tfr.shuffle(path, tmp_path / "c.tfrecord", seed=np.array(3)).records == 300
+
+
+def test_an_array_is_no_integer(path: Path) -> None:
+    with pytest.raises(TypeError, match=re.escape("limit=array([3]): expected an integer")):
+        tfr.read_table(path, limit=np.array([3]))

@@ -80,7 +80,7 @@ def to_torch(
     keywords = IterOptions.stated(to_torch, locals())
     with needs("torch"):
         from tfrecord_io.adapters.torch_datasets import TFRecordStream
-    check_integer("workers", workers, 0, optional=True)
+    workers = check_integer("workers", workers, 0, optional=True)
     if batch_size is None and bucket_by is not None:
         raise ValueError(
             say("{bucket_by=} makes batches of similar length: pass {batch_size=}, that of the last bucket")

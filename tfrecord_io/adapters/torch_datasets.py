@@ -208,7 +208,7 @@ class _EpochNumbers:
 
     @seed.setter
     def seed(self, seed: int) -> None:
-        check_integer("seed", seed, 0, INT64_MAX)
+        seed = check_integer("seed", seed, 0, INT64_MAX)
         self.table[0] = seed
 
     def set(self, epoch: int) -> None:
@@ -297,7 +297,7 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the number of the next iteration, or of one without a batch yet; those after it follow."""
-        check_integer("epoch", epoch, 0, _LOW - 1)
+        epoch = check_integer("epoch", epoch, 0, _LOW - 1)
         _dealer()  # raises an error before accelerate counts rows that a loader has not
         self.epochs.set(epoch)
 

@@ -47,13 +47,20 @@ def length_and_mode(value: Any, mode: str) -> tuple[int | None, bool]:
     return (value[0], True) if isinstance(value, tuple | list) else (value, False)
 
 
-def check_lengths(name: str, value: object, mode: str) -> None:
-    """Raise TypeError or ValueError for a length that is neither a positive integer nor (integer, mode)."""
-    for each in _each(name, value):
-        is_pair = isinstance(each, tuple | list)
-        if is_pair and (len(each) != 2 or each[1] != mode):  # type: ignore[arg-type,index]
-            raise ValueError(say("{}: expected a length", Keyword(name, repr(each))) | f"(length, {mode!r})")
-        check_integer(name, length_and_mode(each, mode)[0], 1, INT64_MAX, optional=not is_pair)
+def check_lengths(name: str, value: Any, mode: str) -> Any:
+    """Lengths with `int`; TypeError or ValueError for one that is neither a positive integer nor (integer, mode)."""
+    check_by_column(name, value)
+    if isinstance(value, Mapping):
+        return {column: _check_length(name, each, mode) for column, each in value.items()}
+    return _check_length(name, value, mode)
+
+
+def _check_length(name: str, value: Any, mode: str) -> Any:
+    if not isinstance(value, tuple | list):
+        return check_integer(name, value, 1, INT64_MAX, optional=True)
+    if len(value) != 2 or value[1] != mode:
+        raise ValueError(say("{}: expected a length", Keyword(name, repr(value))) | f"(length, {mode!r})")
+    return check_integer(name, value[0], 1, INT64_MAX), mode
 
 
 def check_by_column(name: str, value: object) -> None:
@@ -86,8 +93,8 @@ class RepresentationOptions(ReadOptions):
         for layout in _each("ragged", self.ragged):
             check_choice("ragged", layout, (None, *get_args(ArrayLayout)))
         check_by_column("pad_value", self.pad_value)
-        check_lengths("max_length", self.max_length, "left")
-        check_lengths("pad_to", self.pad_to, "multiple")
+        object.__setattr__(self, "max_length", check_lengths("max_length", self.max_length, "left"))
+        object.__setattr__(self, "pad_to", check_lengths("pad_to", self.pad_to, "multiple"))
         layouts = {"": self.layout_of(""), **self.layouts()}
         for name, layout in layouts.items():
             _check_layout(f" of {name!r}" if name else "", layout)
@@ -174,9 +181,9 @@ class IterOptions(RepresentationOptions):
             self._check_arrangement()
         super().__post_init__()
         self._check_flags("drop_last")
-        check_integer("shuffle_buffer", self.shuffle_buffer, 0)
-        check_integer("seed", self.seed, 0, optional=True)
-        check_integer("epochs", self.epochs, 1, optional=True)
+        self._check_integer("shuffle_buffer", 0)
+        self._check_integer("seed", 0, optional=True)
+        self._check_integer("epochs", 1, optional=True)
         if self.worker is not None:
             self._check_worker()
         check_choice("uneven", self.uneven, get_args(UnevenParts))
@@ -238,9 +245,8 @@ class IterOptions(RepresentationOptions):
             if isinstance(self.bucket_sizes, str) or not isinstance(self.bucket_sizes, Iterable):
                 text = "{bucket_sizes=}: expected ascending lengths, such as [128, 512]"
                 raise TypeError(say(text, bucket_sizes=self.bucket_sizes))
-            object.__setattr__(self, "bucket_sizes", sizes := tuple(self.bucket_sizes))
-            for size in sizes:
-                check_integer("bucket_sizes", size, 1, INT64_MAX)
+            sizes = tuple(check_integer("bucket_sizes", size, 1, INT64_MAX) for size in self.bucket_sizes)
+            object.__setattr__(self, "bucket_sizes", sizes)
             if not sizes or any(size >= after for size, after in pairwise(sizes)):
                 raise ValueError(say("{bucket_sizes=}: expected ascending lengths", bucket_sizes=Written(list(sizes))))
         if self.pack is not None:
@@ -248,8 +254,8 @@ class IterOptions(RepresentationOptions):
                 text = "{pack=}: expected a length by column, such as {}'tokens': 2048{}"
                 raise TypeError(say(text, "{", "}", pack=self.pack))
             check_by_column("pack", self.pack)
-            for size in self.pack.values():
-                check_integer("pack", size, 1, INT64_MAX)
+            pack = {name: check_integer("pack", size, 1, INT64_MAX) for name, size in self.pack.items()}
+            object.__setattr__(self, "pack", pack)
         if self.arranges and self.uneven != "keep":
             reason = "the lengths of lists decide how many batches a worker has"
             advice = say("pass {epochs=None}, and take as many batches in each worker")
@@ -267,8 +273,8 @@ class IterOptions(RepresentationOptions):
         if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:
             raise TypeError(say("{worker=}: expected (index of this worker, number of workers)", worker=self.worker))
         index, count = self.worker
-        check_integer("worker", count, 1)
-        check_integer("worker", index, 0)
+        count = check_integer("worker", count, 1)
+        index = check_integer("worker", index, 0)
         if index >= count:
             raise ValueError(say("{worker=}: expected an index from 0 to {}", count - 1, worker=self.worker))
         object.__setattr__(self, "worker", (index, count))

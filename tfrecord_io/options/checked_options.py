@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
 from contextvars import ContextVar
@@ -36,16 +37,21 @@ def cpu_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def check_integer(name: str, value: object, least: int, most: int | None = None, *, optional: bool = False) -> None:
-    """Raise TypeError or ValueError for what is not an integer, or out of range."""
+def check_integer(name: str, value: Any, least: int, most: int | None = None, *, optional: bool = False) -> Any:
+    """An integer as an `int`, as those of NumPy overflow; TypeError or ValueError for what is none, or out of range."""
     if optional and value is None:
-        return
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None:
         raise TypeError(say("{}: expected an integer", Keyword(name, repr(value))))
-    if value.__index__() < least:
+    if number < least:
         raise ValueError(say("{}: expected at least {}", Keyword(name, repr(value)), least))
-    if most is not None and value.__index__() > most:
+    if most is not None and number > most:
         raise ValueError(say("{}: expected at most {}", Keyword(name, repr(value)), most))
+    return number
 
 
 @value_class
@@ -261,6 +267,10 @@ class Options:
         if self.storage_options is not None:
             self._check_mapping("storage_options", "{'anon': True}", " or a filesystem of fsspec or pyarrow")
 
+    def _check_integer(self, name: str, least: int, most: int | None = None, *, optional: bool = False) -> None:
+        """Convert an integer to `int`."""
+        object.__setattr__(self, name, check_integer(name, getattr(self, name), least, most, optional=optional))
+
     def _check_flags(self, *names: str, other: tuple[object, ...] = ()) -> None:
         """Convert flags to bool, also those of NumPy; other types are errors, such as text."""
         for name in names:
@@ -297,7 +307,7 @@ class RecordOptions(Options):
         super().__post_init__()
         if not isinstance(self.compression, str | None):
             raise TypeError(say("{compression=}: expected a name or None", compression=self.compression))
-        check_integer("threads", self.threads, 1, optional=True)
+        self._check_integer("threads", 1, optional=True)
         object.__setattr__(self, "progress", check_progress(self.progress))
 
 

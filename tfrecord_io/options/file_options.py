@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from tfrecord_io.options.checked_options import Options, check_choice, check_integer
+from tfrecord_io.options.checked_options import Options, check_choice
 from tfrecord_io.typing import InvalidBoxes, OnFileError
 from tfrecord_io.value_class import value_class
 
@@ -17,7 +17,7 @@ class FileOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_integer("threads", self.threads, 1, optional=True)
+        self._check_integer("threads", 1, optional=True)
 
 
 @value_class(kw_only=True, slots=False)
@@ -30,7 +30,7 @@ class FolderOptions(FileOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("on_error", self.on_error, get_args(OnFileError))
-        check_integer("shuffle_seed", self.shuffle_seed, 0, optional=True)
+        self._check_integer("shuffle_seed", 0, optional=True)
 
 
 @value_class(kw_only=True, slots=False)

@@ -81,9 +81,9 @@ class Limits:
     decompression_ratio: float | None = None
 
     def __post_init__(self) -> None:
-        check_integer("record_bytes", self.record_bytes, 1, MAX_RECORD_BYTES)
-        check_integer("features", self.features, 1, INT64_MAX)
-        check_integer("expansion_bytes", self.expansion_bytes, 1, INT64_MAX)
+        limits = {"record_bytes": MAX_RECORD_BYTES, "features": INT64_MAX, "expansion_bytes": INT64_MAX}
+        for name, most in limits.items():
+            object.__setattr__(self, name, check_integer(name, getattr(self, name), 1, most))
         ratio = self.decompression_ratio
         if isinstance(ratio, bool) or not isinstance(ratio, Real | None):
             raise TypeError(say("{decompression_ratio=}: expected a number or None", decompression_ratio=ratio))

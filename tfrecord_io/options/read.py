@@ -13,7 +13,6 @@ from tfrecord_io.options.checked_options import (
     AskedOnce,
     RecordOptions,
     check_choice,
-    check_integer,
     check_on_error,
     raises,
     stops,
@@ -90,11 +89,11 @@ class ReadOptions(FrameOptions):
             text = "{include_file_paths=}: expected the name of a column"
             raise TypeError(say(text, include_file_paths=self.include_file_paths))
         if self.sample != "all":
-            check_integer("sample", self.sample, 1)
-        check_integer("offset", self.offset, 0, INT64_MAX)
-        check_integer("limit", self.limit, 0, INT64_MAX, optional=True)
+            self._check_integer("sample", 1)
+        self._check_integer("offset", 0, INT64_MAX)
+        self._check_integer("limit", 0, INT64_MAX, optional=True)
         for name in ("batch_size", "batch_bytes"):
-            check_integer(name, getattr(self, name), 1, INT64_MAX)
+            self._check_integer(name, 1, INT64_MAX)
 
     @classmethod
     def of_read(cls, options: ReadOptions, **own: Any) -> Self:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, get_args
 
 from tfrecord_io.errors import say
-from tfrecord_io.options.checked_options import RecordOptions, TransferOptions, check_choice, check_integer, check_mode
+from tfrecord_io.options.checked_options import RecordOptions, TransferOptions, check_choice, check_mode
 from tfrecord_io.options.read import FrameOptions, ReadOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
 from tfrecord_io.remedies import Keyword
@@ -71,8 +71,8 @@ class WriteOptions(_OfDatasets, RecordOptions):
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
         if not isinstance(self.record_dim, str | None):
             raise TypeError(say("{record_dim=}: expected the name of a dimension", record_dim=self.record_dim))
-        check_integer("shards", self.shards, 1, optional=True)
-        check_integer("max_shard_bytes", self.max_shard_bytes, 1, optional=True)
+        self._check_integer("shards", 1, optional=True)
+        self._check_integer("max_shard_bytes", 1, optional=True)
         check_mode(self.mode, self.modes)
         self._check_mode()
         if self.partition_by is not None:

@@ -112,7 +112,7 @@ def skipped(scan: AnyScan, rows: int) -> AnyScan:
     if scan.row_filter is not None:
         raise ValueError("an offset counts the records of the files, before the filter: call offset() before filter()")
     limit, offset = scan.options.limit, scan.options.offset + rows
-    check_integer("offset", offset, 0, INT64_MAX)
+    offset = check_integer("offset", offset, 0, INT64_MAX)
     return scan.over(offset=offset, limit=None if limit is None else max(0, limit - rows))
 
 

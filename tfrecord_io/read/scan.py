@@ -355,7 +355,7 @@ class Scan(Configured):
     def limited(self, rows: int) -> Self:
         """At most the first rows."""
         limit = rows if self.options.limit is None else min(rows, self.options.limit)
-        check_integer("limit", limit, 0, INT64_MAX)
+        limit = check_integer("limit", limit, 0, INT64_MAX)
         return self.over(limit=limit)
 
     def with_levels_of_index(self) -> Self:
@@ -410,8 +410,8 @@ class Scan(Configured):
         """
         from tfrecord_io.read.byte_ranges import split_sources
 
-        check_integer("n", n, 1, optional=True)
-        check_integer("max_bytes", max_bytes, 1)
+        n = check_integer("n", n, 1, optional=True)
+        max_bytes = check_integer("max_bytes", max_bytes, 1)
         scan, options = self.pruned(), self.options
         if n is None:
             n = max(1, -(-(scan.bytes or 0) // max_bytes)) if scan.bytes is not None else max(1, len(scan.files))

@@ -91,7 +91,7 @@ def dedupe(
     names = check_names("by", by)
     if keep not in ("first", "last"):
         raise ValueError(say("{keep=}: expected 'first' or 'last'", keep=keep))
-    check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
+    memory_bytes = check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
     copied = CopiedRecords(source, CopyOptions.of_call(dedupe, locals(), source))
     return write_labelled(copied, target, _one_of_each(copied, names, keep == "last", memory_bytes))
 

@@ -193,7 +193,7 @@ def diff(
         raise ValueError(
             say("{any_order=} and {key=} are two ways to compare regardless of order: pass only one of them")
         )
-    check_integer("limit", limit, 0)
+    limit = check_integer("limit", limit, 0)
     keywords: dict[str, Any] = {"progress": progress}
     if storage_options is not None:
         keywords["storage_options"] = storage_options

@@ -97,8 +97,8 @@ def shuffle(
     FileExistsError
         As `write_tfrecord`.
     """
-    check_integer("seed", seed, 0)
-    check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
+    seed = check_integer("seed", seed, 0)
+    memory_bytes = check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
     copied, bits = CopiedRecords(source, CopyOptions.of_call(shuffle, locals(), source)), np.random.PCG64(seed)
     copied.schema = copied.schema.reordered()
     try:
@@ -172,7 +172,7 @@ def sample(
     """
     if (n is None) == (fraction is None):
         raise ValueError(say("pass either {n=}, the number of records") | say("{fraction=}, the part of them"))
-    check_integer("n", n, 0, optional=True)
+    n = check_integer("n", n, 0, optional=True)
     part = None if fraction is None else exact_fraction("fraction", fraction)
     copied = CopiedRecords(source, CopyOptions.of_call(sample, locals(), source))
     count = copied.count()

@@ -255,7 +255,7 @@ def split(
         raise ValueError(
             say("{group=} or {stratify=} choose the records of the parts of {fractions=}: pass that and one of them")
         )
-    check_integer("seed", seed, 0)
+    seed = check_integer("seed", seed, 0)
     if by is not None:
         values, labels = value_labels(copied, by)
         return _copy_parts(copied, os.fspath(target), [_part_name(value) for value in values], labels)

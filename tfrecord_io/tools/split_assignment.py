@@ -61,7 +61,7 @@ def write_labelled(copied: CopiedRecords, dst: Any, labels: Array) -> WriteRepor
 
 def random_labels(sizes: Sequence[int], count: int, seed: int) -> Array:
     """The number of the part of each of `count` records: random, with parts of these sizes; the rest is `LEFT_OUT`."""
-    check_integer("seed", seed, 0)
+    seed = check_integer("seed", seed, 0)
     labels = np.full(count, LEFT_OUT, np.uint8)
     ends = np.cumsum(sizes)
     for number, (begin, end) in enumerate(pairwise([0, *ends.tolist()])):

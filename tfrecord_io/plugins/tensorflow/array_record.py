@@ -228,7 +228,7 @@ def to_array_record(
     `record_compression` is one of `COMPRESSIONS`, also with a level, ``"zstd:19"``. TypeError: a keyword that chooses
     or changes columns, as records are copied without being parsed.
     """
-    check_integer("group_size", group_size, 1, 2**31 - 1)
+    group_size = check_integer("group_size", group_size, 1, 2**31 - 1)
     name, _, level = record_compression.partition(":")
     check_choice("record_compression", name, COMPRESSIONS)
     if level and not (level.isascii() and level.isdecimal() and len(level) < 3):

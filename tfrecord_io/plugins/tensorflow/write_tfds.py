@@ -121,7 +121,7 @@ def write_tfds(
     options = WriteOptions.from_keywords({**keywords, "embed_schema": False, "compression": None})
     if options.float64 == "raw":
         raise ValueError(say("{float64='raw'} cannot be used: TFDS stores it as float32"))
-    check_integer("shards", shards, 1, 99_999)  # beyond, TFDS gives an index six digits
+    shards = check_integer("shards", shards, 1, 99_999)  # beyond, TFDS gives an index six digits
     directory = _Version(path, options.storage, name)
     if not _SPLIT.fullmatch(split) or split == "all":
         raise ValueError(say("{split=}: expected the name of a split, such as 'train'", split=split))

@@ -165,7 +165,7 @@ def convert_to_lerobot(
     """
     if fps is None:
         raise TypeError(say("LeRobot needs {fps=}, the frames per second"))
-    check_integer("fps", fps, 1)
+    fps = check_integer("fps", fps, 1)
     if is_url(target):
         raise ValueError(f"'{os.fspath(target)}': a folder of LeRobot is written locally; upload it from there")
     options = ExportOptions.from_keywords(keywords, None, source)
