@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from arrow_tables import assert_equal
+from counted_calls import calls
 from reading import read_by
 from rounds import rounds
 from suites.conditions import CONDITIONS, ROWS, VALUES, condition_files
@@ -193,6 +194,18 @@ def test_folder_columns_leave_out_files(folders: Path, condition: Any, read: lis
     assert filtered.to_table() == expected
     assert filtered.count_rows() == expected.num_rows
     assert pa.concat_tables([piece.read() for piece in filtered.pieces(2)]) == expected
+
+
+def test_folders_are_left_out_by_one_look_at_all(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"k": [f"k{n}" for n in range(200)], "n": list(range(200))}, tmp_path, partition_by="k")
+    scan = tfr.dataset(tmp_path)._held
+    condition = RowFilter.for_schema([("k", "==", "k7"), ("n", ">", 0)], scan.schema)
+
+    def possible(files: int) -> int:
+        return calls(lambda: condition.possible(scan.sources[:files], scan.partitions))
+
+    assert len(condition.possible(scan.sources, scan.partitions)) == 1
+    assert possible(200) - possible(100) < 100 * 60  # it was 199 for each
 
 
 def test_an_offset_counts_the_records_of_all_files(folders: Path) -> None:

@@ -138,8 +138,12 @@ class PartitionColumns:
 
     def row_of(self, source: Source, schema: pa.Schema, path_column: str | None) -> pa.RecordBatch:
         """A row with what all rows of a file have of `schema`."""
-        nothing = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([])
-        return self.add_to(nothing, [source], schema, path_column)
+        return self.rows_of([source], schema, path_column)
+
+    def rows_of(self, sources: Sequence[Source], schema: pa.Schema, path_column: str | None) -> pa.RecordBatch:
+        """As `row_of`, for each of several files."""
+        nothing = pa.RecordBatch.from_arrays([pa.nulls(len(sources))], ["x"]).select([])
+        return self.add_to(nothing, sources, schema, path_column)
 
 
 def shard_of(source: Source) -> ManifestShard | None:

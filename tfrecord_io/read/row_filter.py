@@ -152,35 +152,37 @@ class RowFilter:
         """The files that can have rows which fulfil the condition, by the values in their directory names."""
         if not set(partitions.names) & set(self.columns):
             return tuple(sources)
-        verdicts: dict[Any, bool] = {}
-        for source in sources:
-            if source.partitions not in verdicts:
-                verdicts[source.partitions] = self._may_hold(source, partitions)
-        return tuple(source for source in sources if verdicts[source.partitions])
+        folders = {source.partitions: source for source in sources}  # a file of each
+        possible = self._that_may_hold([*folders.values()], partitions)
+        return tuple(source for source in sources if source.partitions in possible)
 
-    def _may_hold(self, source: Source, partitions: PartitionColumns) -> bool:
-        """Whether the values of the partition columns leave the condition open; pyarrow simplifies it."""
+    def _that_may_hold(self, sources: Sequence[Source], partitions: PartitionColumns) -> set[Any]:
+        """The values of the partition columns that leave the condition open, in all folders; pyarrow simplifies it."""
         import pyarrow.compute as pc
         import pyarrow.dataset as ds
+        from pyarrow.fs import LocalFileSystem
 
-        parts = [part for part in self.condition.conjuncts if not part.names_lists]
-        known = partitions.row_of(source, pa.schema(partitions.fields), None)
-        guarantee = pc.scalar(True)
-        for name, (value,) in zip(known.schema.names, known.columns, strict=True):
-            field = pc.field(name)
-            guarantee &= (field == value) if value.is_valid else field.is_null()
-        format_ = ds.IpcFileFormat()
-        fragment = format_.make_fragment(pa.py_buffer(b""), partition_expression=guarantee)
-        names = dict.fromkeys([*known.schema.names, *self.columns])
-        types = {name: known.schema.field(name).type for name in known.schema.names}
-        schema = pa.schema([(name, types.get(name, pa.null())) for name in names])
+        types = pa.schema(partitions.fields)
+        known = partitions.rows_of(sources, types, None)
+        fields, format_, files = list(map(pc.field, known.schema.names)), ds.IpcFileFormat(), LocalFileSystem()
+        fragments = []  # of no file: the path is the number of a folder
+        for number, row in enumerate(zip(*known.columns, strict=True)):
+            guarantee = pc.scalar(True)
+            for field, value in zip(fields, row, strict=True):
+                guarantee &= (field == value) if value.is_valid else field.is_null()
+            fragments.append(format_.make_fragment(str(number), files, partition_expression=guarantee))
+        names = dict.fromkeys([*types.names, *self.columns])
+        schema = pa.schema([types.field(name) if name in types.names else (name, pa.null()) for name in names])
         try:
-            types_of = pa.schema(partitions.fields)
-            typed = [with_typed_literals(part, types_of) for part in parts]
+            parts = [part for part in self.condition.conjuncts if not part.names_lists]
+            typed = [with_typed_literals(part, types) for part in parts]
             condition = Condition.all_of(typed).expression if typed else None
-            return bool(list(ds.FileSystemDataset([fragment], schema, format_).get_fragments(condition)))
+            open_ = ds.FileSystemDataset(fragments, schema, format_, files).get_fragments(condition)
+            return {sources[int(fragment.path)].partitions for fragment in open_}
         except (pa.ArrowException, SchemaError):  # such as null instead of a feature, whose type is not known
-            return True
+            if len(sources) == 1:
+                return {sources[0].partitions}
+            return set().union(*(self._that_may_hold([source], partitions) for source in sources))
 
 
 def with_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> Sequence[str] | None:
