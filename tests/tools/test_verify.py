@@ -340,3 +340,8 @@ def test_shards_of_a_bucket_are_read_by_one_request_each_side_by_side(
     assert (reports[0].ok, reports[0].records) == (True, 2 * shards)
     assert made == shards + 3, "and a listing, and the manifest, twice"
     assert most > 2
+
+
+def test_an_empty_list_has_no_files() -> None:
+    with pytest.raises(FileNotFoundError, match="an empty list of paths has no files"):
+        verify([])

@@ -213,7 +213,7 @@ def _found(paths: Any, options: FrameOptions, **found: Any) -> list[Source | Fil
     try:
         return [*resolve_sources(paths, options, check_sizes=False, **found)]
     except OSError:
-        if not isinstance(paths, list):
+        if not isinstance(paths, list) or not paths:
             raise
     files: list[Source | FileCheck] = []
     for path in paths:
