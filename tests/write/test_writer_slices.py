@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from limited import set_limits
+from tfrecord_io.arrow.encode import encode_columns
 from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.write.frame_sink import Piece
-from tfrecord_io.write.writer import Memory, SliceEncoder
+from tfrecord_io.write.writer import Memory, SliceEncoder, Writer
 
 
 def encoded(batch: pa.RecordBatch, memory: Memory) -> list[bytes]:
@@ -45,6 +46,31 @@ def test_memory_of_a_large_record_is_freed(native_engine: None) -> None:
     memory = Memory(get_engine())
     encoded(pa.record_batch({"x": [b"x" * 6_000_000, b"y"]}), memory)
     assert all(kept.capacity <= 4 << 20 for kept in memory._free)
+
+
+def test_rows_of_large_categories_are_written_in_bounded_memory(native_engine: None) -> None:
+    values = pa.array([b"x" * 1_000_000, b"y" * 1_000_000])
+    batch = pa.record_batch({"x": pa.DictionaryArray.from_arrays(pa.array(np.arange(5000) % 2), values)})
+    starts: list[int] = []
+    tasks = SliceEncoder(get_engine(), plan_writing(batch.schema), "example").split(
+        batch, 0, lambda part, row: starts.append(row) or b""
+    )
+    assert sum(1 for _ in tasks) == 5000  # of more than a piece each
+    assert len(starts) > 50
+
+
+def test_many_categories_are_checked_once(native_engine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[str] = []
+    check = encode_columns.refuse_invalid_categories
+    monkeypatch.setattr(encode_columns, "refuse_invalid_categories", lambda *of: (checked.append(of[1]), check(*of)))
+    starts: list[int] = []
+    begin = Writer._begin
+    monkeypatch.setattr(Writer, "_begin", lambda self, *of: starts.append(of[-1]) or begin(self, *of))
+    count = 300_000
+    rows = pa.DictionaryArray.from_arrays(pa.array(np.arange(count)), pa.array(map(str, range(count))))
+    tfr.write_tfrecord(pa.table({"x": rows}), tmp_path / "a")
+    assert 1 < len(starts) < 20, "a slice holds the whole dictionary, and is no larger for it"
+    assert checked == ["x"]
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -167,11 +167,25 @@ def typed_view(buffer: pa.Buffer | None, dtype: np.dtype, begin: int, count: int
 
 
 def value_bytes(array: pa.Array) -> int:
-    """The bytes of an array's values; of unions those of all buffers, as ``nbytes`` of Arrow (26.0) crashes on them."""
+    """The bytes of an array's values; of unions those of all buffers, as ``nbytes`` of Arrow (26.0) crashes on them.
+
+    Each row of a dictionary array counts as a category of average size: a slice of it holds the whole dictionary.
+    """
+    if t.is_dictionary(array.type):
+        categories = array.dictionary
+        return int(array.indices.nbytes) + len(array) * value_bytes(categories) // max(1, len(categories))
     try:
         return int(array.get_total_buffer_size() if _holds_union(array.type) else array.nbytes)
     except pa.ArrowTypeError:  # of views, before Arrow 20
         return int(array.get_total_buffer_size())
+
+
+def is_same_memory(array: pa.Array, other: pa.Array | None) -> bool:
+    """Whether two arrays without children are views of the same memory."""
+    if other is None or not array.type.equals(other.type) or array.type.num_fields or len(array) != len(other):
+        return False
+    places = [[buffer and buffer.address for buffer in each.buffers()] for each in (array, other)]
+    return array.offset == other.offset and places[0] == places[1]
 
 
 def _holds_union(type_: pa.DataType) -> bool:

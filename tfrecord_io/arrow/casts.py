@@ -15,7 +15,15 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, mask_of, scatter, variable_width, with_columns_at
+from tfrecord_io.arrow.buffers import (
+    bitmap_of,
+    fixed_width,
+    is_same_memory,
+    mask_of,
+    scatter,
+    variable_width,
+    with_columns_at,
+)
 from tfrecord_io.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.feature_types import Kind
@@ -243,7 +251,7 @@ def has_all(categories: pa.Array, others: pa.Array, *, ordered: bool = False) ->
     """Whether all of `others` but nulls are in `categories`, in the same order if they are `ordered`."""
     import pyarrow.compute as pc
 
-    if others.equals(categories):
+    if is_same_memory(others, categories) or others.equals(categories):
         return True
     at = pc.index_in(hashable(others.drop_null()), value_set=hashable(categories))
     return at.null_count == 0 and not (ordered and (np.diff(at.to_numpy()) < 0).any())

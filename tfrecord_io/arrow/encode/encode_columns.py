@@ -9,7 +9,15 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import bitmap_of, bytes_values, fixed_width, offsets_of, scatter, valid_mask
+from tfrecord_io.arrow.buffers import (
+    bitmap_of,
+    bytes_values,
+    fixed_width,
+    is_same_memory,
+    offsets_of,
+    scatter,
+    valid_mask,
+)
 from tfrecord_io.arrow.casts import collide_as_float32
 from tfrecord_io.arrow.encode.encode_plan import (
     WritePlan,
@@ -205,9 +213,15 @@ def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:
         for leaf in parts:
             if plain_kind(leaf.type) is None and has_dictionary(leaf.type):
                 values = dictionary_at(batch.column(number), leaf.path)
-                refuse_invalid_categories(values, leaf.feature)
-                if leaf.encoding == LIST and collide_as_float32(values):
-                    reason = "two of its categories are equal as float32, so that their rows could not be distinguished"
-                    raise EncodeError(reason, feature=leaf.feature, advice=say('{float64="raw"} keeps their bits'))
+                if not is_same_memory(values, plan.checked.get(leaf.feature)):  # slices share a dictionary
+                    _check_categories(values, leaf)
+                    plan.checked[leaf.feature] = values
                 categories[leaf.feature] = values.cast(restored_type(values.type))
     return categories
+
+
+def _check_categories(values: pa.Array, leaf: Leaf) -> None:
+    refuse_invalid_categories(values, leaf.feature)
+    if leaf.encoding == LIST and collide_as_float32(values):
+        reason = "two of its categories are equal as float32, so that their rows could not be distinguished"
+        raise EncodeError(reason, feature=leaf.feature, advice=say('{float64="raw"} keeps their bits'))
