@@ -109,7 +109,7 @@ class WritePlan:
     trees: tuple[Node | None, ...]  # of the columns that are stored as several features, or as JSON
     float64: str | None = None  # for float64 values that are written as float32: None, "round" or "error"
     rounding: Rounding = field(default_factory=Rounding)  # filled by `encode_columns`
-    checked: dict[str, pa.Array] = field(default_factory=dict, compare=False)  # categories by feature, by `dictionaries`
+    checked: dict[str, pa.Array] = field(default_factory=dict, compare=False)  # by `dictionaries`, of each feature
 
     @property
     def leaves(self) -> Iterator[Leaf]:
