@@ -19,6 +19,8 @@ from pyarrow import feather, orc
 
 import tfrecord_io as tfr
 from rounds import rounds
+from tfrecord_io.arrow.casts import one_dictionary
+from tfrecord_io.file_formats.tables import columnar_files
 from tfrecord_io.file_formats.tables.columnar_files import OrcWriter, orc_source
 from tfrecord_io.file_formats.tables.table_files import SourceOptions
 
@@ -241,6 +243,24 @@ def test_each_part_may_have_categories_of_its_own(
     codes = pa.int32() if suffix == ".parquet" and PYARROW < 20 else size  # as which it reads all
     assert table["c"].type == pa.dictionary(codes, pa.string())
     assert table["c"].to_pylist() == values
+
+
+@pytest.mark.parametrize("rows", [20_000, 80_000])
+def test_many_categories_are_united_in_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    monkeypatch.setattr(columnar_files, "_BATCH_ROWS", 500)
+    united: list[int] = []
+
+    def note(column: pa.ChunkedArray) -> pa.ChunkedArray:
+        united.append(sum(len(chunk.dictionary) for chunk in column.chunks))
+        return one_dictionary(column)
+
+    monkeypatch.setattr(columnar_files, "one_dictionary", note)
+    values = [f"category {row}" for row in range(rows)]
+    table = pa.table({"c": pa.array(values).dictionary_encode()})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1000, use_dictionary=False)
+    tfr.convert(tmp_path / "a.parquet", tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord")["c"].to_pylist() == values
+    assert sum(united) < 8 * rows
 
 
 @pytest.mark.skipif(PYARROW < 20, reason="pyarrow 19 reads all codes of categories as int32")

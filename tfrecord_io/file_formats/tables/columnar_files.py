@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import empty_table
+from tfrecord_io.arrow.buffers import empty_table, value_bytes
 from tfrecord_io.arrow.casts import can_unify, one_dictionary
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.tables.table_files import (
@@ -59,21 +59,22 @@ def _source(format: Format, open: Callable[[Any], Opened], paths: list[str], opt
     @cache
     def categories() -> dict[str, pa.Array]:
         """Of the columns of categories, those of all files: a row group or a batch may have others than the next."""
-        by_name: dict[str, pa.Array] = {}
+        by_name: dict[str, _Categories] = {}
         known = [] if any(not source.can_be_read_again for source in files.sources) else _categorical(schema, names)
         for source in files.sources if known else ():
             with opened(source) as (own, _, parts):
                 check_schema(own, schema, source.path, first.path)
                 for batch in _batches(parts, known, source.path, format.title):
                     for name in known:
-                        by_name[name] = _united(by_name.get(name), batch.column(name))
-        return {name: each for name, each in by_name.items() if len(each) <= _most_categories(schema.field(name).type)}
+                        by_name.setdefault(name, _Categories()).add(batch.column(name).dictionary)
+        united = {name: each.united() for name, each in by_name.items()}
+        return {name: each for name, each in united.items() if len(each) <= _most_categories(schema.field(name).type)}
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
         with opened(source) as (own, rows, parts):
             check_schema(own, schema, source.path, first.path)
-            for batch in metered(_batches(parts, names, source.path, format.title), rows, source.size, meter):
-                yield _with_categories(batch, categories())
+            found = metered(_batches(parts, names, source.path, format.title), rows, source.size, meter)
+            yield from _with_categories(found, categories())
 
     return TableSource(files, schema, batches)
 
@@ -101,27 +102,63 @@ def _most_categories(type_: pa.DictionaryType) -> int:
     return int(2 ** (type_.index_type.bit_width - t.is_signed_integer(type_.index_type)))
 
 
-def _united(categories: pa.Array | None, column: pa.DictionaryArray) -> pa.Array:
-    """The categories with those of a column that are not among them."""
-    if categories is None:
-        return column.dictionary
-    none = pa.array([], pa.int64())  # which number more categories than the integers of a column may
-    return _beginning_with(categories, pa.DictionaryArray.from_arrays(none, column.dictionary)).dictionary
+class _Categories:
+    """The categories of a column, in the order in which its batches have them."""
+
+    def __init__(self) -> None:
+        self._parts: list[pa.Array] = []
+        self._held = 0  # categories of all parts
+
+    def add(self, categories: pa.Array) -> None:
+        if self._parts and _begins_with(categories, self._parts[-1]):  # Arrow's reader of Parquet adds to those before
+            self._held -= len(self._parts.pop())
+        self._held += len(categories)
+        self._parts.append(categories)
+        if self._held > 2 * len(self._parts[0]):  # so that all that is united takes linear time
+            self._parts = [self.united()]
+            self._held = len(self._parts[0])
+
+    def united(self) -> pa.Array:
+        none = pa.array([], pa.int64())  # which number more categories than the integers of a column may
+        parts = pa.chunked_array([pa.DictionaryArray.from_arrays(none, part) for part in self._parts])
+        return one_dictionary(parts).chunk(0).dictionary
 
 
-def _with_categories(batch: pa.RecordBatch, by_name: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """The batch with these categories of its columns."""
-    named = zip(batch.schema.names, batch.columns, strict=True)
-    columns = [_beginning_with(by_name[name], column) if name in by_name else column for name, column in named]
-    return pa.RecordBatch.from_arrays(columns, schema=batch.schema) if by_name else batch
+def _with_categories(batches: Iterator[pa.RecordBatch], by_name: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+    """The batches with these categories of their columns."""
+    for run in _runs_of(batches, max(map(len, by_name.values()), default=0)):
+        columns = {name: _beginning_with(by_name[name], [batch.column(name) for batch in run]) for name in by_name}
+        for at, batch in enumerate(run):
+            named = zip(batch.schema.names, batch.columns, strict=True)
+            own = [columns[name][at] if name in columns else column for name, column in named]
+            yield pa.RecordBatch.from_arrays(own, schema=batch.schema) if columns else batch
 
 
-def _beginning_with(categories: pa.Array, column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """The column with these categories, and then its own."""
-    if column.dictionary.equals(categories):
-        return column
-    first = pa.DictionaryArray.from_arrays(pa.array([], column.type.index_type), categories)
-    return one_dictionary(pa.chunked_array([first, column])).chunk(1)
+def _runs_of(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
+    """Successive batches of about so many rows together, or of `_AHEAD_BYTES`."""
+    run, held, size = list[pa.RecordBatch](), 0, 0
+    for batch in batches:
+        run.append(batch)
+        held, size = held + len(batch), size + sum(map(value_bytes, batch.columns))
+        if held >= rows or size >= _AHEAD_BYTES:
+            yield run
+            run, held, size = [], 0, 0
+    if run:
+        yield run
+
+
+def _beginning_with(categories: pa.Array, columns: list[pa.DictionaryArray]) -> list[pa.DictionaryArray]:
+    """The chunks of a column with these categories."""
+    make = pa.DictionaryArray.from_arrays
+    others = [column for column in columns if not _begins_with(categories, column.dictionary)]
+    first = make(pa.array([], columns[0].type.index_type), categories)
+    made = iter(one_dictionary(pa.chunked_array([first, *others])).chunks[1:])
+    own = set(map(id, others))
+    return [next(made) if id(column) in own else make(column.indices, categories) for column in columns]
+
+
+def _begins_with(categories: pa.Array, first: pa.Array) -> bool:
+    return bool(categories[: len(first)].equals(first))
 
 
 def _parquet(file: Any) -> Opened:
