@@ -61,3 +61,12 @@ print(ValueCounts(5, 3, True, {b"b": 1, b"a": 1, b"c": 3}).top)
 """
     done = subprocess.run([sys.executable, "-bb", "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "[(b'c', 3), (b'a', 1), (b'b', 1)]\n", done.stderr
+
+
+def test_bytes_are_shown_where_python_refuses_to_compare_them_with_text() -> None:
+    code = """
+from tfrecord_io.plugins.report.report_html import value_text
+print(value_text(b""), value_text(""))
+"""
+    done = subprocess.run([sys.executable, "-bb", "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "b&#x27;&#x27; (empty)\n", done.stderr

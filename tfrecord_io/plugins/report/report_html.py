@@ -36,7 +36,7 @@ def text(value: object, limit: int = 200) -> str:
 
 def value_text(value: Any, width: int = 40) -> str:
     """A value of a record as HTML, in about `width` characters."""
-    if value == "":
+    if isinstance(value, str) and not value:
         return "(empty)"
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return html.escape(number(value) if is_number else short(value, width))
