@@ -125,3 +125,12 @@ def test_batches_may_have_offsets_of_different_widths(
         tables.append(pa.table({"s": pa.array(texts, TEXTS[text]), "b": pa.array(blobs, BYTES[binary])}))
     tfr.write_tfrecord(tables, tmp_path, shards=shards or 1, threads=threads, mode="overwrite")
     assert [tuple(row.values()) for row in tfr.read_table(tmp_path).to_pylist()] == values
+
+
+def test_categories_that_no_schema_lists_may_differ_in_later_batches(tmp_path: Path) -> None:
+    """There is no room for those of the first column."""
+    texts = [f"{number:020000}" for number in range(200)]
+    parts = [pa.array(texts[begin : begin + 100]).dictionary_encode() for begin in (0, 100)]
+    batches = [pa.record_batch({"a": part, "b": pa.array(["x"] * 100).dictionary_encode()}) for part in parts]
+    tfr.write_tfrecord(iter(batches), tmp_path / "x.tfrecord")
+    assert tfr.read_table(tmp_path / "x.tfrecord")["a"].to_pylist() == texts

@@ -169,18 +169,24 @@ def field_bytes(content: bytes) -> bytes:
     return delimited(FIELD, content)
 
 
-def pack(schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None) -> bytes:
-    """The content of the field for a schema from `embedded_schema`; SchemaError if it is above 16 MiB.
-
-    Of the `dictionaries`, categories by feature name, those above 1 MiB are left out, and those with which the sum
-    would be above 8 MiB. Ordered ones are plain values then, as nothing else states their order.
-    """
+def embedded_dictionaries(dictionaries: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """The categories, by feature name, for which `pack` has room: up to 1 MiB each, and 8 MiB together."""
     kept: dict[str, pa.Array] = {}
     left = _DICTIONARIES_BYTES
-    for name, values in (dictionaries or {}).items():
+    for name, values in dictionaries.items():
         if values.nbytes <= min(left, _DICTIONARY_BYTES):
             kept[name] = values
             left -= values.nbytes
+    return kept
+
+
+def pack(schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None) -> bytes:
+    """The content of the field for a schema from `embedded_schema`; SchemaError if it is above 16 MiB.
+
+    Of the `dictionaries`, it has the `embedded_dictionaries`. Ordered categories that are left out are plain values
+    then, as nothing else states their order.
+    """
+    kept = embedded_dictionaries(dictionaries or {})
     if left_out := (dictionaries or {}).keys() - kept.keys():
         schema = without_orders(schema, left_out.__contains__)
     sink = pa.BufferOutputStream()

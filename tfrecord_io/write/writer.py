@@ -41,7 +41,7 @@ from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.options.write import ADDING, WriteOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_features import BY_WIRE, LIST, RAW, encoding_of, with_encoding
-from tfrecord_io.schema.embedded import EmbeddedSchema, embedded_schema, pack
+from tfrecord_io.schema.embedded import EmbeddedSchema, embedded_dictionaries, embedded_schema, pack
 from tfrecord_io.schema.pandas_metadata import stored_index, with_index_of
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import NESTED, check_column_encodings
@@ -149,7 +149,7 @@ class Writer(PublishingWriter):
         self._encoder: SliceEncoder | None = None  # of the plan
         self.rounding = Rounding()  # the values rounded so far
         self.report: WriteReport | None = None
-        self._categories: dict[str, pa.Array] = {}  # of the first rows, by feature
+        self._categories: dict[str, pa.Array] = {}  # of the first rows, by feature, that the schema lists
         self._ordered: set[str] = set()  # those whose order counts
         self._rows, self._writing = 0, False
         self._embeds = options.embed_schema and not takes_payloads(options.record_type)
@@ -273,13 +273,15 @@ class Writer(PublishingWriter):
         if not self._embeds:
             return b""
         if row == 0:
-            self._categories = dictionaries(batch, plan)
+            found = dictionaries(batch, plan)
+            self._categories = embedded_dictionaries(found)
             self._ordered = plan.ordered if self._categories else set()
-            return self._sink.begin(pack(embedded_schema(plan.schema), self._categories))
-        for name, values in (dictionaries(batch, plan) if self._categories else {}).items():
-            if not has_all(self._categories[name], values, ordered=name in self._ordered):
+            return self._sink.begin(pack(embedded_schema(plan.schema), found))
+        later = dictionaries(batch, plan) if self._categories else {}
+        for name, known in self._categories.items():
+            if not has_all(known, later[name], ordered=name in self._ordered):
                 reason = "it has categories that the embedded schema, written with the first rows, does not list"
-                if has_all(self._categories[name], values):
+                if has_all(known, later[name]):
                     reason = "its ordered categories are in another order than in the first rows"
                 advice = "unify the categories (pyarrow.Table.unify_dictionaries), or cast them to plain values"
                 raise EncodeError(reason, feature=name, advice=advice)
