@@ -174,7 +174,7 @@ def test_rows_after_a_filter_have_their_origin(numbers: Path) -> None:
 
 
 def test_a_file_object_is_refused(numbers: Path) -> None:
-    with numbers.open("rb") as file, pytest.raises(TypeError, match="takes paths of files"):
+    with numbers.open("rb") as file, pytest.raises(TypeError, match="a file object, or a pipe, is read once"):
         query(file).select(["n"])
 
 
