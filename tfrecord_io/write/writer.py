@@ -311,8 +311,10 @@ class Writer(PublishingWriter):
             raise
         sink.commit()
         rounded, size = dict(self.rounding.counts), sum(map(attrgetter("bytes"), sink.files))
-        path = sink.path.removeprefix(self._directory)
-        files = tuple(replace(file, path=file.path.removeprefix(self._directory)) for file in sink.files)
+        path, files = sink.path, sink.files
+        if self._directory:  # the report has the path as it was given
+            path = path.removeprefix(self._directory)
+            files = tuple(replace(file, path=file.path.removeprefix(self._directory)) for file in files)
         self.report = WriteReport(path, self._rows, size, sink.compression, columns, rounded, files, index)
 
     def _warn_of_rounding(self) -> None:
