@@ -23,7 +23,7 @@ from tfrecord_io.write.writer import Memory, SliceEncoder, Writer
 
 
 def encoded(batch: pa.RecordBatch, memory: Memory) -> list[bytes]:
-    tasks = SliceEncoder(get_engine(), plan_writing(batch.schema), "example").split(batch, 0, lambda part, row: b"")
+    tasks = SliceEncoder(plan_writing(batch.schema), "example").split(batch, 0, lambda part, row: b"")
     content = []
     for task in tasks:
         part = task(memory, Piece)
@@ -52,7 +52,7 @@ def test_rows_of_large_categories_are_written_in_bounded_memory(native_engine: N
     values = pa.array([b"x" * 1_000_000, b"y" * 1_000_000])
     batch = pa.record_batch({"x": pa.DictionaryArray.from_arrays(pa.array(np.arange(5000) % 2), values)})
     starts: list[int] = []
-    tasks = SliceEncoder(get_engine(), plan_writing(batch.schema), "example").split(
+    tasks = SliceEncoder(plan_writing(batch.schema), "example").split(
         batch, 0, lambda part, row: starts.append(row) or b""
     )
     assert sum(1 for _ in tasks) == 5000  # of more than a piece each

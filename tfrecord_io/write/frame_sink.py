@@ -17,7 +17,7 @@ from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.closing import Closing, NotCopied, Shared
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.display import counted
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import (
     EncodeError,
@@ -242,7 +242,6 @@ class FrameSink(Sink):
         self.path = str(os.fspath(path)) if is_path else repr(path)
         self.compression = None if codec is None else codec.name
         self._compressor = None if codec is None else codec.compressor(threads=threads)
-        self._engine = get_engine()
         self._is_handed_over = output is not None
         if write_index:
             check_indexable(path, self.compression)
@@ -263,9 +262,9 @@ class FrameSink(Sink):
         return field_bytes(schema)
 
     def prepare(self, data: Any, records: int, row: int) -> Piece:
-        sizes = None if self._index is None else frame_sizes(data, self._engine)
+        sizes = None if self._index is None else frame_sizes(data)
         checked = self._is_handed_over and self._compressor is None
-        return Piece(data, records, sizes, self._engine.crc32c(data) if checked else None)
+        return Piece(data, records, sizes, get_engine().crc32c(data) if checked else None)
 
     def write(self, piece: Piece) -> None:
         """Append a piece. Errors are raised here or by `commit`; after an error nothing can be published."""
@@ -285,8 +284,8 @@ class FrameSink(Sink):
             self.output.write(data)
             self.bytes += size
             if self._is_handed_over:
-                crc32c = self._engine.crc32c(data) if crc32c is None else crc32c
-                self.crc32c = self._engine.crc32c_combine(self.crc32c, crc32c, size)
+                crc32c = get_engine().crc32c(data) if crc32c is None else crc32c
+                self.crc32c = get_engine().crc32c_combine(self.crc32c, crc32c, size)
 
     def finish(self) -> None:
         """Complete the file, which `commit` publishes, or the caller."""
@@ -358,9 +357,9 @@ class Piece:
     parts: tuple[Piece, ...] = ()  # of several folders
 
 
-def frame_sizes(data: Any, engine: Engine) -> Array:
+def frame_sizes(data: Any) -> Array:
     """The bytes of each frame of `data`, which has complete frames only."""
-    frames, fault = engine.scan(data, check_crc=False)
+    frames, fault = get_engine().scan(data, check_crc=False)
     assert fault is None, "only whole frames are written"
     sizes: Array = frames.lengths + FRAME_BYTES
     return sizes

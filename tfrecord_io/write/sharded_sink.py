@@ -64,7 +64,6 @@ class ShardedSink(Sink):
         if options.write_index:
             check_uncompressed(self.compression)  # also that of the dataset that is appended to
         self.known_schema = dataset.known_schema
-        self._engine = get_engine()
         self._storage, self._write_index = options.storage, options.write_index is True
         self._threads = options.thread_count  # of each shard
         self._columns: PartitionFolders | None = None
@@ -124,19 +123,19 @@ class ShardedSink(Sink):
         if not self._is_counted:
             return Piece(frames, records)
         is_needed = self._ranges is None or self._write_index
-        sizes = frame_sizes(data, self._engine) if is_needed else None
+        sizes = frame_sizes(data) if is_needed else None
         if self._columns is not None:
             assert sizes is not None
             return Piece(frames, records, parts=self._by_folder(frames, sizes, self._columns.take(row, records)))
         shard = bisect_right(self._ranges, row, key=attrgetter("start")) - 1 if self._ranges is not None else 0
-        return Piece(frames, records, sizes, self._engine.crc32c(data) if self.compression is None else None, shard)
+        return Piece(frames, records, sizes, get_engine().crc32c(data) if self.compression is None else None, shard)
 
     def _by_folder(self, frames: Array, sizes: Array, numbers: Array) -> tuple[Piece, ...]:
         """The frames of each folder, in their order; `numbers` are those of the frames' folders."""
         order = np.argsort(numbers, kind="stable")
         starts = (np.cumsum(sizes) - sizes)[order]
         sizes = sizes[order]
-        data = np.frombuffer(self._engine.payloads(frames, Frames(starts, sizes, 0)), np.uint8)  # of whole frames
+        data = np.frombuffer(get_engine().payloads(frames, Frames(starts, sizes, 0)), np.uint8)  # of whole frames
         found, first = np.unique(numbers[order], return_index=True)
         ends = np.append(0, np.cumsum(sizes))
         bounds = pairwise([*first.tolist(), len(sizes)])
@@ -236,7 +235,7 @@ class ShardedSink(Sink):
         if self._spool is not None:
             for folder in self._spool.numbers():
                 for frames in self._spool.parts(folder):
-                    sizes = frame_sizes(frames, self._engine)
+                    sizes = frame_sizes(frames)
                     self._distribute(Piece(frames, len(sizes), sizes, None, folder))
                 self._end_folders()
             self._spool.close()

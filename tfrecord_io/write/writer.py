@@ -144,13 +144,10 @@ class Writer(PublishingWriter):
         check_column_encodings(options.column_encoding)
         self._options = options
         path, self._directory = in_this_directory(path, options.storage) if may_move else (path, "")
-        self._engine = get_engine()
-        self._plan: WritePlan | None = None
-        self._encoder: SliceEncoder | None = None  # of the plan
+        self._encoder: SliceEncoder | None = None  # once the schema is known
         self.rounding = Rounding()  # the values rounded so far
         self.report: WriteReport | None = None
         self._categories: dict[str, pa.Array] = {}  # of the first rows, by feature, that the schema lists
-        self._ordered: set[str] = set()  # those whose order counts
         self._rows, self._writing = 0, False
         self._embeds = options.embed_schema and not takes_payloads(options.record_type)
         self._conform: Conforming | None = None
@@ -164,15 +161,15 @@ class Writer(PublishingWriter):
             self._compile(written, self._sink.known_schema)
             self._conform = Conforming(arrays_schema(schema, options.column_encoding), options.float64, self.rounding)
 
-    def _compile(self, schema: pa.Schema, known: bytes | None) -> WritePlan:
+    def _compile(self, schema: pa.Schema, known: bytes | None) -> SliceEncoder:
         """Plan the writing of rows of this schema; `known` is that of the dataset to which they are added."""
         if known is not None and self._embeds:
             schema = _as_in_dataset(schema, EmbeddedSchema.parse(known, self._sink.path).schema, self._options)
-        self._plan = _planned(schema, self._options)
+        plan = _planned(schema, self._options)
         if columns := self._options.indexed_columns:
-            check_indexed(columns, schema, [leaf.feature for leaf in self._plan.leaves])
-        self._encoder = SliceEncoder(self._engine, self._plan, self._options.record_type)
-        return self._plan
+            check_indexed(columns, schema, [leaf.feature for leaf in plan.leaves])
+        self._encoder = SliceEncoder(plan, self._options.record_type)
+        return self._encoder
 
     def write(self, data: TableLike) -> None:
         """Append all rows of `data`: anything that `tfrecord_io.write_tfrecord` accepts.
@@ -225,12 +222,12 @@ class Writer(PublishingWriter):
         source = self._sink.split(source)
         if complete and source.rows is not None:
             self._sink.expect(source.rows)
-        plan = self._plan or self._compile(source.schema, self._sink.known_schema)
+        encoder = self._encoder or self._compile(source.schema, self._sink.known_schema)
         total = None if source.rows is None else self._rows + source.rows
         progress = ProgressMeter(options.progress, total, "rows", self._rows) if options.progress else None
         with (
             progress or nullcontext(),
-            closing(self._written(fitting(source, plan.schema, "the data"), plan)) as written,
+            closing(self._written(fitting(source, encoder.plan.schema, "the data"), encoder)) as written,
         ):
             for part in written:
                 self._rows += part.piece.records
@@ -239,18 +236,18 @@ class Writer(PublishingWriter):
                 if progress is not None:
                     progress.advance(part.piece.records)
 
-    def _written(self, source: BatchSource, plan: WritePlan) -> Generator[EncodedPiece]:
+    def _written(self, source: BatchSource, encoder: SliceEncoder) -> Generator[EncodedPiece]:
         """Encode and write the batches of `source` on several threads; yields each piece once it is written."""
-        threads, memory = min(self._options.thread_count, cpu_count()), Memory(self._engine)
+        threads, memory = min(self._options.thread_count, cpu_count()), Memory(get_engine())
         part = source.part
         ranges = None if part is None else self._sink.side_by_side(threads)
         if part is None or ranges is None:
-            with closing(ordered(self._tasks(source.batches, self._rows, plan, memory), threads)) as pieces:
+            with closing(ordered(self._tasks(source.batches, self._rows, encoder, memory), threads)) as pieces:
                 for piece in pieces:
                     self._write_piece(memory, piece)
                     yield piece
             return
-        sequences = [self._tasks(part(rows.start, rows.stop), rows.start, plan, memory) for rows in ranges]
+        sequences = [self._tasks(part(rows.start, rows.stop), rows.start, encoder, memory) for rows in ranges]
         yield from side_by_side(sequences, partial(self._write_piece, memory), self._sink.end, threads)
 
     def _write_piece(self, memory: Memory, part: EncodedPiece) -> None:
@@ -258,28 +255,25 @@ class Writer(PublishingWriter):
         memory.give_back(part.memory)
 
     def _tasks(
-        self, batches: Iterator[pa.RecordBatch], row: int, plan: WritePlan, memory: Memory
+        self, batches: Iterator[pa.RecordBatch], row: int, encoder: SliceEncoder, memory: Memory
     ) -> Iterator[Callable[[], EncodedPiece]]:
         """The tasks that encode batches, whose first row is `row`, for several threads."""
-        encoder = self._encoder
-        assert encoder is not None  # made with the plan
         for batch in batches:
-            for task in encoder.split(batch, row, partial(self._begin, plan)):
+            for task in encoder.split(batch, row, partial(self._begin, encoder.plan)):
                 yield partial(task, memory, self._sink.prepare)
             row += len(batch)
 
     def _begin(self, plan: WritePlan, batch: pa.RecordBatch, row: int) -> bytes:
         """At the first row, pass the schema to be embedded to the sink; later, check the categories against it."""
-        if not self._embeds:
-            return b""
-        if row == 0:
+        if self._embeds and row == 0:
             found = dictionaries(batch, plan)
             self._categories = embedded_dictionaries(found)
-            self._ordered = plan.ordered if self._categories else set()
             return self._sink.begin(pack(embedded_schema(plan.schema), found))
-        later = dictionaries(batch, plan) if self._categories else {}
+        if not self._categories:
+            return b""
+        later, ordered = dictionaries(batch, plan), plan.ordered
         for name, known in self._categories.items():
-            if not has_all(known, later[name], ordered=name in self._ordered):
+            if not has_all(known, later[name], ordered=name in ordered):
                 reason = "it has categories that the embedded schema, written with the first rows, does not list"
                 if has_all(known, later[name]):
                     reason = "its ordered categories are in another order than in the first rows"
@@ -295,13 +289,13 @@ class Writer(PublishingWriter):
         super().close()
 
     def _publish(self) -> None:
-        sink, plan = self._sink, self._plan
-        is_lost = self._rows == 0 and self._embeds and plan is not None
+        sink, schema = self._sink, None if self._encoder is None else self._encoder.plan.schema
+        is_lost = self._rows == 0 and self._embeds and schema is not None
         try:
-            if plan is not None and is_lost:
-                sink.begin(pack(embedded_schema(plan.schema), {}))
-            columns = () if plan is None else tuple(plan.schema.names)
-            index = () if plan is None else tuple(stored_index(plan.schema))
+            if schema is not None and is_lost:
+                sink.begin(pack(embedded_schema(schema), {}))
+            columns = () if schema is None else tuple(schema.names)
+            index = () if schema is None else tuple(stored_index(schema))
             sink.finish()
             if is_lost:  # a warning may be an error: then nothing is published
                 warn_of_lost_schema(sink, len(columns))
@@ -557,8 +551,8 @@ class Slice(NamedTuple):
 class SliceEncoder:
     """Splits batches of one schema into tasks; each takes a `Memory` and a `Prepare`."""
 
-    def __init__(self, engine: Engine, plan: WritePlan, record_type: object) -> None:
-        self._engine, self._plan = engine, plan
+    def __init__(self, plan: WritePlan, record_type: object) -> None:
+        self._engine, self.plan = get_engine(), plan
         self._fields = _fields_of(record_type, plan.schema) if isinstance(record_type, MessageType) else None
         self._as_bytes, self._sequence = record_type == "bytes", record_type == "sequence_example"
         self._read_as(plan.schema)
@@ -594,7 +588,7 @@ class SliceEncoder:
     def _read_as(self, schema: pa.Schema) -> None:
         """Read columns of these types: some by the engine, which trusts the types, and the others."""
         has_columns = self._fields is None and not self._as_bytes
-        forms = plain_forms(replace(self._plan, schema=schema)) if has_columns else [None] * len(schema)
+        forms = plain_forms(replace(self.plan, schema=schema)) if has_columns else [None] * len(schema)
         self._schema, self._reader = schema, self._engine.arrow_reader(forms) if any(forms) else None
         self._others = [at for at, form in enumerate(forms) if form is None or self._reader is None]
 
@@ -604,10 +598,10 @@ class SliceEncoder:
 
             if self._fields is None:
                 return PayloadEncoder(self._engine, batch, row)
-            rounded = None if self._plan.float64 == "error" else rounding.add
+            rounded = None if self.plan.float64 == "error" else rounding.add
             return MessageEncoder(self._fields, batch, row, self._engine, rounded)
         arrow = None if reader is None else reader.read(batch)
-        plan, taken = replace(self._plan, rounding=rounding), () if arrow is None else arrow.taken
+        plan, taken = replace(self.plan, rounding=rounding), () if arrow is None else arrow.taken
         columns = encode_columns(batch, plan, row_base=row, taken=taken)
         return self._engine.encoder(columns, sequence=self._sequence, arrow=arrow)
 
