@@ -398,19 +398,17 @@ class S3Output(PartedOutput):
         self._object = {"Bucket": bucket, "Key": key}
         self._condition = {"IfNoneMatch": "*"} if exclusive else {}
         # Tells the object from others, which an ETag does not: those of equal contents may share one, or differ.
-        self._writing = new_id()
-        self._metadata = {**fs.s3_additional_kwargs.get("Metadata", {}), _WRITING: self._writing}
+        self._metadata = {**fs.s3_additional_kwargs.get("Metadata", {}), _WRITING: new_id()}
         self._upload_id: str | None = None
         self._creation: Future[None] | None = None
         self._aborted = False
         self._process = os.getpid()
         self._tags: dict[int, dict[str, Any]] = {}  # of the uploaded parts, by number
         self._body: ObjectBody | None = None  # of an object whose size is known
-        self._body_crc32c: int | None = None  # stated before the body is there
 
     def expect(self, size: int, crc32c: int | None) -> None:
         if 0 < size <= self._size and not self._looks:
-            self._body, self._body_crc32c = ObjectBody(size, self._fs.loop), crc32c
+            self._body = ObjectBody(size, self._fs.loop, crc32c)
 
     def _write(self, piece: memoryview) -> int:
         if self._body is None:
@@ -418,7 +416,7 @@ class S3Output(PartedOutput):
         if self.offset + len(piece) > len(self._body):
             raise OSError(errno.EIO, f"more than the {len(self._body)} bytes that were expected", self.path)
         self._body.append(piece)
-        if self._put is None and self._body_crc32c is not None:
+        if self._put is None and self._body.crc32c is not None:
             self._put = self._submit(self._tracked(self._put_whole()))  # while the content arrives
         return len(piece)
 
@@ -452,7 +450,7 @@ class S3Output(PartedOutput):
 
     async def _put_whole(self) -> None:
         body = self._part if self._body is None else self._body
-        stated = self._stated(self._whole, self._body_crc32c)
+        stated = self._stated(self._part) if self._body is None else self._stated(self._body.content, self._body.crc32c)
         await self._send("put_object", body, Metadata=self._metadata, **self._condition, **stated)
 
     async def _send(self, method: str, body: bytearray | ObjectBody, **arguments: Any) -> dict[str, Any]:
@@ -463,11 +461,6 @@ class S3Output(PartedOutput):
             events.register("before-sign.s3", sign_without_body, unique_id=sign_without_body.__name__)
             events.register("before-send.s3", send_at_once, unique_id=send_at_once.__name__)
         return await self._call(method, Body=body, **arguments)
-
-    @property
-    def _whole(self) -> bytearray | memoryview:
-        """The content of an object without parts."""
-        return self._part if self._body is None else self._body.content
 
     async def _complete_parts(self) -> None:
         upload = {
@@ -502,7 +495,9 @@ class S3Output(PartedOutput):
         return super()._is_refused(error) or error_code(error) in _EXISTS
 
     def _was_stored(self, error: OSError) -> bool:
-        return self._writing in (self._stored_metadata() or {}).values()  # servers write names in upper or lower case
+        return (
+            self._metadata[_WRITING] in (self._stored_metadata() or {}).values()
+        )  # servers write names in upper or lower case
 
     def _exists(self) -> bool:
         return self._looks and self._stored_metadata() is not None

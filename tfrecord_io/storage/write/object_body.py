@@ -19,11 +19,11 @@ class ObjectBody:
     stores drop what ends early: so a writer that finds an error publishes nothing. A request that is made again begins
     with the first byte again.
 
-    One thread appends; requests are made in the event loop `loop`.
+    One thread appends; requests are made in the event loop `loop`. `crc32c` is that of all bytes, if it is known.
     """
 
-    def __init__(self, size: int, loop: asyncio.AbstractEventLoop) -> None:
-        self.content = block_memory(size).data
+    def __init__(self, size: int, loop: asyncio.AbstractEventLoop, crc32c: int | None = None) -> None:
+        self.content, self.crc32c = block_memory(size).data, crc32c
         self.is_complete = False
         self._loop, self._arrived, self._position = loop, 0, 0
         self._change = asyncio.Event()
