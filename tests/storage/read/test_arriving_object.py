@@ -32,6 +32,7 @@ class Pieces(RemoteObject):
         self.is_closed = threading.Event()
         self._loop = fsspec.asyn.get_loop()
 
+    path = "mem://a"
     begins: list[int]
 
     def submit(self, request: Any) -> Any:
@@ -68,7 +69,7 @@ def read(raw: Any) -> bytes:
 
 def test_a_request_goes_on_where_the_last_one_ended() -> None:
     remote = Pieces([(3, ConnectionResetError()), (0, OSError(5, "broken")), (4, None)])
-    raw = ArrivingObject(remote, len(DATA), "mem://a")
+    raw = ArrivingObject(remote, len(DATA))
     assert read(raw) == DATA
     assert remote.begins == [0, 300_000, 300_000, 700_000]
     assert raw.readinto(memoryview(bytearray(1))) == 0
@@ -76,7 +77,7 @@ def test_a_request_goes_on_where_the_last_one_ended() -> None:
 
 
 def test_an_error_follows_the_bytes_before_it() -> None:
-    raw = ArrivingObject(Pieces([(2, PermissionError(13, "denied"))]), len(DATA), "mem://a")
+    raw = ArrivingObject(Pieces([(2, PermissionError(13, "denied"))]), len(DATA))
     buffer = memoryview(bytearray(200_000))
     assert raw.readinto(buffer) == raw.readinto(buffer[100_000:]) == 100_000
     assert buffer == DATA[:200_000]
@@ -87,7 +88,7 @@ def test_an_error_follows_the_bytes_before_it() -> None:
 
 def test_the_network_waits_for_a_slow_reader() -> None:
     remote = Pieces([])
-    raw = ArrivingObject(remote, len(DATA), "mem://a")
+    raw = ArrivingObject(remote, len(DATA))
     time.sleep(0.1)
     assert remote.sent < 800_000
     assert read(raw) == DATA
@@ -95,7 +96,7 @@ def test_the_network_waits_for_a_slow_reader() -> None:
 
 def test_closing_ends_the_request() -> None:
     remote = Pieces([])
-    raw = ArrivingObject(remote, len(DATA), "mem://a")
+    raw = ArrivingObject(remote, len(DATA))
     assert raw.readinto(memoryview(bytearray(10))) == 10
     raw.close()
     assert remote.is_closed.wait(10)

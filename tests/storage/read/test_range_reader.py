@@ -27,6 +27,7 @@ MIB = 1 << 20
 class MemoryObject(RemoteObject):
     """Bytes in memory, served by requests, which are recorded; `script` has the outcomes of the next ones."""
 
+    path = "mem://file"
     most_concurrent = 0  # requests
     seconds = 0.0  # that a request takes
 
@@ -85,7 +86,7 @@ def read(raw: Any, size: int) -> bytes:
 
 def reader_of(data: bytes, script: list[Any] | None = None, **kwargs: Any) -> tuple[RangeReader, MemoryObject]:
     remote = MemoryObject(data, script)
-    return RangeReader(remote, len(data), "mem://file", **kwargs), remote
+    return RangeReader(remote, len(data), **kwargs), remote
 
 
 steps = st.lists(st.tuples(st.booleans(), st.integers(0, 400)), max_size=20)
@@ -230,7 +231,7 @@ def test_consecutive_files_are_requested_concurrently(small: None) -> None:
 
     def more() -> Iterator[RangeReader]:
         for remote in remotes:
-            yield RangeReader(remote, len(remote.data), "mem://file", window)
+            yield RangeReader(remote, len(remote.data), window)
 
     window = Window(more(), stream=True)
     readers = []
@@ -354,9 +355,9 @@ def test_filesystem_without_conditional_requests_is_checked_at_the_end(s3: Bucke
     s3.fs.pipe_file(s3.url("a"), b"x" * 100)
     (source,) = resolve_inputs(s3.url("a"), StorageOptions(s3.storage_options))
     remote = RemoteObject(s3.fs, f"{s3.name}/a", source.info or {}, source.path)
-    raw = RangeReader(remote, 100, source.path)
+    raw = RangeReader(remote, 100)
     assert read(raw, 101) == b"x" * 100
-    raw = RangeReader(remote, 100, source.path)
+    raw = RangeReader(remote, 100)
     read(raw, 100)
     s3.fs.pipe_file(s3.url("a"), b"y" * 100)
     with pytest.raises(OSError, match="was replaced while it was read"):

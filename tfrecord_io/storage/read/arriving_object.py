@@ -21,8 +21,8 @@ class ArrivingObject:
     One thread reads. A reader that is slower than the network makes it wait.
     """
 
-    def __init__(self, remote: RemoteObject, size: int, path: str) -> None:
-        self._remote, self._size, self._path = remote, size, path
+    def __init__(self, remote: RemoteObject, size: int) -> None:
+        self._remote, self._size = remote, size
         self._pieces: SimpleQueue[bytes | Exception] = SimpleQueue()
         self._rest = memoryview(b"")
         self._used = 0  # bytes of the pieces that were taken
@@ -36,7 +36,7 @@ class ArrivingObject:
     async def _receive(self) -> None:
         count = 0
         try:
-            async with aclosing(received(self._remote.pieces, 0, self._size, self._path)) as pieces:
+            async with aclosing(received(self._remote.pieces, 0, self._size, self._remote.path)) as pieces:
                 async for piece in pieces:
                     count += len(piece)
                     self._pieces.put(piece)
@@ -56,7 +56,7 @@ class ArrivingObject:
     def readinto(self, buffer: memoryview, /) -> int:
         """Read the next bytes into `buffer`: 0 only at the end."""
         if self._closed:
-            raise ValueError(f"'{without_secrets(self._path)}' is closed")
+            raise ValueError(f"'{without_secrets(self._remote.path)}' is closed")
         if not self._rest and not self._take():
             return 0
         n = min(len(buffer), len(self._rest))
@@ -85,7 +85,7 @@ class ArrivingObject:
             with suppress(Empty):
                 return self._pieces.get(timeout=WAIT_SECONDS)
             if self._request.done() and self._pieces.empty():
-                return OSError(errno.EIO, "the request was cancelled", self._path)
+                return OSError(errno.EIO, "the request was cancelled", self._remote.path)
 
     def seekable(self) -> bool:
         return False

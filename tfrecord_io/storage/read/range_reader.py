@@ -137,20 +137,16 @@ class RangeReader:
         self,
         remote: RemoteObject,
         size: int,
-        path: str,
         window: Window | None = None,
         open_sequential: Callable[[], Raw] | None = None,
         *,
         begin: int = 0,
     ) -> None:
-        self.path = path
         self._remote, self._size, self._open_sequential = remote, size, open_sequential
         self._pending: deque[_Range] = deque()  # requested and not used up, in order
         self._used: list[_Range] | None = []  # from the start on; None once they are too large to be kept
-        self.requested = begin  # the end of the last range requested
         self._begin = self._offset = begin
         self._rest: memoryview | None = None  # unused bytes of the first pending range; None before waiting for it
-        self._error: OSError | None = None  # follows `_rest`
         self._unchecked = 0  # requests since the version was checked
         self._closed = False
         self._sequential: Any = None  # the file, if it is not read by ranges
@@ -163,7 +159,7 @@ class RangeReader:
     def readinto(self, buffer: memoryview, /) -> int:
         """Read the next bytes into `buffer`: 0 only at the end."""
         if self._closed:
-            raise ValueError(f"'{without_secrets(self.path)}' is closed")
+            raise ValueError(f"'{without_secrets(self._remote.path)}' is closed")
         if self._sequential is not None:
             return self._read_sequential(buffer)
         if not self._rest and not self._wait(len(buffer)):
@@ -189,7 +185,7 @@ class RangeReader:
         """Continue at another byte; requests that are no longer needed are cancelled."""
         if self._sequential is not None:
             if offset or self._open_sequential is None:
-                raise OSError(errno.ESPIPE, NO_RANGES, self.path)
+                raise OSError(errno.ESPIPE, NO_RANGES, self._remote.path)
             self._sequential.close()
             self._offset, self._sequential = 0, self._open_sequential()
         elif offset == self._begin and self._used is not None:
@@ -199,7 +195,7 @@ class RangeReader:
             with self._window.lock:
                 self._drop_all()
                 self._window.narrow()
-                self.requested = self._offset = offset
+                self._offset = offset
         return offset
 
     def _reuse(self) -> None:
@@ -209,7 +205,7 @@ class RangeReader:
             self._pending.appendleft(used)
             self._window.hold(used.end - used.begin)
         self._used = []
-        self._offset, self._rest, self._error = self._begin, None, None
+        self._offset, self._rest = self._begin, None
 
     def close(self) -> None:
         if not self._closed:
@@ -227,6 +223,11 @@ class RangeReader:
 
     # Requests -----------------------------------------------------------------------------------------------------
 
+    @property
+    def requested(self) -> int:
+        """The end of the last range requested."""
+        return self._pending[-1].end if self._pending else self._offset
+
     def next_size(self, wanted: int) -> int:
         """Bytes of the range to request next; 0 at the end."""
         return min(max(self._window.size, min(wanted, LIMITS.largest_range_bytes)), self._size - self.requested)
@@ -236,14 +237,13 @@ class RangeReader:
         begin, end = self.requested, self.requested + size
         self._pending.append(_Range(begin, end, self._remote.submit(self._get(begin, end))))
         self._window.hold(size)
-        self.requested = end
         self._unchecked += 1
 
     async def _get(self, begin: int, end: int) -> Answer:
         """Get all bytes of a range, or those before an error."""
         parts: list[bytes] = []
         try:
-            async for data in received(self._whole, begin, end, self.path):
+            async for data in received(self._whole, begin, end, self._remote.path):
                 parts.append(data)
         except ARGUMENT_ERRORS:
             raise
@@ -253,6 +253,11 @@ class RangeReader:
 
     async def _whole(self, begin: int, end: int) -> AsyncGenerator[bytes]:
         yield await self._remote.read_range(begin, end)
+
+    @property
+    def _error(self) -> OSError | None:
+        """The error that follows `_rest`."""
+        return None if self._rest is None else self._pending[0].answer.result()[1]
 
     def _wait(self, wanted: int) -> bool:
         """Put bytes of the next range into `_rest`; False at the end, or if the server does not support ranges."""
@@ -270,22 +275,22 @@ class RangeReader:
                 self._window.widen()
             self._window.fill()
         try:
-            data, self._error = result_of(first.answer)
+            data, error = result_of(first.answer)
         except CancelledError:
-            raise ValueError(f"'{without_secrets(self.path)}' is closed") from None
+            raise ValueError(f"'{without_secrets(self._remote.path)}' is closed") from None
         except RangesUnsupported:
             self._switch_to_sequential()
             return False
         self._rest = memoryview(data)
-        if not self._rest:
-            assert self._error is not None
-            raise self._error
+        if not data:
+            assert error is not None
+            raise error
         return True
 
     def _check_unchanged(self) -> None:
         if self._unchecked > 1:
             self._unchecked = 0
-            with raise_os_errors(self.path):
+            with raise_os_errors(self._remote.path):
                 result_of(self._remote.submit(self._remote.check_unchanged()))
 
     def _switch_to_sequential(self) -> None:
@@ -294,7 +299,7 @@ class RangeReader:
             self._window.remove(self)
             self._drop_all()
         if self._offset or self._open_sequential is None:
-            raise OSError(errno.ESPIPE, NO_RANGES, self.path)
+            raise OSError(errno.ESPIPE, NO_RANGES, self._remote.path)
         self._sequential = self._open_sequential()
 
     def _read_sequential(self, buffer: memoryview) -> int:
@@ -318,4 +323,3 @@ class RangeReader:
         while self._pending:
             self._drop_first().answer.cancel()
         self._used = None
-        self._error = None

@@ -101,7 +101,7 @@ class RemoteObject:
     is_checked = False  # whether each answer states its version, which `read_range` compares
 
     def __init__(self, fs: Any, name: str, info: Mapping[str, Any], path: str) -> None:
-        self._fs, self._name, self._info, self._path = fs, name, info, path
+        self._fs, self._name, self._info, self.path = fs, name, info, path
 
     def submit(self, request: Coroutine[Any, Any, T]) -> Future[T]:
         """Start a request; its future can be cancelled."""
@@ -121,9 +121,9 @@ class RemoteObject:
             return
         self._fs.invalidate_cache(self._fs._parent(self._name))
         try:
-            check_version(self._info, await self._fs._info(self._name), self._path)
+            check_version(self._info, await self._fs._info(self._name), self.path)
         except FileNotFoundError as error:
-            raise replaced_error(self._path) from error
+            raise replaced_error(self.path) from error
 
 
 class S3Object(RemoteObject):
@@ -160,11 +160,11 @@ class S3Object(RemoteObject):
         except OSError as error:
             code = (getattr(error.__cause__, "response", None) or {}).get("Error", {}).get("Code")
             if code in ("PreconditionFailed", "412", "InvalidRange", "416"):
-                raise replaced_error(self._path) from error
+                raise replaced_error(self.path) from error
             raise
         if tag and not version and answer.get("ETag", tag) != tag:
             answer["Body"].close()
-            raise replaced_error(self._path)
+            raise replaced_error(self.path)
         return answer["Body"]
 
 
@@ -192,7 +192,7 @@ class AzureObject(RemoteObject):
     is_checked = True
 
     async def read_range(self, begin: int, end: int) -> bytes:
-        content, _ = await Blob(self._fs, self._name, self._path).read(begin, end, self._info.get("etag"))
+        content, _ = await Blob(self._fs, self._name, self.path).read(begin, end, self._info.get("etag"))
         return content
 
 
@@ -208,7 +208,7 @@ class HttpObject(RemoteObject):
         options = {**self._fs.kwargs, "headers": {**self._fs.kwargs.get("headers", {}), **headers}}
         async with session.get(self._fs.encode_url(self._name), **options) as answer:
             if answer.status in (404, 416):
-                raise replaced_error(self._path)
+                raise replaced_error(self.path)
             answer.raise_for_status()
             if answer.status != 206:
                 raise RangesUnsupported
@@ -221,7 +221,7 @@ class HttpObject(RemoteObject):
             for key in ("ETag", "Last-Modified"):
                 changed |= key in self._info and answer.headers.get(key, self._info[key]) != self._info[key]
             if changed:
-                raise replaced_error(self._path)
+                raise replaced_error(self.path)
             return bytes(await answer.read())
 
 
@@ -246,7 +246,7 @@ class ArrowObject(RemoteObject):
         return bytes(self._file.read_at(end - begin, begin))
 
     async def check_unchanged(self) -> None:
-        check_version(self._info, await asyncio.to_thread(self._fs.info, self._name), self._path)
+        check_version(self._info, await asyncio.to_thread(self._fs.info, self._name), self.path)
 
 
 _OF_STORES = {"s3": S3Object, "gcs": GcsObject, "azure": AzureObject, "web": HttpObject}

@@ -222,7 +222,7 @@ class Source:
         from tfrecord_io.storage.read.range_reader import RangeReader  # imports fsspec
 
         end = (self.size or 0) if self.span is None else self.span[1]
-        return RangeReader(remote, end, self.path, window, self._open_sequential, begin=self.begin)
+        return RangeReader(remote, end, window, self._open_sequential, begin=self.begin)
 
     def open_arriving(self, window: Window) -> Raw:
         """Open to read once; a whole object arrives by one request and is used meanwhile, if its store allows that."""
@@ -235,7 +235,7 @@ class Source:
             return self._open(window)
         from tfrecord_io.storage.read.arriving_object import ArrivingObject  # imports fsspec
 
-        return ArrivingObject(remote, self.size, self.path)
+        return ArrivingObject(remote, self.size)
 
     def _remote_object(self) -> RemoteObject | None:
         """Where range requests are made; None if the filesystem's own file object is to be used, or it is open."""
