@@ -247,7 +247,7 @@ def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | N
     if isinstance(data, pa.Table):
         return _of_table(data)
     if isinstance(data, list | tuple) and (chunks := _chunks(data)) is not None:
-        return _of_chunks(chunks)
+        return _of_chunks(chunks, with_nested(chunks.schema, chunks.to_batches()))
     if isinstance(data, pa.RecordBatch):
         return _of_table(pa.Table.from_batches([data]))
     if isinstance(getattr(data, "schema", None), pa.Schema) and hasattr(data, "read_next_batch"):
@@ -417,7 +417,10 @@ def _of_labelled(rows: LabelledColumns, options: _InputOptions, row_base: int) -
 
 
 def _of_table(table: pa.Table) -> BatchSource:
-    return _of_chunks(_one_dictionary(table) if uncommon(table.schema) else table)
+    if not uncommon(table.schema):
+        return _of_chunks(table, table.schema)
+    table = _one_dictionary(table)
+    return _of_chunks(table, with_nested(table.schema, table.to_batches()))
 
 
 def _streamed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | None) -> BatchSource:
@@ -453,11 +456,13 @@ def _chunks(data: Sequence[Any]) -> pa.Table | None:
     return pa.Table.from_batches(data)
 
 
-def _of_chunks(table: pa.Table) -> BatchSource:
-    def part(begin: int, end: int) -> Iterator[pa.RecordBatch]:
-        yield from cut(table.slice(begin, end - begin).to_batches())
-
-    return BatchSource(with_nested(table.schema, table.to_batches()), cut(table.to_batches()), table.num_rows, part)
+def _of_chunks(table: pa.Table, schema: pa.Schema) -> BatchSource:
+    return BatchSource(
+        schema,
+        cut(table.to_batches()),
+        table.num_rows,
+        lambda begin, end: cut(table.slice(begin, end - begin).to_batches()),
+    )
 
 
 def _one_dictionary(table: pa.Table) -> pa.Table:
