@@ -112,7 +112,7 @@ def compact(
         for sink, _ in sinks:
             sink.publish_indexes()
         indexes.write({file.path: file.records for file in files})
-    compaction.warn_of_left()
+    compaction.old.warn_of_left()
     records, size = sum(file.records for file in files), sum(file.bytes for file in files)
     compression, columns = compaction.manifest.compression, copied.schema.columns
     joined = sum(map(len, compaction.groups.values()))

@@ -211,9 +211,9 @@ class CopiedDataset(Publication):
         if self.plan.stale:
             new = self._put_begun(known_to_copies=False)
             self._stop_others(new.staged_before)
-            self._old.prepare_removal(self.plan.stale, self._id)
+            self.old.prepare_removal(self.plan.stale, self._id)
             self._check_still_begun()
-            self._old.remove(self.plan.stale)
+            self.old.remove(self.plan.stale)
         if not (self.plan.stale and self.plan.by_store):
             self._stop_others(self._put_begun(known_to_copies=not self.plan.by_store).staged_before)
 
@@ -240,15 +240,15 @@ class CopiedDataset(Publication):
     def is_exclusive(self, number: int) -> bool:
         """Whether a file is stored only if none has its name: another writer may give the same one."""
         path = self.plan.wanted.files[number].path
-        return self.plan.begins and path not in self.plan.staged and self._old.is_numbered(path)
+        return self.plan.begins and path not in self.plan.staged and self.old.is_numbered(path)
 
     def make_room(self, number: int) -> None:
         """Remove a file that is not to be what it is, as one that a writer stored which this one has overtaken."""
         path = self.plan.wanted.files[number].path
-        self._old.prepare_removal([path], self._id)
+        self.old.prepare_removal([path], self._id)
         self._check_still_begun()
-        if path in self._old.versions:
-            self._place.remove(path, self._old.versions[path])
+        if path in self.old.versions:
+            self._place.remove(path, self.old.versions[path])
 
     def open_file(self, number: int, upload_bytes: int) -> OutputFile:
         """Open a file to be stored; it takes about so many bytes of memory."""
@@ -276,7 +276,7 @@ class CopiedDataset(Publication):
         """Replace the manifest, and settle what follows from it; `listing` is that of the plan."""
         if not self.changes:
             return
-        self._old.remove([index for name in sorted(self.plan.new()) for index in index_names(name) if index in listing])
+        self.old.remove([index for name in sorted(self.plan.new()) for index in index_names(name) if index in listing])
         self._place.sync()
         with self._place.alone(required=False):
             try:
@@ -324,9 +324,9 @@ class CopiedDataset(Publication):
             numbered = [number for number in self.plan.moved if self.is_exclusive(number)]
             if numbered and (current := self._place.find()) is not None and current.id != self._id:
                 self._stored = {self.plan.wanted.files[number].path for number in numbered}
-                self._old.note_versions(names=self._stored)
+                self.old.note_versions(names=self._stored)
                 self._leave(current)
-            self._old.remove(sorted(self._old.fences))
+            self.old.remove(sorted(self.old.fences))
         self._place.discard()
 
     def _final(self, known: Manifest | None) -> Manifest:

@@ -543,7 +543,7 @@ class _Copy:
         except BaseException as error:
             target.discard(error)
             raise
-        target.warn_of_left()
+        target.old.warn_of_left()
 
     def _move_shard(self, found: FoundDataset, target: CopiedDataset, number: int, share: _Share) -> _Done:
         file = target.plan.wanted.files[number]

@@ -322,7 +322,7 @@ class _Deletion:
                 sink.publish_indexes()
             self._rebuild(sinks, columns)
         if self._replacement is not None:
-            self._replacement.warn_of_left()
+            self._replacement.old.warn_of_left()
 
     def _file_of(self, found: _Found, files: dict[str, ManifestFile]) -> ManifestFile:
         assert self._replacement is not None

@@ -388,7 +388,7 @@ class SalvageWriter:
                 sink.discard()
             dataset.discard()
             raise
-        dataset.warn_of_left()
+        dataset.old.warn_of_left()
         return results
 
     def _open_dataset(self, targets: Sequence[Target]) -> Any:

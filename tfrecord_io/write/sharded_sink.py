@@ -271,7 +271,7 @@ class ShardedSink(Sink):
         if isinstance(self._dataset, Publication):  # an attempt replaces no file
             if self._write_index:
                 self._dataset.withdraw_indexes()
-            self._dataset.warn_of_left()
+            self._dataset.old.warn_of_left()
 
     def _abort(self) -> None:
         if self._finishing is not None and not self._finishing.cancel():

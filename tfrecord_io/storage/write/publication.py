@@ -105,6 +105,8 @@ class Publication:
     ----------
     output : Output
         Where the shards are written, under their names.
+    old : OldFiles
+        The files of the dataset that is replaced.
     known_schema, known_partition_schema : bytes or None
         Those of the dataset to which shards are added; None if it has none, or is replaced.
     side_by_side : bool
@@ -136,12 +138,12 @@ class Publication:
         self._replaces = mode == "overwrite"
         place.replaces_damaged = self._replaces or not self._grows
         self._known: Manifest | None = None  # that of the dataset, if it grows
-        self._old = OldFiles(place, self._stem, grows=output.grows)
+        self.old = OldFiles(place, self._stem, grows=output.grows)
         self._is_published = False  # the manifest is replaced, and the store has confirmed it
         self._is_readable = False  # it is replaced, but that failed, so that a loss of power may take it
         self._overtaken: OSError | None = None  # the error that says that another writer has replaced it
         self._existing = self._check_existing()
-        self._models = list(islice(filter(self._old.is_shard, self._existing), 1))
+        self._models = list(islice(filter(self.old.is_shard, self._existing), 1))
         self._stages = not self._grows and bool(place.is_local or self._existing or distributed_id)
         # Another writer may write to the names of a new dataset, too; a shard that is added is stored once, also if an
         # answer is lost: one that is stored again is another version than the one that a reader has listed.
@@ -175,15 +177,6 @@ class Publication:
         """Owner and mode for new files."""
         return self._place.model([self._shard_name(0), *self._models])
 
-    @property
-    def left(self) -> dict[str, OSError]:
-        """The files that could not be removed after publishing, and why."""
-        return self._old.left
-
-    def warn_of_left(self) -> None:
-        """Warn of these, when nothing else is to be done."""
-        self._old.warn_of_left()
-
     # ---- what there is
 
     def _check_existing(self) -> list[str]:
@@ -197,12 +190,12 @@ class Publication:
         if self._grows and listing and self._is_known():  # another writer may have begun it meanwhile
             return []
         if self._place.is_conditional:
-            self._old.note_versions(listing)
-        names = [self._old.name_of(entry) for entry in listing if not entry.directory]
+            self.old.note_versions(listing)
+        names = [self.old.name_of(entry) for entry in listing if not entry.directory]
         for missing in self._handed_over.difference(names):
             text = "a finished part was removed, perhaps by another process: write the dataset again, which makes it"
             raise FileNotFoundError(errno.ENOENT, text, self._fs.display_path(self._directory + missing))
-        existing = [name for name in names if self._old.is_shard(name) or name == manifest_name(self._stem)]
+        existing = [name for name in names if self.old.is_shard(name) or name == manifest_name(self._stem)]
         if self.output.directory:
             self._check_no_foreign_files(existing, listing)
         if existing and (self._grows or not self._replaces):
@@ -241,7 +234,7 @@ class Publication:
     def _check_no_foreign_files(self, existing: Sequence[str], listing: Sequence[Entry]) -> None:
         """Without a manifest, files of the dataset's name are foreign too: the caller named only the directory."""
         found = [*record_files(listing), *readable_files_with_records(self._fs, other_files(listing))]
-        foreign = {self._old.name_of(entry) for entry in found}
+        foreign = {self.old.name_of(entry) for entry in found}
         foreign.difference_update(existing if manifest_name(self._stem) in existing else ())
         old = self._place.find() if foreign else None
         if old is not None:
@@ -341,7 +334,7 @@ class Publication:
         """Put the shards where the new manifest names them, replace the manifest, and settle what follows from it.
 
         If that fails before the manifest is replaced, nothing of the shards is left; an error after it says that they
-        are published. Old files that cannot be removed are not an error, but `left`: call `warn_of_left`.
+        are published. Old files that cannot be removed are not an error: `old` warns of them.
         """
         self._has_shards = bool(shards)
         self._handed_over = frozenset(each.staged for each in shards if each.staged is not None)
@@ -449,7 +442,7 @@ class Publication:
                 self._seen_ids.add(None if manifest is None else manifest.id)
             names, named = set(own.paths), dict.fromkeys(() if manifest is None else manifest.paths)
             # A shard with an id that no manifest names is one that another writer is about to add.
-            old = [name for name in self._existing if self._old.is_shard(name) and (name in named or not id_in(name))]
+            old = [name for name in self._existing if self.old.is_shard(name) and (name in named or not id_in(name))]
             if manifest is not None and not is_own:  # its writer may be giving these names now
                 old += [*named, *manifest.replaces]
             new = replace(own, replaces=tuple(name for name in dict.fromkeys(old) if name not in names))
@@ -500,7 +493,7 @@ class Publication:
         still = {file.path for file in kept}
         names = {file.path for file in manifest.files if file.path not in still and not id_in(file.path)}
         if not manifest.complete:  # it does not name all shards
-            names.update(name for name in self._old.listing() if self._old.is_shard(name) and not id_in(name))
+            names.update(name for name in self.old.listing() if self.old.is_shard(name) and not id_in(name))
         is_alike = is_new or not files or manifest.compression == self.output.compression
         new = replace(
             manifest,
@@ -544,23 +537,23 @@ class Publication:
         gone = [name for name in dict.fromkeys((*before, *new.replaces)) if name not in names]
         if gone and (staged or not all(map(id_in, gone))):  # another writer may have given these names again
             gone = self._still_gone(gone)
-        unseen = {name for name in gone if self._old.is_numbered(name) and name not in self._old.versions}
-        self._old.remove_replaced(gone)
+        unseen = {name for name in gone if self.old.is_numbered(name) and name not in self.old.versions}
+        self.old.remove_replaced(gone)
         if staged or new.replaces or new.staged_before:
             self._place.update(partial(self._settled, new), lambda manifest: manifest == self._settled(new, manifest))
         if unseen:
             self._state_late(unseen)
         if not self._place.is_local:  # copies were made
-            self._old.remove_replaced([*(str(file.staged) for file in staged), *self._old.fences])
+            self.old.remove_replaced([*(str(file.staged) for file in staged), *self.old.fences])
 
     def _still_gone(self, gone: Sequence[str]) -> list[str]:
         """Those of the files that were replaced which this writer may remove, by the manifest as it is now."""
-        self._old.prepare_removal(gone, self._id)
+        self.old.prepare_removal(gone, self._id)
         current = self._published()
         if current is None and not self._grows:
             raise self.overtaken_error()
         if self._place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
-            self._others.update(filter(self._old.is_numbered, gone))
+            self._others.update(filter(self.old.is_numbered, gone))
         used = set(() if current is None else current.paths)
         gone = [name for name in gone if id_in(name) or (current is not None and name not in used)]
         return [name for name in gone if name not in self._others]
@@ -570,8 +563,8 @@ class Publication:
 
         That one does not if it saw them stated, before this writer settled.
         """
-        self._old.note_versions(names=unseen)
-        if late := sorted(unseen & self._old.versions.keys()):
+        self.old.note_versions(names=unseen)
+        if late := sorted(unseen & self.old.versions.keys()):
             self._state(late, self._place.find())
 
     def _stop_others(self, staged: Sequence[str], named: Set[str] = frozenset()) -> None:
@@ -579,15 +572,15 @@ class Publication:
 
         These are all of the dataset that is replaced; of one that grows, those of names that are given now.
         """
-        outdated = self._old.indexes() if self._existing or (self._grows and named) else []
+        outdated = self.old.indexes() if self._existing or (self._grows and named) else []
         if self._grows:
             outdated = [name for name in outdated if indexed_file(name) in named]
-        self._old.remove([*staged, *outdated])
-        if failed := self._old.left.keys() & set(staged):
+        self.old.remove([*staged, *outdated])
+        if failed := self.old.left.keys() & set(staged):
             # Most were not there: who may remove nothing can write still.
-            still = failed.intersection(self._old.listing())
+            still = failed.intersection(self.old.listing())
             for name in failed:
-                error = self._old.left.pop(name)
+                error = self.old.left.pop(name)
                 if name in still:
                     raise error
 
@@ -618,7 +611,7 @@ class Publication:
         """
 
         def move(file: ManifestFile) -> bool:
-            version = self._old.versions.get(file.path, "") if self._place.is_conditional else None
+            version = self.old.versions.get(file.path, "") if self._place.is_conditional else None
             return self._place.move(str(file.staged), file.path, size=file.bytes, version=version)
 
         for _ in range(_MOST_ROUNDS):
@@ -628,7 +621,7 @@ class Publication:
             files = [file for file, is_moved in zip(files, self._place.each(calls), strict=True) if not is_moved]
             if not files:
                 return
-            self._old.note_versions(names=[file.path for file in files])
+            self.old.note_versions(names=[file.path for file in files])
         raise self.overtaken_error()
 
     def _settled(self, new: Manifest, current: Manifest | None) -> Manifest:
@@ -640,7 +633,7 @@ class Publication:
         # A manifest that has replaced this one may have files of the same names, which its writer has yet to move.
         own = set(new.paths if current.id == new.id == self._id else ())
         files = tuple(replace(file, staged=None) if file.path in own else file for file in current.files)
-        removed = set(new.replaces).difference(self._old.left, self._others)
+        removed = set(new.replaces).difference(self.old.left, self._others)
         left = tuple(name for name in current.replaces if name not in removed)
         before = tuple(name for name in current.staged_before if name not in new.staged_before)
         settled = replace(current, files=files, replaces=left, staged_before=before)
@@ -662,9 +655,9 @@ class Publication:
         is_there = was_there = self._was_published(error)
         with suppress(OSError):  # `error` is the one to report; `clean` finds what is left
             for _ in range(_MOST_ROUNDS):
-                self._old.left.clear()
+                self.old.left.clear()
                 is_there = self._try_to_withdraw()
-                if not any(map(self._old.is_numbered, self._old.left)):  # or another writer replaces the manifest now
+                if not any(map(self.old.is_numbered, self.old.left)):  # or another writer replaces the manifest now
                     break
         if error is not None and (is_there or was_there):
             self._remark_published(error, is_there=is_there)
@@ -676,7 +669,7 @@ class Publication:
     def _try_to_withdraw(self) -> bool:
         """Remove what was stored; returns whether the manifest names it, and it stays."""
         is_new = not (self._grows or self._stages)
-        self._old.prepare_removal(self._stored, self._id)
+        self.old.prepare_removal(self._stored, self._id)
         current = self._place.find()
         if current is not None and self._has_own(current):
             return True
@@ -691,10 +684,10 @@ class Publication:
             stored = self._stored
             if current is not None and not is_own:
                 stored = stored - set(self._leave(current))
-            self._old.remove(sorted(stored))
-        if is_new and is_own and not self._old.left:
+            self.old.remove(sorted(stored))
+        if is_new and is_own and not self.old.left:
             self._place.withdraw()
-        self._old.remove(sorted(self._old.fences))
+        self.old.remove(sorted(self.old.fences))
         return False
 
     def _remark_published(self, error: BaseException, *, is_there: bool) -> None:
@@ -717,8 +710,8 @@ class Publication:
 
         Only the writer of a manifest removes such files, as whoever replaces it removes its fence.
         """
-        numbered = sorted(filter(self._old.is_numbered, self._stored))
-        self._state([name for name in numbered if name in self._old.versions], current)
+        numbered = sorted(filter(self.old.is_numbered, self._stored))
+        self._state([name for name in numbered if name in self.old.versions], current)
         return numbered
 
     def _state(self, left: Sequence[str], current: Manifest | None) -> None:
@@ -772,7 +765,7 @@ class Publication:
     def withdraw_indexes(self) -> None:
         """Remove the indexes of shards that another writer has replaced before they were written."""
         if not self._grows and self._published() is None:
-            self._old.remove(self._old.indexes())
+            self.old.remove(self.old.indexes())
 
 
 def whole_dataset(place: Place) -> Manifest | None:

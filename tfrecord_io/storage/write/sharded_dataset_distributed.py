@@ -148,8 +148,8 @@ class DistributedTarget:
         except BaseException:
             writer.discard()
             raise
-        self._remove_attempts(writer.left)
-        writer.warn_of_left()
+        self._remove_attempts(writer.old.left)
+        writer.old.warn_of_left()
         return writer.output, shards
 
     def complete(self) -> Manifest | None:
@@ -157,8 +157,8 @@ class DistributedTarget:
         writer = replace(self, mode="overwrite")._writer(self.output)
         manifest = writer.complete()
         if manifest is not None:
-            self._remove_attempts(writer.left)
-            writer.warn_of_left()
+            self._remove_attempts(writer.old.left)
+            writer.old.warn_of_left()
         return manifest
 
     def abort(self) -> None:
