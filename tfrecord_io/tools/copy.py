@@ -19,11 +19,10 @@ from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import ReplacedError, TFRecordError, printable, say
 from tfrecord_io.log import logger
-from tfrecord_io.options import LIMITS, MIB, check_integer, check_progress
+from tfrecord_io.options import LIMITS, MIB, check_progress
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_mode, cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.sources import whole_files
-from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, is_remote, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
@@ -217,34 +216,55 @@ def copy(
     OSError
         A store refuses a request, or another writer has written the target meanwhile.
     """
-    options = TransferOptions.of_call(copy, locals(), source)
-    progress = check_progress(progress)
+    options = _Keywords.of_call(copy, locals(), source, threads=threads, progress=progress)
     source = whole_files(source, "copy")
-    check_choice("verify", verify, ("records", "bytes"))
-    for name, flag in (("update", update), ("all_files", all_files), ("dry_run", dry_run)):
-        if type(flag).__name__ not in ("bool", "bool_"):
-            raise TypeError(say("{}: expected True or False", Keyword(name, repr(flag))))
-    check_mode(mode)
-    if update and mode is not None:
-        text = "{update=True} keeps what is equal and replaces what differs, {mode=} does not: pass only one of them"
-        raise ValueError(say(text, mode=mode))
-    check_integer("threads", threads, 1, optional=True)
     paths = list(source) if isinstance(source, list | tuple) else [source]
     for path in (*paths, target):
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"copy takes paths, as str or PathLike, not {type(path).__name__}")
     if not paths:
         raise FileNotFoundError(errno.ENOENT, "an empty list of paths has no files", "[]")
-    call = _Copy(
-        paths, target, options, verify == "records", bool(update), mode == "overwrite", bool(all_files), filters,
-        bool(dry_run), parse_rate(limit_rate), threads, progress,
-    )  # fmt: skip
+    call = _Copy(paths, target, options)
     while True:
         try:
             return call.run()
         except ReplacedError:
             if call.begun == _TRIES:
                 raise
+
+
+@value_class(kw_only=True, slots=False)
+class _Keywords(TransferOptions):
+    """Keywords of `copy`."""
+
+    verify: Verify = "records"
+    update: bool = False
+    mode: FileMode | None = None
+    all_files: bool = False
+    filters: Any = None
+    dry_run: bool = False
+    limit_rate: Any = None  # bytes a second, once it is parsed
+    threads: int | None = None
+    progress: ProgressLike = False
+
+    @property
+    def replaces(self) -> bool:
+        """Whether files of the target may be replaced."""
+        return self.update or self.mode == "overwrite"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "progress", check_progress(self.progress))
+        check_choice("verify", self.verify, ("records", "bytes"))
+        self._check_flags("update", "all_files", "dry_run")
+        check_mode(self.mode)
+        if self.update and self.mode is not None:
+            text = (
+                "{update=True} keeps what is equal and replaces what differs, {mode=} does not: pass only one of them"
+            )
+            raise ValueError(say(text, mode=self.mode))
+        self._check_integer("threads", 1, optional=True)
+        object.__setattr__(self, "limit_rate", parse_rate(self.limit_rate))
 
 
 @dataclass(slots=True)
@@ -254,6 +274,7 @@ class _Moved:
     names: list[str] = field(default_factory=list)
     bytes: int = 0
     records: int | None = None  # None: they were not checked
+    retries: int = 0  # of requests, also of the copies that were begun before
 
     def add(self, name: str, passed: Passed) -> None:
         """Add a file."""
@@ -278,21 +299,11 @@ class _Copy:
 
     paths: list[Any]
     target: Any
-    options: TransferOptions
-    records: bool
-    update: bool
-    overwrite: bool
-    all_files: bool
-    filters: Any
-    dry_run: bool
-    rate: float | None
-    threads: int | None
-    progress: Any
+    options: _Keywords
     begun: int = 0  # times
     _own: set[str] = field(default_factory=set)  # files and manifests that this call has written
     _folders: set[str] = field(default_factory=set)  # that were made by fsspec
     _moved: _Moved = field(default_factory=_Moved)
-    _retries: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self) -> CopyReport:
@@ -300,8 +311,8 @@ class _Copy:
         self.begun += 1
         self.fs, name = locate(self.target, self.options.target)
         check_writable(self.fs, name)
-        found = find(self.paths, self.options.source, all_files=self.all_files)
-        if self.filters is not None:
+        found = find(self.paths, self.options.source, all_files=self.options.all_files)
+        if self.options.filters is not None:
             self._filter(found)
         self._place(found, name)
         self._check_names(found)
@@ -311,14 +322,14 @@ class _Copy:
         files = self._changed(found.files)
         gone = self._gone(found)
         self._check_datasets(found, gone)
-        if self.dry_run:
+        if self.options.dry_run:
             return self._dry_report(datasets, files, self._changed(found.others), gone, found)
         total = sum(self._bytes_of(each) for each in datasets)
         total += sum(source.size or 0 for _, source in (*files, *found.others))
-        with ProgressMeter(self.progress, total, "bytes") as bar:
-            self.traffic = Traffic(bar.advance, self.rate)
-            self._moved = _Moved()
-            self._move_files(files, records=self.records)
+        with ProgressMeter(self.options.progress, total, "bytes") as bar:
+            self.traffic = Traffic(bar.advance, self.options.limit_rate)
+            self._moved = _Moved(retries=self._moved.retries)
+            self._move_files(files, records=self.options.verify == "records")
             removed = list(gone)
             kept = len(found.files) - len(files)
             for each in datasets:
@@ -331,7 +342,7 @@ class _Copy:
             kept += len(found.others) - len(others)
             for name in gone:
                 self.fs.remove(self.directory + name)
-        moved, retries = self._moved, self._retries + self.begun - 1
+        moved, retries = self._moved, self._moved.retries + self.begun - 1
         report = CopyReport(
             os.fspath(self.target), tuple(moved.names), moved.bytes, moved.records, kept, tuple(removed), retries
         )
@@ -345,7 +356,7 @@ class _Copy:
         if found.files or not found.datasets:
             raise ValueError(say("{filters=} selects folders of datasets with a manifest, and these files have none"))
         has_files = any(each.manifest.files for each in found.datasets)  # an emptied dataset has no folder
-        found.datasets = [each.matching(self.filters) for each in found.datasets]
+        found.datasets = [each.matching(self.options.filters) for each in found.datasets]
         if has_files and not any(each.manifest.files for each in found.datasets):
             raise FileNotFoundError(errno.ENOENT, say("no folder meets {filters=}"), found.datasets[0].version.path)
 
@@ -381,7 +392,7 @@ class _Copy:
         """Refuse a target in a directory that is copied, and files that would replace themselves."""
         check_outside(self.paths, self.options.source, self.target, self.options.target)
         store, directory = identity(self.fs, self.directory)
-        for path in self.paths if self.all_files else ():
+        for path in self.paths if self.options.all_files else ():
             other, read = identity(*locate(path, self.options.source))
             if other == store and f"{directory}/".startswith(f"{read.rstrip('/')}/"):
                 text = say("is in the directory of which {all_files=True} copies all: choose another directory")
@@ -410,7 +421,7 @@ class _Copy:
             return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
         try:
             listed = list_directory(self.fs, self.directory.rstrip("/") or self.directory)
-            if self.all_files:
+            if self.options.all_files:
                 listed += everything_below(self.fs, self.directory)
         except (FileNotFoundError, NotADirectoryError):
             return {}
@@ -418,10 +429,6 @@ class _Copy:
         return {entry.name[below:]: entry for entry in listed if not entry.directory}
 
     # ---- what is done
-
-    @property
-    def _replaces(self) -> bool:
-        return self.update or self.overwrite
 
     def _planned(self, found: FoundDataset) -> _DatasetCopy:
         wanted, name = found.manifest, manifest_name(found.manifest.dataset)
@@ -431,19 +438,20 @@ class _Copy:
         is_own, is_local = name in self._own, isinstance(self.fs, LocalFileSystem)
         if not is_local:
             wanted = with_unused_names(wanted, known)
-        if found.is_part and self.update and self.filters is None:
+        if found.is_part and self.options.update and self.options.filters is None:
             text = say("{update=True} would remove the other files of the dataset from the target")
             raise ValueError(
                 say("'{}': {}: copy the whole dataset", found.version.path, text) | say("select folders by {filters=}")
             )
-        check_may_write(self.fs, self.directory, wanted, known, self.listing, replaces=self._replaces or is_own)
-        if self.update and self.filters is not None and known is not None and version is not None and known.complete:
-            chosen = {file.path for file in matching(known, self.filters, version)}
+        check_may_write(self.fs, self.directory, wanted, known, self.listing, replaces=self.options.replaces or is_own)
+        is_selected = self.options.update and self.options.filters is not None
+        if is_selected and known is not None and version is not None and known.complete:
+            chosen = {file.path for file in matching(known, self.options.filters, version)}
             names = set(wanted.paths)
             others = [file for file in known.files if file.path not in chosen and file.path not in names]
             wanted = replace(wanted, files=(*wanted.files, *others))
         by_store = bool(found.manifest.files) and self._is_by_store(found.source(found.manifest.files[0]))
-        keeps = not self.overwrite or is_own
+        keeps = self.options.mode != "overwrite" or is_own
         planned = plan(wanted, known, self.listing, keeps=keeps, stages_all=is_local, by_store=by_store)
         lost = next((number for number in planned.moved if number >= len(found.manifest.files)), None)
         if lost is not None:
@@ -462,12 +470,12 @@ class _Copy:
 
     def _changed(self, files: Sequence[tuple[str, Source]]) -> list[tuple[str, Source]]:
         """The files that the target has not, or with other content."""
-        if not self._replaces:
+        if not self.options.replaces:
             taken = next((name for name, _ in files if name in self.listing and name not in self._own), None)
             if taken is not None:
                 text = "the file exists" & say("{update=True} copies what differs, {mode='overwrite'} replaces it")
                 raise FileExistsError(errno.EEXIST, text, self.fs.display_path(self.directory + taken))
-        if self.overwrite:
+        if self.options.mode == "overwrite":
             return list(files)
         return [(name, source) for name, source in files if not self._is_same(source, self.listing.get(name))]
 
@@ -487,7 +495,7 @@ class _Copy:
 
     def _gone(self, found: Found) -> list[str]:
         """The files of records that a directory without a manifest has not any more."""
-        if not self.update or not found.directories or found.datasets or not found.files:
+        if not self.options.update or not found.directories or found.datasets or not found.files:
             return []
         names = {name for name, _ in (*found.files, *found.others)}
         listed = [entry for name, entry in self.listing.items() if is_below_folders(name, "")]
@@ -546,7 +554,7 @@ class _Copy:
         target.old.warn_of_left()
 
     def _move_shard(self, found: FoundDataset, target: CopiedDataset, number: int, share: _Share) -> _Done:
-        file = target.plan.wanted.files[number]
+        file, records = target.plan.wanted.files[number], self.options.verify == "records"
         source, is_exclusive = found.source(found.manifest.files[number]), target.is_exclusive(number)
         if target.plan.by_store:
             make_room = partial(target.make_room, number) if is_exclusive else None
@@ -556,13 +564,13 @@ class _Copy:
                 return file.path, passed
         open_file = partial(target.open_file, number, share.upload)
         try:
-            return file.path, self._pass(source, open_file, share, self.records)
+            return file.path, self._pass(source, open_file, share, records)
         except FileExistsError:
             if not is_exclusive:
                 raise
         target.make_room(number)
         try:
-            return file.path, self._pass(source, open_file, share, self.records)
+            return file.path, self._pass(source, open_file, share, records)
         except FileExistsError as error:
             raise target.overtaken_error() from error
 
@@ -653,7 +661,7 @@ class _Copy:
 
     def _count(self, made: int) -> None:
         with self._lock:
-            self._retries += made
+            self._moved.retries += made
 
     def _share(self, sizes: Sequence[int], stores: Sequence[FileSystem]) -> _Share:
         """How many files are moved at a time, and the memory of each."""
@@ -666,7 +674,7 @@ class _Copy:
         elif self.fs.display_path("x").startswith("g"):
             needed = _GCS_UPLOAD
         most = _MOST_TRANSFERS if remote else cpu_count()
-        threads = self.threads or min(most, _MEMORY // max(needed, 1))
+        threads = self.options.threads or min(most, _MEMORY // max(needed, 1))
         threads = max(1, min(threads, len(sizes)))
         return _Share(threads, _MEMORY // threads // 4, _MEMORY // threads // 5)
 
