@@ -340,6 +340,8 @@ class Decoder(Protocol):
 class EngineDecoder(Decoder, Protocol):
     """The decoder of an engine."""
 
+    plan: Plan  # that it decodes by
+
     @property
     def column_bytes(self) -> int:
         """About how many bytes the values of the rows held have in their columns."""

@@ -107,7 +107,7 @@ class FilteringDecoder:
         self._engine, self._plan, self._prefilter = engine, plan, prefilter
         others = {column.name for column in plan.columns} - prefilter.features
         columns = tuple(column for column in plan.columns if column.name in prefilter.features)
-        self._filter_plan = replace(
+        filter_plan = replace(
             plan,
             columns=columns,
             ignored=plan.ignored | others,
@@ -115,7 +115,7 @@ class FilteringDecoder:
             max_expansion=None,
             keep_lengths=True,
         )
-        self._filter = engine.decoder(self._filter_plan)
+        self._filter = engine.decoder(filter_plan)
         self._main = engine.decoder(replace(plan, max_expansion=None))
         self._stopped: Decoder | None = None  # before a record with an embedded schema
         self._names: dict[FeatureName, None] = {}
@@ -241,7 +241,7 @@ class FilteringDecoder:
     def _step(self, block: Array, at: int, most: int, limit: int, final: bool, *, must_filter: bool) -> _Step:
         """Decode records in one of the ways; at most so many, and up to so many payload bytes of all rows held."""
         if self._main.sequence and not self._filter.sequence:  # once a record was one, all that follow are
-            self._filter = self._engine.decoder(replace(self._filter_plan, record_type=RecordType.SEQUENCE_EXAMPLE))
+            self._filter = self._engine.decoder(replace(self._filter.plan, record_type=RecordType.SEQUENCE_EXAMPLE))
             self._filter.know(self._names)
         in_two_steps, size = self._prefilter.choice.next(len(block) - at)
         if must_filter or (self._filter.sequence and not self._main.sequence):
@@ -344,8 +344,8 @@ class FilteringDecoder:
     def _up_to(self, fault: Fault, block: Array, at: int, kept: Array, lengths: Array, was_sequence: bool) -> _Step:
         """Count the records before one that passes and is faulty."""
         rows = len(lengths)
-        type_ = RecordType.SEQUENCE_EXAMPLE if was_sequence else self._filter_plan.record_type
-        again = self._engine.decoder(replace(self._filter_plan, record_type=type_, stop_at_embedded=False))
+        type_ = RecordType.SEQUENCE_EXAMPLE if was_sequence else self._filter.plan.record_type
+        again = self._engine.decoder(replace(self._filter.plan, record_type=type_, stop_at_embedded=False))
         again.know(self._names)
         if rows:
             again.feed(block, at, max_records=rows)
@@ -371,5 +371,5 @@ class FilteringDecoder:
         """A fault of the filter's decoder, with the number of names that the plan allows."""
         if fault is None or fault.code is not FaultCode.TOO_MANY_FEATURES:
             return fault
-        moved = len(self._plan.columns) - len(self._filter_plan.columns)
+        moved = len(self._plan.columns) - len(self._filter.plan.columns)
         return replace(fault, expected=fault.expected + moved, got=fault.got + moved)

@@ -135,19 +135,16 @@ class NativeDecoder:
         for name in plan.ignored:
             self._kernel.leave_out(name.encode(), False)
             self._kernel.leave_out(name.encode(), True)
-        self._select = plan.select
-        self._refuses = plan.unknown == "fault"
-        self._has_new_only = not plan.columns and plan.select is None  # columns: one for each new name
-        self._stops_at_embedded = plan.stop_at_embedded
+        self.plan = plan
         self.new_names: list[FeatureName] = []
         self._kept_names = 0  # of them, those of records that were decoded
-        self.rows = 0
         self._names: ColumnNames | None = None  # None: not those of the kernel
         self.expect, self.accept_embedded = self._kernel.expect, self._kernel.accept_embedded
-        self.complete = self._kernel.complete
+        self.complete, self.clear = self._kernel.complete, self._kernel.clear
 
-    value_bytes, integer_bytes, column_bytes, sequence = (
-        property(attrgetter(f"_kernel.{name}")) for name in ("value_bytes", "integer_bytes", "column_bytes", "sequence")
+    rows, value_bytes, integer_bytes, column_bytes, sequence = (
+        property(attrgetter(f"_kernel.{name}"))
+        for name in ("rows", "value_bytes", "integer_bytes", "column_bytes", "sequence")
     )
 
     def lengths(self, begin: int = 0) -> Array:
@@ -179,17 +176,15 @@ class NativeDecoder:
             base, records, at = records, records + done, at + consumed
             if done:
                 self._kept_names = len(self.new_names)
-            self.rows = self._kernel.rows
             if raw is None or raw["code"] < _STOP_NEW_NAMES:
                 if raw is not None:
                     del self.new_names[self._kept_names :]
                 return Progress(records, at - begin, _fault(raw, base), full=full)
             if raw["code"] == _STOP_NEW_NAMES:
-                unknown = self._add_names()
-                if unknown is not None:
+                if (unknown := self._add_names()) is not None:
                     del self.new_names[self._kept_names :]
                     return Progress(records, at - begin, Fault(FaultCode.UNKNOWN_FEATURE, records, at, feature=unknown))
-            elif self._stops_at_embedded:
+            elif self.plan.stop_at_embedded:
                 return Progress(records, at - begin, embedded=tuple(self._kernel.embedded()))
             else:
                 self._kernel.accept_embedded()
@@ -200,15 +195,13 @@ class NativeDecoder:
     def feed_file(
         self, file: FileView, begin: int, end: int, *, max_records: int = -1, max_bytes: int, keeps: bool = False
     ) -> int:
-        consumed: int = self._kernel.feed_file(*file, begin, end, max_records, max_bytes, keeps)
-        self.rows = self._kernel.rows
-        return consumed
+        return self._kernel.feed_file(*file, begin, end, max_records, max_bytes, keeps)
 
     def _add_names(self) -> str | None:
         """Tell the kernel which new names are selected; return the first one that the plan refuses, if any."""
         new = self._kernel.new_names()
         wanted = self._wanted(new)
-        if self._refuses and (wanted is None or True in wanted):
+        if self.plan.unknown == "fault" and (wanted is None or True in wanted):
             refused = 0 if wanted is None else wanted.index(True)
             self._add(new[:refused], [False] * refused)
             return new[refused][0]
@@ -217,7 +210,8 @@ class NativeDecoder:
 
     def _wanted(self, names: Sequence[FeatureName]) -> list[bool] | None:
         """Whether each name is selected; None: all are."""
-        return None if self._select is None else [self._select(name) for name, _ in names]
+        select = self.plan.select
+        return None if select is None else [select(name) for name, _ in names]
 
     def _add(self, names: list[FeatureName], wanted: list[bool] | None) -> None:
         self._kernel.add_names(None if wanted is None else names, wanted, provisional=True)
@@ -232,22 +226,15 @@ class NativeDecoder:
         return list(self.by_feature().values())
 
     def by_feature(self) -> NativeColumns:
-        self.rows = 0
         columns = self._kernel.take()
         if self._names is None or len(self._names.names) != len(columns):  # a faulty record's names are removed again
-            are_new = self._has_new_only and len(self.new_names) == len(columns)
+            has_new_only = not self.plan.columns and self.plan.select is None  # columns: one for each new name
+            are_new = has_new_only and len(self.new_names) == len(columns)
             self._names = ColumnNames(self.new_names if are_new else self._kernel.names())
         return NativeColumns(self._names, columns)
 
     def append(self, part: NativeDecoder, begin: int, end: int, payload_bytes: int) -> bool:
-        if part.new_names or not self._kernel.append(part._kernel, begin, end, payload_bytes):
-            return False
-        self.rows += end - begin
-        return True
-
-    def clear(self) -> None:
-        self._kernel.clear()
-        self.rows = 0
+        return not part.new_names and self._kernel.append(part._kernel, begin, end, payload_bytes)
 
 
 class NativeObjectDecoder:
@@ -256,9 +243,8 @@ class NativeObjectDecoder:
     def __init__(self, plan: Plan, forms: Sequence[ObjectForm]) -> None:
         from tfrecord_io.engine.numpy_output import NUMPY_API
 
-        self._plan = replace(plan, stop_at_embedded=True)
         self._forms = _kernel.RowForms(list(forms), NUMPY_API)
-        self._decoder = NativeDecoder(self._plan)
+        self._decoder = NativeDecoder(replace(plan, stop_at_embedded=True))
 
     def row(self, data: Any) -> dict[str, Any] | None:
         while True:
@@ -268,7 +254,7 @@ class NativeObjectDecoder:
             if made != _STOP_NEW_NAMES or self._decoder._add_names() is not None:
                 return None
             if len(self._decoder.new_names) > _MOST_NAMES:  # of many records, which count for each one alone
-                self._decoder = NativeDecoder(self._plan)
+                self._decoder = NativeDecoder(self._decoder.plan)
                 return None
 
 

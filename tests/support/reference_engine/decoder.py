@@ -38,7 +38,7 @@ class ReferenceDecoder:
     kept = None
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+        self.plan = plan
         self._embedded_accepted = False
         self._columns = {(column.name, column.steps): Column(column) for column in plan.columns}
         self._left_out: set[FeatureName] = set()  # counted for max_features
@@ -61,7 +61,7 @@ class ReferenceDecoder:
 
     def lengths(self, begin: int = 0) -> Array:
         """See `contract.Decoder.lengths`."""
-        assert self._plan.keep_lengths
+        assert self.plan.keep_lengths
         return np.array(self._lengths[begin:], np.int64)
 
     def expect(self, payload_bytes: int) -> None:
@@ -78,14 +78,14 @@ class ReferenceDecoder:
         while at < len(view) and records != max_records:
             if full := self._is_full(len(self._columns)):
                 break
-            framed = read_header(view, at, records, self._plan.max_record_bytes)
+            framed = read_header(view, at, records, self.plan.max_record_bytes)
             if isinstance(framed, Fault):
                 fault = framed
                 break
             fault = check_whole(view, framed, records)
             if fault is None and self.rows and self.value_bytes + framed.length > limit:
                 break
-            if fault is None and self._plan.check_crc:
+            if fault is None and self.plan.check_crc:
                 fault = check_payload(view, framed, records)
             if fault is None:
                 payload = bytes(view[framed.start : framed.start + framed.length])
@@ -100,7 +100,7 @@ class ReferenceDecoder:
 
     def _is_full(self, columns: int) -> bool:
         """Whether another row of this many columns takes too much memory."""
-        limit = self._plan.max_expansion
+        limit = self.plan.max_expansion
         if not self.rows or not columns or limit is None:
             return False
         return self.rows >= (limit + RATIO * self.value_bytes) // (BYTES_PER_CELL * columns)
@@ -108,16 +108,16 @@ class ReferenceDecoder:
     def know(self, names: Iterable[FeatureName]) -> None:
         """See `contract.Decoder.know`."""
         for name, is_list in names:
-            if self._plan.unknown == "discover" and self._is_selected(name):
+            if self.plan.unknown == "discover" and self._is_selected(name):
                 self._columns[name, is_list] = Column(self._discovered_column(name, is_list))
             else:
                 self._left_out.add((name, is_list))
 
     def feed_kept(self, data: Any, begin: int, lengths: Array, kept: Array) -> Progress:
         """See `contract.EngineDecoder.feed_kept`."""
-        plan, self._plan = self._plan, replace(self._plan, check_crc=False)
+        plan, self.plan = self.plan, replace(self.plan, check_crc=False)
         progress = self._fed_kept(data, begin, lengths, kept)
-        self._plan = plan
+        self.plan = plan
         return progress
 
     def _fed_kept(self, data: Any, begin: int, lengths: Array, kept: Array) -> Progress:
@@ -168,7 +168,7 @@ class ReferenceDecoder:
             return False
         if not (is_whole or all_alike):
             return False
-        limit = self._plan.max_expansion
+        limit = self.plan.max_expansion
         cells = (self.rows + end - begin) * len(self._columns)
         if limit is not None and cells * BYTES_PER_CELL > limit + RATIO * self.value_bytes:
             return False
@@ -197,10 +197,10 @@ class ReferenceDecoder:
 
         Returns the fault, the embedded schemas, and whether there is no memory for the record's names.
         """
-        record_type = RecordType.SEQUENCE_EXAMPLE if self.sequence else self._plan.record_type
+        record_type = RecordType.SEQUENCE_EXAMPLE if self.sequence else self.plan.record_type
         try:
             record = read_record(payload, record_type, lambda *key: key in self._columns)
-            if self._plan.stop_at_embedded and not self._embedded_accepted and (embedded := read_embedded(payload)):
+            if self.plan.stop_at_embedded and not self._embedded_accepted and (embedded := read_embedded(payload)):
                 return None, tuple(embedded), False
             fault, full = self._judge_number(record)
             if fault is None and not full:
@@ -220,34 +220,34 @@ class ReferenceDecoder:
         return None, (), False
 
     def _discovered_column(self, name: str, is_list: bool) -> PlanColumn:
-        return PlanColumn(name, text=self._plan.text, steps=is_list, splits=self._plan.splits)
+        return PlanColumn(name, text=self.plan.text, steps=is_list, splits=self.plan.splits)
 
     def _is_wanted(self, name: str, is_list: bool) -> bool:
         if (name, is_list) in self._columns:
             return True
-        return self._plan.unknown == "discover" and self._is_selected(name)
+        return self.plan.unknown == "discover" and self._is_selected(name)
 
     def _is_selected(self, name: str) -> bool:
-        return name not in self._plan.ignored and (self._plan.select is None or bool(self._plan.select(name)))
+        return name not in self.plan.ignored and (self.plan.select is None or bool(self.plan.select(name)))
 
     def _discovered(self, record: Record) -> dict[FeatureName, Column]:
         return {
             (name, is_list): Column(self._discovered_column(name, is_list))
             for name, is_list in record.entries
-            if self._plan.unknown == "discover"
+            if self.plan.unknown == "discover"
             and (name, is_list) not in self._columns
             and name in (record.lists if is_list else record.features)
         }
 
     def _judge_number(self, record: Record) -> tuple[Fault | None, bool]:
         """A fault if the record has too many new names, and whether there is no memory for their columns."""
-        new = self._new_names(record) if self._plan.unknown == "discover" else []
+        new = self._new_names(record) if self.plan.unknown == "discover" else []
         if new and self._is_full(len(self._columns) + len(new)):
             return None, True
         return self._too_many(new), False
 
     def _too_many(self, new: list[FeatureName]) -> Fault | None:
-        total, limit = len(self._columns) + len(self._left_out) + len(new), self._plan.max_features
+        total, limit = len(self._columns) + len(self._left_out) + len(new), self.plan.max_features
         if not new or total <= limit:
             return None
         return Fault(FaultCode.TOO_MANY_FEATURES, 0, 0, feature=new[-1][0], expected=limit, got=total)
@@ -256,19 +256,19 @@ class ReferenceDecoder:
         new = self._new_names(record)
         if (fault := self._too_many(new)) is not None:
             return fault
-        unknown = next((name for name, _ in new if self._plan.unknown == "fault" and self._is_selected(name)), None)
+        unknown = next((name for name, _ in new if self.plan.unknown == "fault" and self._is_selected(name)), None)
         if unknown is not None:
             return Fault(FaultCode.UNKNOWN_FEATURE, 0, 0, feature=unknown)
-        for name, is_list in () if self._plan.names_in_both else found:
+        for name, is_list in () if self.plan.names_in_both else found:
             if (name, not is_list) in self._columns or (name, not is_list) in found:
                 return Fault(FaultCode.NAME_IN_BOTH, 0, 0, feature=name)
         return None
 
     def _new_names(self, record: Record) -> list[FeatureName]:
-        if self._plan.unknown == "skip":
+        if self.plan.unknown == "skip":
             return []
         known = {*self._columns, *self._left_out}
-        return [key for key in dict.fromkeys(record.entries) if key not in known and key[0] not in self._plan.ignored]
+        return [key for key in dict.fromkeys(record.entries) if key not in known and key[0] not in self.plan.ignored]
 
     def _commit(self, record: Record, columns: dict[FeatureName, Column], payload_bytes: int) -> None:
         for column in columns.values():
