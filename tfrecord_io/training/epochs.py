@@ -31,7 +31,7 @@ _MOST_READERS = 64  # of the rows of a mixture, before those without a row are l
 
 @value_class
 class Share:
-    """The rows of one of several workers; with `uneven`, all workers have the same number of them."""
+    """The rows of one of several workers: every n-th; with another `uneven`, runs of rows, all of the same size."""
 
     worker: int = 0
     workers: int = 1
@@ -55,7 +55,13 @@ class Share:
 
     def size(self, rows: int) -> int:
         """How many rows these are."""
+        if self.uneven == "keep":
+            return len(range(self.worker, rows, self.workers))
         return -(-rows // self.workers) if self.uneven == "pad" else rows // self.workers
+
+    def has(self, numbers: Array) -> Array:
+        """Which of the rows with these numbers are among them, of every n-th."""
+        return numbers % self.workers == self.worker
 
     def surplus(self, rows: int) -> int:
         """How many rows that no worker delivers the last one reads, to compare the last file with the count, too.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Self
 
@@ -144,17 +144,15 @@ class FileEpochs(Epochs):
 
     def __init__(self, scan: Scan, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
         super().__init__()
-        self._delivered, self._limit = scan, options.limit
-        self._filter = scan.row_filter
+        self._delivered = scan
         self._scan = scan = scan.decoded()
         self._seed, self._counts = seed, counts
         self._share = share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
         window = options.offset > 0 or options.limit is not None
         by_file = counts is None and share.workers > 1 and not window and len(scan.sources) >= share.workers
         self.sources = scan.sources[share.worker :: share.workers] if by_file else scan.sources
-        by_range = counts is not None and self._filter is None
-        self._residue, self._modulus = (0, 1) if by_file or by_range else (share.worker, share.workers)
-        self.takes_every_nth = self._modulus > 1  # whether workers get every n-th row
+        by_range = counts is not None and self._delivered.row_filter is None
+        self.every_nth = Share() if by_file or by_range else replace(share, uneven="keep")  # of the rows of the files
         self._permuted = options.shuffle_buffer > 0 and not window
         self._may_be_indexed = True
         # How many records each file has, if it is an error that one has another number.
@@ -162,14 +160,15 @@ class FileEpochs(Epochs):
 
     def open(self, position: IteratorPosition) -> EpochReader:
         begin = position.begin
-        deals = self._modulus > 1 or self._limit is not None or self._counts is not None
-        if self._filter is not None and deals:
+        deals = self.every_nth.workers > 1 or self._delivered.options.limit is not None or self._counts is not None
+        if self._delivered.row_filter is not None and deals:
             return self._dealt(position.epoch, begin)
         if self._counts is not None:
             runs = self._equal_part(position.epoch, begin)
             readers, size = (open_as_it_is(scan) for scan, _ in runs), self._share.size(self._rows())
-            bounds, expected = [of_files for _, of_files in runs], size + self._share.surplus(self._rows())
-            return FilesReader(self._delivered, readers, begin, limit=size, expected=expected, bounds=bounds)
+            bounds, counted = [of_files for _, of_files in runs], size + self._share.surplus(self._rows())
+            share = self.every_nth
+            return FilesReader(self._delivered, readers, begin, share, limit=size, counted=counted, bounds=bounds)
         options = self._scan.options
         begin = max(options.offset, begin)
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
@@ -182,19 +181,20 @@ class FileEpochs(Epochs):
         is_declared = self._scan.resolved.source == "schema="
         absent = AbsentColumns(self._scan.features, self.warnings.append) if is_whole and is_declared else None
         opened = self._opened(scan, absent)
-        residue = (self._residue + options.offset) % self._modulus
-        first, modulus = scan.options.offset, self._modulus
+        worker, workers, first = self.every_nth.worker, self.every_nth.workers, scan.options.offset
+        share = Share((worker + options.offset) % workers, workers)
         bounds = []
         if self.records is not None and not opened.is_indexed:
             bounds = [offsets_of(np.array([self.records[i] for i in self.order(position.epoch)], np.int64)) - first]
-        return FilesReader(self._delivered, iter([opened]), first, residue, modulus, resumed_at=begin, bounds=bounds)
+        return FilesReader(self._delivered, iter([opened]), first, share, resumed_at=begin, bounds=bounds)
 
     def _opened(self, scan: Scan, absent: AbsentColumns | None = None) -> Reader:
         """Open the rows of a scan; if there is a filter, those that can fulfil it by the column indexes."""
-        if self._filter is None or not self._may_be_indexed:
+        row_filter = self._delivered.row_filter
+        if row_filter is None or not self._may_be_indexed:
             reader = open_as_it_is(scan, absent)
         else:
-            reader = open_indexed(scan, self._filter, absent)
+            reader = open_indexed(scan, row_filter, absent)
             is_complete = scan.options.offset == self._scan.options.offset
             self._may_be_indexed = reader.is_indexed or not is_complete  # in later epochs
         reader.warns_of_damage = False  # arrays may leave out more rows
@@ -203,16 +203,14 @@ class FileEpochs(Epochs):
     def _dealt(self, epoch: int, begin: int) -> EpochReader:
         """The rows that fulfil the filter, distributed to the workers: each reads all of them, from the first on."""
         scan = self._scan.over([self.sources[i] for i in self.order(epoch)])
-        limit, counted, times = self._limit, None, 1
+        limit, counted, times = self._delivered.options.limit, None, 1
         if self._counts is not None:
             counted = self._rows()
             limit = self._share.size(counted) * self._share.workers
             times = max(1, -(-limit // max(counted, 1)))  # more than once, if they are padded with rows from the start
         first, readers = scan.options.offset, (self._opened(scan) for _ in range(times))
-        mine = self._residue, self._modulus
-        is_limited = counted is not None and counted == self._limit
-        reader = partial(FilesReader, self._delivered, readers, first, *mine, resumed_at=begin, limit=limit)
-        return reader(counted=counted, is_limited=is_limited)
+        mine = self.every_nth
+        return FilesReader(self._delivered, readers, first, mine, resumed_at=begin, limit=limit, counted=counted)
 
     def _equal_part(self, epoch: int, begin: int) -> list[tuple[Scan, Array]]:
         """What this worker reads, without the first `begin` rows: rows in sequence, then padding from the start.
@@ -242,19 +240,19 @@ class FileEpochs(Epochs):
         """The number of records of one epoch, of all workers together."""
         assert self._counts is not None
         total = sum(self._counts)
-        return total if self._filter is not None else self._scan.rows_within(total)
+        return total if self._delivered.row_filter is not None else self._scan.rows_within(total)
 
     def order(self, epoch: int) -> Sequence[int]:
         """The order of the files."""
         count = len(self.sources)
         # Workers that share files may have seeds of their own, and need one order.
-        seed = self._seed if self._modulus == 1 else _SHARED_SEED
+        seed = self._seed if self.every_nth.workers == 1 else _SHARED_SEED
         return permutation(count, seed, epoch) if self._permuted else range(count)
 
     def count(self) -> int:
         if self._counts is not None:
             return self._share.size(self._rows())
-        if self._filter is not None:
+        if self._delivered.row_filter is not None:
             raise TypeError("the number of batches is unknown: it depends on the filter")
         options = self._scan.options
         total, known = 0, KnownCounts(options)
@@ -274,20 +272,20 @@ class FileEpochs(Epochs):
                 total += records
         except (TFRecordError, OSError) as error:
             raise TypeError(f"the number of batches is unknown: {error}") from error
-        return len(range(self._residue, self._scan.rows_within(total), self._modulus))
+        return self.every_nth.size(self._scan.rows_within(total))
 
 
 class FilesReader(EpochReader):
     """The rows of readers, one after the other, that fulfil the filter of a scan; of these, every n-th.
 
     The columns of the scan are delivered. `begin` is the number of the first row that is read; rows with lower numbers
-    than `resumed_at` are not delivered. `residue` and `modulus` choose the rows of this worker: without a filter by
-    their number, with one by how many rows before fulfil it. At most `limit` rows that fulfil the filter are delivered,
-    by all workers together; without a filter, those with lower numbers.
+    than `resumed_at` are not delivered. `share` has the rows of this worker: without a filter by their number, with one
+    by how many rows before fulfil it. At most `limit` rows that fulfil the filter are delivered, by all workers
+    together; without a filter, those with lower numbers.
 
-    It is an error if another number of rows of a reader than `counted` fulfil the filter (if `is_limited`, a reader
-    ends with so many), if the rows are not as many as `expected`, and if those of a reader are from other files than by
-    its `bounds`: where its files begin, and the last one ends.
+    It is an error if another number of rows than `counted` fulfil the filter, of each reader (it ends with so many that
+    the scan is limited to); without a filter, if all readers have another number of rows; and if those of a reader are
+    from other files than by its `bounds`: where its files begin, and the last one ends.
     """
 
     def __init__(
@@ -295,27 +293,24 @@ class FilesReader(EpochReader):
         scan: Scan,
         readers: Iterator[Reader],
         begin: int,
-        residue: int = 0,
-        modulus: int = 1,
+        share: Share,
         *,
         resumed_at: int = 0,
         limit: int | None = None,
         counted: int | None = None,
-        is_limited: bool = False,
-        expected: int | None = None,
         bounds: Sequence[Array] = (),
     ) -> None:
         super().__init__(begin)
         self._readers = readers
         self._numbered: list[NumberedRows] = []
-        self._filter, self._names = scan.row_filter, scan.schema.names
-        self._residue, self._modulus, self._resumed_at = residue, modulus, resumed_at
-        self._limit, self._counted, self._expected, self._bounds = limit, counted, expected, bounds
-        self._is_limited = is_limited
+        self._scan, self._share, self._resumed_at = scan, share, resumed_at
+        self._limit, self._counted, self._bounds = limit, counted, bounds
+        self._is_limited = scan.row_filter is not None and counted is not None and counted == scan.options.limit
         self._passed = 0  # rows that have fulfilled the filter, up to the limit
         self._found = 0  # those of the last reader, of all its rows
 
     def _read(self) -> Generator[NumberedBatch]:
+        counts_passing = self._scan.row_filter is not None and self._counted is not None
         for run, reader in enumerate(self._readers):
             self._opened.append(reader)
             rows = NumberedRows(reader, self.next)
@@ -336,22 +331,23 @@ class FilesReader(EpochReader):
                     break
             else:
                 self.next = rows.next
-            if self._counted is not None and run == 0 and self._found != self._counted:
+            if counts_passing and run == 0 and self._found != self._counted:
                 reason = f"{self._found} records fulfil the filter, but {self._counted} were counted"
                 raise CorruptRecordError(reason, expected=self._counted, got=self._found, advice="open the files again")
-            if self._expected is not None or self._counted is not None:
+            if self._counted is not None:
                 reader.close()
-        if self._expected not in (None, self.next):
-            reason = f"the part of this worker has {self.next} records, but {self._expected} were counted"
-            raise CorruptRecordError(reason, expected=self._expected, got=self.next, advice="open the files again")
+        if not counts_passing and self._counted not in (None, self.next):
+            reason = f"the part of this worker has {self.next} records, but {self._counted} were counted"
+            raise CorruptRecordError(reason, expected=self._counted, got=self.next, advice="open the files again")
 
     def _select(self, numbers: Array, batch: pa.RecordBatch) -> tuple[Array, pa.RecordBatch]:
         """Numbers and rows of this worker, among those of a batch."""
-        if self._filter is None:
+        row_filter, names = self._scan.row_filter, self._scan.selected
+        if row_filter is None:
             ordinals = numbers if self._limit is None else numbers[: numbers.searchsorted(self._limit)]
             rows = np.arange(len(ordinals))
         else:
-            rows = np.flatnonzero(self._filter.mask(batch).to_numpy(zero_copy_only=False))
+            rows = np.flatnonzero(row_filter.mask(batch).to_numpy(zero_copy_only=False))
             if self._is_limited:
                 assert self._counted is not None
                 rows = rows[: self._counted - self._found]
@@ -361,9 +357,9 @@ class FilesReader(EpochReader):
             rows = rows if self._limit is None else rows[: self._limit - self._passed]
             ordinals = self._passed + np.arange(len(rows))
             self._passed += len(rows)
-        rows = rows[(ordinals % self._modulus == self._residue) & (numbers[rows] >= self._resumed_at)]
-        if batch.schema.names != self._names:
-            batch = batch.select(self._names)
+        rows = rows[self._share.has(ordinals) & (numbers[rows] >= self._resumed_at)]
+        if names is not None and batch.schema.names != [*names]:
+            batch = batch.select([*names])
         if len(rows) == len(batch):
             return numbers, batch
         return numbers[rows], selectable(batch).take(int64_array(rows))

@@ -89,10 +89,8 @@ class ArrayIterator(Closing, Shared):
         self._counts = counts
         self._source, self.options, self.lengths, self._damage = source, options, lengths, damage
         self._representation = TableRepresentation(source.schema, options, complete=False, lengths=lengths)
-        self.schema: pa.Schema = source.schema
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
-        self._records: int | None = None  # of an epoch, once `len` has looked it up
         self._batching: Batching | None = None
         self._share()
         self._begin(IteratorPosition(epoch, 0, 0))
@@ -107,6 +105,15 @@ class ArrayIterator(Closing, Shared):
     def __repr__(self) -> str:
         return f"<ArrayIterator of {self._source.files_and_columns()}>"
 
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the records."""
+        return self._source.schema
+
+    @cached_property
+    def _records(self) -> int:
+        return self._source.epochs(self.options, self.seed, self._counts).count()
+
     @cached_property
     def _identity(self) -> ReadIdentity:
         return self._source.identity(self.options)
@@ -116,8 +123,7 @@ class ArrayIterator(Closing, Shared):
         self._batching = None
         self._beginning = position
         self._place = _Place(lambda: position)
-        self._error: Exception | None = None
-        self._closed = False
+        self._end: Exception | type[StopIteration] | None = None  # what further calls raise
 
     def _stop(self) -> None:
         chunks, self._chunks = self._chunks, None
@@ -166,7 +172,7 @@ class ArrayIterator(Closing, Shared):
             self.seed = seed
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
-        if self._closed and self._error is None:
+        if self._end is StopIteration:
             advice = "make another one, or restore() a state of it"
             raise ValueError(f"the iterator has been consumed, or was closed: {advice}")
         return self
@@ -188,8 +194,6 @@ class ArrayIterator(Closing, Shared):
             raise TypeError(
                 say("the number of batches is unknown: with {bucket_by=} and {pack=} it depends on all lengths")
             )
-        if self._records is None:
-            self._records = self._source.epochs(self.options, self.seed, self._counts).count()
         first = max(0, self._records - self._beginning.delivered)
         in_first, in_others = (n // size if drop_last else -(-n // size) for n in (first, self._records))
         later = epochs - self._beginning.epoch - 1
@@ -234,10 +238,8 @@ class ArrayIterator(Closing, Shared):
 
     def _advance(self) -> _Place:
         """Take the next chunk, or raise what ended the previous one."""
-        if self._error is not None:
-            raise self._error
-        if self._closed:
-            raise StopIteration
+        if self._end is not None:
+            raise self._end
         failure = self._damage or (None if self._place.chunk is None else self._place.chunk.error)
         if failure is not None:
             self._finish(failure, self.options.on_error)
@@ -252,14 +254,13 @@ class ArrayIterator(Closing, Shared):
             following = next(chunks)
             self._chunks = chunks
             self._issue_warnings()
-        except StopIteration:
+        except Exception as error:
             self._chunks = chunks
+            if not isinstance(error, StopIteration):
+                self._finish(error, "raise")
             self.close()
             self._issue_warnings()
             raise
-        except Exception as error:
-            self._chunks = chunks
-            self._finish(error, "raise")
         self._place = _Place(self._place.position(), following)
         return self._place
 
@@ -275,7 +276,7 @@ class ArrayIterator(Closing, Shared):
     def _finish(self, error: Exception, on_error: object) -> NoReturn:
         """End the iteration: raise `error`, now and in further calls, or warn of it."""
         if not stops(on_error):
-            self._error = error
+            self._end = error
         self.close()
         end_read(error, on_error)
         raise StopIteration
@@ -287,7 +288,7 @@ class ArrayIterator(Closing, Shared):
         with self._lock:
             self._stop()
             self._place = _Place(self._place.position())
-            self._closed = True
+            self._end = StopIteration if self._end is None else self._end
 
     def _after_fork(self) -> None:
         if self._chunks is None:
@@ -296,7 +297,7 @@ class ArrayIterator(Closing, Shared):
             super()._after_fork()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._chunks is not None or self._closed:
+        if self._chunks is not None or self._end is not None:
             raise TypeError(
                 "the iterator has begun" & say("pickle the result of state(), and pass it as {state=} to a new one")
             )

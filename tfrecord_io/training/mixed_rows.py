@@ -40,9 +40,9 @@ class SequenceEpochs(Epochs):
         self.has_equal_parts = counts is not None and workers > 1 and mixture.stop != "never"
         self.has_own_files = not self.has_equal_parts and mixture.has_own_files(workers)
         self.choices = mixture.choices(worker if self.has_own_files else 0)
-        self.residue, self.modulus = (0, 1) if self.has_own_files else (worker, workers)  # the positions of this worker
+        # Of the positions that are read.
+        self.share = Share() if self.has_own_files or self.has_equal_parts else Share(worker, workers)
         if counts is not None and self.has_equal_parts:
-            self.residue, self.modulus = 0, 1
             self.runs = Share(worker, workers, options.uneven).runs(self.choices.length(counts))
 
     def count(self) -> int:
@@ -50,7 +50,7 @@ class SequenceEpochs(Epochs):
             return sum(last - first for first, last in self.runs if last is not None)
         if self.mixture.stop == "never":
             raise TypeError(say('the number of batches is unknown: {stop="never"} has no end'))
-        return len(range(self.residue, self._length(), self.modulus))
+        return self.share.size(self._length())
 
     @abstractmethod
     def _length(self) -> int:
@@ -188,7 +188,7 @@ class MixedReader(SequenceReader):
             pool = NumberedBatch.concat(own).slice(0, count)
             mean = float(pool.row_bytes.mean())
             self._mean += (mean - self._mean) * (0.1 if self._mean else 1)
-            mine = np.flatnonzero((own_places[:count] + at) % self._epochs.modulus == self._epochs.residue)
+            mine = np.flatnonzero(self._epochs.share.has(own_places[:count] + at))
             pool = pool if len(mine) == count else pool.take(mine)
             source = [] if mixture.source_column is None else [pa.array(np.full(len(pool), number, np.int64))]
             rows = pa.RecordBatch.from_arrays([*pool.rows.columns, *source], schema=mixture.schema)
@@ -232,63 +232,50 @@ class _Part:
     """The rows of a part of a mixture in an epoch, from row `begin` on: unless that ends with them, again and again."""
 
     def __init__(self, mixed: MixedEpochs, number: int, epoch: int, begin: int, ended: ReadReport) -> None:
-        self._epochs, self._whole = mixed.parts[number], None if mixed.whole is None else mixed.whole[number]
-        self._epoch, self._stop, self._ended = epoch, mixed.mixture.stop, ended
-        self._member, stop = mixed.members[number], self._stop
+        # Of its own files; then of all, if the former have no row.
+        self._epochs = [mixed.parts[number], *([] if mixed.whole is None else [mixed.whole[number]])]
+        self._member, self._stop = mixed.members[number], mixed.mixture.stop
         # How many there are, if the rows that are taken depend on it.
         self._counted = None if mixed.counts is None else mixed.counts[number]
         self.total: int | None = None  # how many there are, once the first pass has ended
         self.error: Exception | None = None  # what ended them
         self.stopped = False  # they ended early, because of ``on_error="stop"``
         self._held: NumberedBatch | None = None
-        self._pass = 0
         self.taken = 0  # how many were taken, those before the beginning included
         in_sequence, size = self._member.in_sequence, self._member.size
-        within = begin if in_sequence and stop == "first" else 0
-        self._is_kept = stop != "first" and size is not None and size <= _KEPT_BYTES
-        self._kept: list[NumberedBatch] = []  # the rows of a pass over little data, which is not read again
-        if in_sequence and stop != "first" and begin and (count := self._known()):
+        passes, within = 0, begin if in_sequence and self._stop == "first" else 0
+        keeps = self._stop != "first" and size is not None and size <= _KEPT_BYTES
+        if in_sequence and self._stop != "first" and begin and (count := self._known()):
             self._counted = count
             passes, within = divmod(begin, count)
+            self.taken = passes * count
             if passes and self.total is None:
                 self.total = count
-            self._pass += passes
-            self.taken = passes * count
-        within = 0 if self._is_kept else within
+        passes += self.total == 0  # that over its own files
+        epoch, within = (epoch, 0) if keeps else (epoch + passes * _PASS, within)
         self.taken += within
-        self._open(within)
+        self._open(epoch, within)
+        self._pools = self._read(epoch, keeps, ended)
         while self.taken < begin and self.take(min(begin - self.taken, _MOST_BLOCK)):
             pass  # which row that is, is known by reading the rows before it only
 
     def _known(self) -> int:
         """The number of rows; 0 if it is unknown."""
         try:
-            count = self._epochs.count()
-            if not count and self._whole is not None:
+            count = self._epochs[0].count()
+            if not count and len(self._epochs) > 1:
                 self.total = 0
-                self._draw_from_whole()
-                count = self._epochs.count()
+                del self._epochs[0]
+                count = self._epochs[0].count()
         except TypeError:
             return 0
         return count
 
-    def _draw_from_whole(self) -> None:
-        assert self._whole is not None
-        self._epochs, self._whole = self._whole, None
-        self._pass += 1
-
-    def _open(self, within: int) -> None:
+    def _open(self, epoch: int, within: int) -> None:
         """Begin a pass at a row of it."""
-        self._first = self.taken  # the ordinal of the first row that is taken of the pass
-        self._begin = self.taken - within  # and of its first row
-        self._reads = not self._kept
-        if self._kept:
-            self._pools = iter(self._kept)
-            return
-        epoch = self._epoch + self._pass * (not self._is_kept) * _PASS
+        self._begin = self.taken - within  # the ordinal of its first row
         offset = self._member.options.offset if self._member.in_sequence else 0
-        self.rows = self._epochs.open(IteratorPosition(epoch, 0, offset + within))
-        self._pools = map(partial(_with_origins, self.rows), self.rows)
+        self.rows = self._epochs[0].open(IteratorPosition(epoch, 0, offset + within))
 
     def take(self, count: int) -> list[NumberedBatch]:
         """The next rows; fewer only if they have ended."""
@@ -307,38 +294,45 @@ class _Part:
 
     def _fill(self) -> bool:
         """Whether there is a next row, which is held then."""
-        while self._held is None and self.error is None and not self.stopped:
+        if self._held is None:
             self._held = next(self._pools, None)
-            if self._held is not None:
-                if self._counted is not None and self.taken - self._begin + len(self._held) > self._counted:
-                    self._refuse("more", self._counted)
-                if self._is_kept and self._reads:
-                    self._kept.append(self._held)
-                break
+        return self._held is not None
+
+    def _read(self, epoch: int, keeps: bool, ended: ReadReport) -> Generator[NumberedBatch]:
+        """The rows of the pass that is open, and of those after it; if it `keeps` them, little data is read once."""
+        kept = list[NumberedBatch]()
+        while True:
+            is_kept, counted = bool(kept), self._counted
+            for pool in kept if is_kept else map(partial(_with_origins, self.rows), self.rows):
+                if counted is not None and self.taken - self._begin + len(pool) > counted:
+                    self._refuse("more", counted)
+                if keeps and not is_kept:
+                    kept.append(pool)
+                yield pool
             try:
                 self.rows.raise_error()
             except Exception as error:  # raised where the mixture needs the row
                 self.error = error
-                break
+                return
             self.stopped = self.rows.failed
-            if self._counted is not None and self.taken - self._begin < self._counted and not self.stopped:
-                self._refuse("fewer", self._counted)
+            if counted is not None and self.taken - self._begin < counted and not self.stopped:
+                self._refuse("fewer", counted)
             if self.total is None and not self.stopped:
                 self.total = self.taken
             if self._stop == "first" or self.stopped:
-                break
-            if self._first < self.taken:
-                self._pass += 1
-            elif self._whole is not None and not self.total:
-                self._draw_from_whole()
-            else:
-                self.error = ValueError(say("{stop=}: a dataset of the mixture has no rows", stop=self._stop))
-                break
-            if not self._kept:
-                self.rows.close()
-                add_ended(self.rows, self._ended)
-            self._open(0)
-        return self._held is not None
+                return
+            if self.taken == self._begin:  # the pass has no row
+                if self.total or len(self._epochs) == 1:
+                    self.error = ValueError(say("{stop=}: a dataset of the mixture has no rows", stop=self._stop))
+                    return
+                del self._epochs[0]
+            if kept:
+                self._begin = self.taken
+                continue
+            self.rows.close()
+            add_ended(self.rows, ended)
+            epoch += 0 if keeps else _PASS
+            self._open(epoch, 0)
 
     def _refuse(self, amount: str, counted: int) -> NoReturn:
         """Raise CorruptRecordError: there are other rows than those that were counted."""
@@ -347,6 +341,7 @@ class _Part:
         raise CorruptRecordError(reason, path=self._member.sources[0].path, expected=counted, advice=advice)
 
     def close(self) -> None:
+        self._pools.close()  # it refers to this part
         self.rows.close()
 
 
@@ -443,7 +438,7 @@ class BalancedReader(SequenceReader):
         mean = max(lookup.mean_bytes for lookup in epochs.lookups)
         size = int(min(max(_READ_BYTES / max(mean, 1), _LEAST_ROWS), _MOST_ROWS))
         for groups, ordinals in epochs.choices.drawn(epochs.classes.lengths, at, end):
-            mine = np.arange((epochs.residue - at) % epochs.modulus, len(groups), epochs.modulus)
+            mine = np.flatnonzero(epochs.share.has(np.arange(at, at + len(groups))))
             datasets, rows = epochs.rows_at(self._epoch, groups[mine], ordinals[mine])
             numbers = mine + (at + shift)
             for begin in range(0, len(mine), size):

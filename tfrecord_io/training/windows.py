@@ -227,7 +227,7 @@ class WindowEpochs(Epochs):
         of_all = options if counts is None else replace(options, worker=None, uneven="keep")
         self.episodes = FileEpochs(windows.episodes, of_all, seed)
         self.warnings, self.damage = self.episodes.warnings, self.episodes.damage
-        self.varies = counts is None and self.episodes.takes_every_nth  # episodes have different numbers of windows
+        self.varies = counts is None and self.episodes.every_nth.workers > 1  # episodes differ in windows
         self.runs: Sequence[tuple[int, int | None]] = [(0, None)]
         self.surplus = 0
         if counts is not None:
