@@ -114,11 +114,11 @@ def plan_scan(
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
     if has_united:
         planner.all_embedded, planner.has_united = embedded, True
-    if embedded is not None:
-        planner.assumptions = replace(planner.assumptions, embedded=embedded)
+    folds = not options.stable_types and (with_evidence or options.schema is None)
+    assumptions = Assumptions(RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE), folds, embedded)
     reader = ChunkReader(planner.sources, planner.options, ahead=not only_sample, whole=whole)
     try:
-        planned = planner.plan(reader, planner.assumptions)
+        planned = planner.plan(reader, assumptions)
     except FeatureNotFoundError as missing:
         if options.filters is not None and missing.feature in options.filters.columns:
             _list_all_names(missing, sources, options)
@@ -227,7 +227,6 @@ class _Planner:
         self, sources: tuple[Source, ...], options: ReadOptions, *, whole: bool, with_index: bool, with_evidence: bool
     ) -> None:
         self.sources = sources
-        self._infers = isinstance(options.schema, str) and options.schema == "infer"
         self._partitions = PartitionColumns()
         if any(map(attrgetter("partitions"), sources)):
             self._partitions, overrides = PartitionColumns.in_folders_of(sources).overridden(
@@ -240,25 +239,22 @@ class _Planner:
             self._delivered = Projection(entries)
             others = tuple(entry for entry in entries if entry.removeprefix("!") != paths)
             options = options.changed(columns=others if others or paths in entries else None)
-        self._filters = options.filters
-        self._requested = options if options.filters is None else options.changed(filters=None)
+        self._requested = options
         self._whole, self._with_index, self._with_evidence = whole, with_index, with_evidence
-        if self._filters is not None:
+        if options.filters is not None:
             options, self.sources = _unfiltered(options, sources, self._partitions)
         self.options = options
         self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
-        are_parsed = not takes_payloads(options.record_type)
-        self._uses_embedded = options.schema is None and are_parsed
-        # Where all records are read, a file that the schema does not cover is found in time to begin again.
-        requested, is_pruned = self._requested, len(self.sources) < len(sources)
-        reads_all = whole and not requested.offset and requested.limit is None and raises(requested.on_error)
-        self._reads_all = len(sources) == 1 or (reads_all and not is_pruned)
         self._all_sources = sources
         self.all_embedded: EmbeddedSchema | None = None
         self.has_united = False  # what `_united` found, if it has looked
 
-        folds = are_parsed and not options.stable_types and (with_evidence or not self._infers)
-        self.assumptions = Assumptions(RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE), folds)
+    @property
+    def _reads_all(self) -> bool:
+        """Whether all records are read: a file that the schema does not cover is found in time to begin again."""
+        requested, is_pruned = self._requested, len(self.sources) < len(self._all_sources)
+        is_part = requested.offset or requested.limit is not None or not raises(requested.on_error) or is_pruned
+        return self._whole and not is_part
 
     @cached_property
     def _projection(self) -> Projection:
@@ -288,7 +284,7 @@ class _Planner:
 
     def _wider(self, assumptions: Assumptions) -> Assumptions | None:
         """The assumptions with which columns may be found that other files have; None if there are none."""
-        if not self._uses_embedded:
+        if self.options.schema is not None or takes_payloads(self.options.record_type):
             return None
         if not self.has_united:
             united = self._united(assumptions.embedded)
@@ -323,7 +319,7 @@ class _Planner:
         is_stated = uses_embedded and schemas_are_stated(self.sources)  # also columns that no file has yet
         if assumptions.embedded is None and is_stated:  # no file is opened for it
             assumptions = replace(assumptions, embedded=self._united(None))
-        elif assumptions.embedded is None and (uses_embedded or self._infers):
+        elif assumptions.embedded is None:
             is_sequence, revision = reader.peek()
             if is_sequence and assumptions.record_type is RecordType.DETECT:
                 assumptions = replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
@@ -332,7 +328,7 @@ class _Planner:
             if revision is not None:
                 revision.warn_if_late()
             embedded = None if revision is None else revision.embedded
-            if uses_embedded and not self._reads_all:
+            if uses_embedded and len(self._all_sources) > 1 and not self._reads_all:
                 embedded = self._united(embedded, begin=1)
             assumptions = replace(assumptions, embedded=embedded)
         record_type = assumptions.record_type
@@ -414,12 +410,14 @@ class _Planner:
     def _scan(self, resolved: ResolvedSchema, **known: Any) -> Scan:
         fields = {"partitions": self._partitions, "with_index": self._with_index, **known}
         scan = Scan(self.sources, self.options, resolved, **fields)
-        if self._filters is None and self._delivered is None:
+        filters = self._requested.filters
+        if filters is None and self._delivered is None:
             return scan
         from tfrecord_io.read.row_filter import RowFilter
 
         are_requested = self._requested.columns == self.options.columns  # then nothing else is compiled
-        requested = scan if are_requested else Scan(self.sources, self._requested, resolved, **fields)
+        own = self._requested.changed(filters=None)
+        requested = scan if are_requested else Scan(self.sources, own, resolved, **fields)
         names = requested.schema.names
         if self._delivered is not None:
             names = [*self._delivered.order(names), *requested.compiled.added_index]
@@ -428,7 +426,7 @@ class _Planner:
             options=self.options.changed(limit=self._requested.limit),
             selected=None if names == scan.schema.names else tuple(names),
             index_levels=tuple(requested.compiled.added_index),
-            row_filter=None if self._filters is None else RowFilter.for_schema(self._filters, scan.schema),
+            row_filter=None if filters is None else RowFilter.for_schema(filters, scan.schema),
         )
 
     def _check_names(self, features: Schema | Collection[str]) -> None:
@@ -555,7 +553,7 @@ class _Planner:
         if sample.chunks and (revision := sample.chunks[-1].revision) is not None:
             revision.warn_if_late()
             return replace(assumptions, embedded=self._united(revision.embedded))
-        if sample.failed is not None and self._uses_embedded and (embedded := self._united(None)) is not None:
+        if sample.failed is not None and self.options.schema is None and (embedded := self._united(None)) is not None:
             return replace(assumptions, embedded=embedded)
         if any(map(sample.names.is_companion, sample.contested)):
             return replace(assumptions, fold_tensors=False)
@@ -622,7 +620,7 @@ class _Planner:
     def _names_columns_of_no_rows(self) -> bool:
         """Whether a read of no rows, of which no column is known, names some: they are those of the first records."""
         requested = self._requested
-        names_any = requested.columns is not None or self._filters is not None or bool(requested.schema_overrides)
+        names_any = requested.columns is not None or requested.filters is not None or bool(requested.schema_overrides)
         is_part = requested.offset > 0 or requested.limit == 0 or len(self.sources) < len(self._all_sources)
         return names_any and is_part and not self._with_evidence and _can_be_planned_again(self._all_sources)
 
