@@ -113,7 +113,7 @@ def test_only_the_groups_of_a_span_are_read(in_groups: Path, span: list[int]) ->
         with open_columns(sidecar, source, data, (int(bounds[begin]), int(bounds[end]))) as (index, records):
             assert records is not None
             first, last = 3 * (begin // 3), min(20, -(-end // 3) * 3)
-            assert (index.first, index.is_last) == (first, last == 20)
+            assert (index.numbers.start, index.is_last) == (first, last == 20)
             assert records.bounds.tolist() == bounds[first : last + 1].tolist()
             assert index.columns(fields(in_groups, "x"))["x"].to_pylist() == list(range(first, last))
 

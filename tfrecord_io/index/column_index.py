@@ -336,19 +336,17 @@ class ColumnIndex:
         """
         self.path, self._opened, self._data_bytes = path, opened, data_bytes
         size = opened.size
-        self._begin = 0 if size <= _WHOLE_BYTES else size - _TAIL_BYTES  # of `_held`
-        self._held = opened.read(self._begin, size).tobytes()
-        description, table = self._directory()
+        self._held = opened.read(0 if size <= _WHOLE_BYTES else size - _TAIL_BYTES, size).tobytes()  # its end
+        description, table, end = self._directory()
         with _corrupt(path):
             stated = _parse(description)
-            self.places = {column[0]: at for at, column in enumerate(stated["columns"])}
+            self._fields: dict[str, list[Any]] = {column[0]: column for column in stated["columns"]}
             self.has_schema: bool = stated["embedded_schema"]  # in the first record of the file
             # `version` and `identity` of its `RandomAccessFile` when the index was written; empty if unknown.
             self.version: str = stated["version"]
-            self._fields = stated["columns"]
             content, self.identity = stated.get("content"), stated.get("identity") or {}
             self.content = None if content is None else Fingerprint.parse(content)  # None: of version 0.1.0
-            groups = self._parse_groups(table, stated["groups"])
+            groups = self._parse_groups(table, stated["groups"], end)
         rows = sum(group.rows for group in groups)
         if rows > data_bytes // FRAME_BYTES:  # before memory is allocated for them
             reason = f"it has {rows} rows, more than a file of {data_bytes} bytes has records"
@@ -356,20 +354,19 @@ class ColumnIndex:
             raise CorruptRecordError(reason, path=path, advice=f"{REWRITE_COLUMNS}, or delete it")
         part = slice(0, len(groups)) if span is None else _groups_of(groups, *span)
         self._groups = groups[part]
-        self.first = sum(group.rows for group in groups[: part.start])  # the number of the first record that is read
-        self.rows = sum(group.rows for group in self._groups)
+        first = sum(group.rows for group in groups[: part.start])
+        self.numbers = range(first, first + sum(group.rows for group in self._groups))  # of the records that are read
         self.is_last = part.stop == len(groups)  # whether the last record of the file is read
         begins = [group.offset for group in groups]
         self.most_bytes = max(map(sub, [*begins[1:], data_bytes], begins), default=0)  # of a group, so of a record
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self.places)
+        return tuple(self._fields)
 
     def has(self, field: pa.Field) -> bool:
         """Whether it has the values of a column that is read as this field."""
-        at = self.places.get(field.name)
-        return at is not None and self._fields[at] == _described(field)
+        return self._fields.get(field.name) == _described(field)
 
     def records(self) -> RecordIndex:
         """The offsets of the records."""
@@ -382,7 +379,7 @@ class ColumnIndex:
             index = RecordIndex.of_parts(parts, self._groups[0].offset if self._groups else 0)
             firsts = np.cumsum([0, *(group.rows for group in self._groups)])[:-1]
             stated = [group.offset for group in self._groups]
-            is_begin = bool(self.first) or not stated or stated[0] == 0
+            is_begin = self.numbers.start > 0 or not stated or stated[0] == 0
             if is_begin and index.bounds[firsts].tolist() == stated:
                 return index
         reason = "its rows are not the records of a file, each of which begins where the last one ends"
@@ -390,9 +387,8 @@ class ColumnIndex:
 
     def columns(self, fields: Iterable[pa.Field]) -> pa.Table:
         """The values of columns, which it `has`, a row for each record."""
-        fields = list(fields)
-        types = [stored_type(field.type) for field in fields]
-        chunks = self._read([(1 + self.places[field.name], type_) for field, type_ in zip(fields, types, strict=True)])
+        fields, places = list(fields), {name: at for at, name in enumerate(self._fields, 1)}
+        chunks = self._read([(places[field.name], stored_type(field.type)) for field in fields])
         with _corrupt(self.path):
             size = sum(_text_bytes(chunk) for column in chunks for chunk in column)
             if size > self._data_bytes + MAX_EXPANSION:
@@ -403,23 +399,23 @@ class ColumnIndex:
 
     # The file ---------------------------------------------------------------------------------------------------
 
-    def _directory(self) -> tuple[bytes, bytes]:
-        """The description and the table, once their checksum has been compared."""
+    def _directory(self) -> tuple[bytes, bytes, int]:
+        """The description and the table, once their checksum has been compared, and the end of the chunks."""
         size = self._opened.size
         if self._held[-len(_MAGIC) :] != _MAGIC or size < len(_MAGIC) + _TAIL.size:
             raise self._damaged("it is not a column index, or truncated")
         description, table, checksum, _ = _TAIL.unpack(self._held[-_TAIL.size :])
-        self._end = size - _TAIL.size - table - description  # of the chunks
-        if self._end < len(_MAGIC):
+        end = size - _TAIL.size - table - description
+        if end < len(_MAGIC):
             raise self._damaged("the file is truncated")
-        if self._end < self._begin:
-            self._begin, self._held = self._end, self._opened.read(self._end, size).tobytes()
-        content = self._held[self._end - self._begin : -_TAIL.size]
+        if size - end > len(self._held):
+            self._held = self._opened.read(end, size).tobytes()
+        content = self._held[end - size : -_TAIL.size]
         if get_engine().crc32c(content) != checksum:
             raise self._damaged("the checksum of its directory does not match")
-        return content[:description], content[description:]
+        return content[:description], content[description:], end
 
-    def _parse_groups(self, table: bytes, count: int) -> list[_Group]:
+    def _parse_groups(self, table: bytes, count: int, end: int) -> list[_Group]:
         """The groups of the table; ValueError where a number is out of range."""
         columns = 1 + len(self._fields)
         width = _GROUP_NUMBERS + _CHUNK_NUMBERS * columns
@@ -431,17 +427,11 @@ class ColumnIndex:
             if rows < 0 or not 0 <= offset <= _MOST_BYTES:
                 raise ValueError(f"it has a group of {rows} records at byte {offset}")
             chunks = [
-                self._parse_chunk(rows, *numbers[at : at + _CHUNK_NUMBERS])
+                _parse_chunk(end, rows, *numbers[at : at + _CHUNK_NUMBERS])
                 for at in range(_GROUP_NUMBERS, width, _CHUNK_NUMBERS)
             ]
             groups.append(_Group(rows, offset, chunks))
         return groups
-
-    def _parse_chunk(self, rows: int, offset: int, size: int, crc: int, nulls: int, values: int, raw: int) -> _Chunk:
-        inside = len(_MAGIC) <= offset <= offset + size <= self._end
-        if not inside or not 0 <= nulls <= rows or not -1 <= values <= rows or raw < 0:
-            raise ValueError(f"it has a chunk of {rows} values at bytes {offset} to {offset + size}")
-        return _Chunk(offset, size, crc, ChunkShape(rows, nulls, values, raw))
 
     def _read(self, columns: Sequence[tuple[int, pa.DataType]]) -> list[list[pa.Array]]:
         """The arrays of columns, given by number and type, of each group; read by as few requests as possible."""
@@ -462,13 +452,13 @@ class ColumnIndex:
 
     def _fetch(self, chunks: Iterable[_Chunk]) -> dict[_Chunk, Bytes | bytes]:
         """The bytes of chunks."""
-        distinct = sorted(set(chunks), key=lambda chunk: chunk.offset)
-        missing = [chunk for chunk in distinct if chunk.offset < self._begin]
+        distinct, first = sorted(set(chunks), key=lambda chunk: chunk.offset), self._opened.size - len(self._held)
+        missing = [chunk for chunk in distinct if chunk.offset < first]
         begins, ends = [chunk.offset for chunk in missing], [chunk.offset + chunk.size for chunk in missing]
         answers = self._opened.read_all(begins, ends) if missing else []
         fetched: dict[_Chunk, Bytes | bytes] = dict(zip(missing, answers, strict=True))
         for chunk in distinct[len(missing) :]:
-            begin = chunk.offset - self._begin
+            begin = chunk.offset - first
             fetched[chunk] = self._held[begin : begin + chunk.size]
         return fetched
 
@@ -492,6 +482,14 @@ def _parse(description: bytes) -> dict[str, Any]:
     if stated["groups"] < 0 or len({column[0] for column in columns}) < len(columns):
         raise ValueError("its description contradicts itself")
     return stated
+
+
+def _parse_chunk(end: int, rows: int, offset: int, size: int, crc: int, nulls: int, values: int, raw: int) -> _Chunk:
+    """A chunk, which is in the file before byte `end`."""
+    inside = len(_MAGIC) <= offset <= offset + size <= end
+    if not inside or not 0 <= nulls <= rows or not -1 <= values <= rows or raw < 0:
+        raise ValueError(f"it has a chunk of {rows} values at bytes {offset} to {offset + size}")
+    return _Chunk(offset, size, crc, ChunkShape(rows, nulls, values, raw))
 
 
 def _groups_of(groups: Sequence[_Group], begin: int, end: int) -> slice:

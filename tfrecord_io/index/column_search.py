@@ -130,7 +130,7 @@ class ColumnSearch:
             most = math.inf if source.span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
             about: dict[str, Any] = {"most_rows": most, "longest": longest}
             with open_columns(index_source, whole, file, source.span, **about) as (columns, index):
-                if columns.rows > most:
+                if len(columns.numbers) > most:
                     return None
                 found = _values(wanted, columns, index, source, file) if wanted and columns.is_certain else None
                 if found is not None:
@@ -144,7 +144,7 @@ class ColumnSearch:
             return None
         (passing, parts), (begin, end) = matching, span
         records = np.flatnonzero(passing[begin:end])
-        first, part = columns.first + begin, RecordIndex(index.bounds[begin : end + 1])
+        first, part = columns.numbers.start + begin, RecordIndex(index.bounds[begin : end + 1])
         exact, is_doubtful, has_schema = len(parts) == len(self.parts), not columns.is_certain, columns.has_schema
         return FileMatches(whole, file.size, first, part, records, parts, exact, is_doubtful, has_schema, file.version)
 
@@ -179,14 +179,14 @@ def _values(
     """All values that are wanted of a file or piece; None if its records have to be read."""
     if not all(map(columns.has, wanted.fields)) or source.file_bytes not in (None, file.size):
         return None
-    begin, end, part = 0, columns.rows, RecordIndex.of_sizes([])
+    begin, end, part = 0, len(columns.numbers), RecordIndex.of_sizes([])
     if index is not None:
         span = _records_of(source, index)
         if span is None or (len(index) and int(index.sizes.max()) > wanted.max_record_bytes + FRAME_BYTES):
             return None
         begin, end = span
         part = RecordIndex(index.bounds[begin : end + 1])
-    embedded, first = None, columns.first + begin
+    embedded, first = None, columns.numbers.start + begin
     if first == 0 and end:
         if columns.has_schema:
             embedded = wanted.embedded(source, file)

@@ -188,14 +188,14 @@ def open_columns(
     """
     with open_random_access(index_source) as opened:
         columns = ColumnIndex(opened, index_source.path, file.size, span)
-        if columns.rows > most_rows:
+        if len(columns.numbers) > most_rows:
             yield columns, None
             return
         columns.is_certain = _is_untouched(columns, file)
         if columns.is_certain and longest is not None and columns.most_bytes <= longest:
             yield columns, None
             return
-        index = known if known is not None and columns.rows == len(known) else columns.records()
+        index = known if known is not None and len(columns.numbers) == len(known) else columns.records()
         if reason := _mismatch(columns, index, index_source, source, file):
             reason = f"the column index does not match {printable(source.path)}: {reason}"
             raise CorruptRecordError(reason, path=columns.path, advice=f"{REWRITE_COLUMNS}, or delete it")
@@ -309,7 +309,7 @@ def _rows_of(index_source: Source, source: Source, file: RandomAccessFile, longe
     if index_source.path.endswith(COLUMNS_SUFFIX):
         with open_columns(index_source, source, file, longest=longest) as (columns, index):
             if index is None:
-                return columns.rows
+                return len(columns.numbers)
     else:
         index = read_index(index_source, source, file)
     return None if index.end > longest and int(index.sizes.max()) > longest + FRAME_BYTES else len(index)

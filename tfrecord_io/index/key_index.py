@@ -154,7 +154,7 @@ def indexed_keys(files: IndexedFiles, field: pa.Field) -> list[list[pa.Array] | 
             if not columns.has(field):
                 return None
             if index is not known and (index is None or not np.array_equal(index.bounds, known.bounds)):
-                reason = f"it has {columns.rows} records, the file {len(known)}, or at other offsets"
+                reason = f"it has {len(columns.numbers)} records, the file {len(known)}, or at other offsets"
                 raise CorruptRecordError(f"the column index does not match its file: {reason}", path=columns.path)
             return list(columns.columns([field]).column(0).chunks)
 
