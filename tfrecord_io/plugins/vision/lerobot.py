@@ -199,8 +199,8 @@ class _Frames(AbstractContextManager["_Frames"]):
         self._folder, self._fps, self._prefix = folder, fps, f"{prefix.rstrip('/')}/"
         self._of_episodes = [name for name in schema.names if name not in (*of_steps, RECORD, STEP)]
         self._task = self._task_column(schema, task)
-        self._columns = [schema.field(name) for name in of_steps if name != self._task]
-        self.features: list[_Feature] = []
+        self.features = [self._feature(schema.field(name)) for name in of_steps if name != self._task]
+        _refuse_twice([*(feature.name for feature in self.features), *_OWN])
         self._tasks: dict[str, int] = {}
         self._episodes: list[dict[str, Any]] = []
         self.rows = self.bytes = 0
@@ -265,9 +265,6 @@ class _Frames(AbstractContextManager["_Frames"]):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write the frames of whole episodes."""
-        if not self.features:
-            self.features = [self._feature(column) for column in self._columns]
-            _refuse_twice([*(feature.name for feature in self.features), *_OWN])
         records, steps = batch[RECORD].to_numpy(), batch[STEP].to_numpy()
         begins = np.flatnonzero(steps == 0)
         ends = np.append(begins[1:], len(batch))
