@@ -142,12 +142,10 @@ class Reader(BatchStream):
         self._batches: Generator[pa.RecordBatch] = self._joined()
 
     def _begin(self, planned: Planned) -> None:
-        self._planned, self._reader = planned, planned.reader
+        self._planned = planned
         self.scan = scan = planned.scan  # what is read
         of_sample = planned.sample or scan.resolved.observations
-        self._chunks = self._chunks_of(planned) if of_sample else self._reader.chunks(planned.budget)
-        self._schema = scan.schema
-        self._selects = scan.selected not in (None, tuple(scan.compiled.schema.names))
+        self._chunks = self._chunks_of(planned) if of_sample else planned.reader.chunks(planned.budget)
         self._to_drop = scan.options.rows_to_drop
         self._left = None if scan.row_filter is None else scan.options.limit  # rows that are still delivered
         self._revision: SchemaRevision | TFRecordError | None = None
@@ -160,8 +158,8 @@ class Reader(BatchStream):
         if not isinstance(self._builder, BatchBuilder):
             self._builder = self._builder.counting()
             self.report.unknown_fields = self._builder.unknown
-        if self._reader.recovery is not None:
-            self.report.skipped = self._reader.recovery.skipped
+        if planned.reader.recovery is not None:
+            self.report.skipped = planned.reader.recovery.skipped
 
     def __repr__(self) -> str:
         return f"<Reader of {self.scan.files_and_columns()}>"
@@ -192,7 +190,7 @@ class Reader(BatchStream):
                     self._begun.add(file.path)
             if error is not None and last.path in self._begun:
                 revision = self._governed(error)
-            self.report.bytes, self.report.files = self._reader.bytes, self._reader.files
+            self.report.bytes, self.report.files = self._planned.reader.bytes, self._planned.reader.files
             batches = deque(starmap(partial(self._delivered, chunk), parts))
             del chunk, parts, batch
             while batches:
@@ -267,13 +265,13 @@ class Reader(BatchStream):
         self.payload_bytes += chunk.payload_bytes
         if chunk.batch is not None and isinstance(self._builder, BatchBuilder):
             parts, fault = [(0, self._builder.of_values(chunk.batch))], None
-        elif self._reader.recovery is None and planned.early is None:
+        elif self._planned.reader.recovery is None and planned.early is None:
             batch, fault = self._builder.batch(chunk.columns, chunk.held, self._expansion)
             parts = [(0, batch)]
         else:
             may_pass = None if planned.early is None else planned.early.may_pass
             parts, fault, left_out = chunk_batches(
-                chunk, self._builder, self._expansion, self._reader.recovery, planned.budget, may_pass
+                chunk, self._builder, self._expansion, self._planned.reader.recovery, planned.budget, may_pass
             )
         if chunk.ends_batch and not planned.whole:
             self._expansion = Expansion(scan.options.limits.expansion_bytes)
@@ -305,10 +303,11 @@ class Reader(BatchStream):
 
     def _delivered(self, chunk: DecodedChunk, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What is delivered of a batch of the rows of a chunk, of those held from the `first` on."""
-        names, row_filter = self._schema.names, self.scan.row_filter
+        names, row_filter = self.scan.selected, self.scan.row_filter
         if row_filter is None:
-            chosen, numbers = batch.select(names) if self._selects else batch, None
+            chosen, numbers = batch if names is None else batch.select(names), None
         else:
+            names = self.scan.compiled.schema.names if names is None else names
             chosen, numbers = row_filter.chosen(batch, names, self._left)
         if chunk.kept is None and len(chosen) == len(batch):
             for file in chunk.files():
@@ -327,10 +326,10 @@ class Reader(BatchStream):
 
     def _governed(self, error: Exception) -> TFRecordError | None:
         """An error that ends the read, if all is to be read again with its feature; else make it name the schema."""
-        if self._may_unite and self._reader.check.is_of_foreign_feature(error):
+        if self._may_unite and self._planned.reader.check.is_of_foreign_feature(error):
             self._may_unite = False
             return error
-        self._reader.check.name_governing_file(error)
+        self._planned.reader.check.name_governing_file(error)
         return None
 
     def _stop(self, error: Exception) -> None:
@@ -376,7 +375,7 @@ class Reader(BatchStream):
     @property
     def schema(self) -> pa.Schema:
         """Of every batch."""
-        return self._schema
+        return self.scan.schema
 
     def read_all(self) -> pa.Table:
         """All remaining rows as one table.
@@ -400,8 +399,8 @@ class Reader(BatchStream):
                     if replan is None:
                         self._raise_late(self._revision)
                     batches.clear()
-                    self._begin(replan(self._reader, self._revision))
-                table = self._with_common_index(to_table(batches, self._schema))
+                    self._begin(replan(self._planned.reader, self._revision))
+                table = self._with_common_index(to_table(batches, self.scan.schema))
                 self._started = self._ended = True
                 return table
             except Exception as error:
@@ -413,7 +412,7 @@ class Reader(BatchStream):
 
     def _with_common_index(self, table: pa.Table) -> pa.Table:
         """The table; its metadata states an index only if all files that were read have it."""
-        if self.report.schema_source != "embedded" or self._reader.check.index_is_in(self._begun):
+        if self.report.schema_source != "embedded" or self._planned.reader.check.index_is_in(self._begun):
             return table
         return table.replace_schema_metadata(without_index(table.schema).metadata)
 
@@ -432,12 +431,12 @@ class Reader(BatchStream):
     @property
     def goes_on(self) -> bool:
         """Whether damage may be left out: with ``on_error="skip"`` or a callable."""
-        return self._reader.recovery is not None
+        return self._planned.reader.recovery is not None
 
     def leave_out(self, fault: RowFault) -> bool:
         """Whether the row of a fault, counted from the first one delivered, may be left out; it counts as skipped."""
         path, record = self.origins.read_as(fault.row)
-        left_out = leave_out(self._reader.recovery, fault, path, self.origins.file_of(fault.row), record)
+        left_out = leave_out(self._planned.reader.recovery, fault, path, self.origins.file_of(fault.row), record)
         self.report.records -= left_out
         return left_out
 
@@ -468,7 +467,7 @@ class Reader(BatchStream):
 
     def _close_files(self) -> None:
         self._chunks.close()
-        self._reader.close()
+        self._planned.reader.close()
 
 
 class NumberedRows:
