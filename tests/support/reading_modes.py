@@ -19,7 +19,7 @@ from tfrecord_io.index import column_index
 from tfrecord_io.read import open_scan as ways_in
 from tfrecord_io.read import reader
 from tfrecord_io.read.byte_ranges import aligned, split_sources
-from tfrecord_io.read.chunks import segments
+from tfrecord_io.read.chunks import chunk_reader, segments
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import Source
 
@@ -30,7 +30,6 @@ def blocks_of(size: int) -> Iterator[None]:
         set_limits(
             patch,
             block_bytes=size,
-            few_rows=0,
             window_bytes=size,
             decoded_file_bytes=0,
             copied_share=100,
@@ -39,6 +38,7 @@ def blocks_of(size: int) -> Iterator[None]:
             skipped_record_bytes=4 * size,
             ahead_bytes=8 * size,
         )
+        patch.setattr(chunk_reader, "_FEW_ROWS", 0)
         patch.setattr(segments, "cpu_count", lambda: 8)
         yield
 

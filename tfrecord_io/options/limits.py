@@ -150,7 +150,6 @@ class TunedLimits:
 
     # reading files: blocks, segments and parts
     block_bytes: int = 4 * MIB  # of a file that is decoded, or walked over by a thread; a file of two is worth threads
-    few_rows: int = 1000  # of a read that a limit ends so early that its blocks are small
     # Of a file at a time, which stays in the processor's cache; smaller ones would make threads wait for the GIL. A
     # segment has at least one; one whose rows become a part of a batch has one.
     window_bytes: int = 2 * MIB

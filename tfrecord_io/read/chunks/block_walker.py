@@ -64,6 +64,7 @@ class RecordFile:
         self.compression = self._stream.compression
         is_recovering = recover and self.compression is not None
         self._recovering = cast("RecoveringStream", self._stream) if is_recovering else None
+        self.counted = 0  # bytes of it that a meter of progress has
         self._span = source.span
         self.origin = source.origin
         self._block_bytes = block_bytes
@@ -157,6 +158,11 @@ Recover = Callable[["BlockWalker", Exception], bool]
 _NO_BYTES = np.empty(0, np.uint8)
 
 
+def _in_directory(directory: str, source: Source) -> Source:
+    """A file whose relative path means the same one in another working directory."""
+    return source.absolute(directory) if is_elsewhere(directory) else source
+
+
 class BlockWalker:
     """Walks through files. The consumer of the records calls `advance` for what it consumed, and `fail` at an error.
 
@@ -180,12 +186,11 @@ class BlockWalker:
         self.bytes = 0  # uncompressed, consumed, of all files
         self.error: Exception | None = None  # what ended the walk, to be raised after the records before it
         self.unread = 0  # if reading failed: offset of the first byte that was not consumed
+        with suppress(FileNotFoundError):  # the working directory may have been removed
+            sources = map(partial(_in_directory, os.getcwd()), sources)
         self._sources = sources
-        self._directory: str | None = None  # the working directory; there is none if it was removed
-        with suppress(FileNotFoundError):
-            self._directory = os.getcwd()
         self._open_file = open_file
-        self._progress, self._counted = progress, 0  # bytes of the file that were counted
+        self.progress = progress
         self._recover = recover
         self.block: Block | None = None  # the current one of the file
         self._begin = 0  # of the rest of the block
@@ -248,7 +253,7 @@ class BlockWalker:
                 self.open_ahead()
             if self._upcoming:
                 self.number += 1
-                self.record = self.unread = self._counted = 0
+                self.record = self.unread = 0
                 upcoming = self._upcoming.popleft()
                 if isinstance(upcoming, Exception):
                     raise upcoming
@@ -258,7 +263,7 @@ class BlockWalker:
     def open_ahead(self) -> RecordFile | None:
         """Open another file in advance; None at the end, or if it cannot be opened: `open_next` raises the error."""
         failed = bool(self._upcoming) and isinstance(self._upcoming[-1], Exception)
-        source = None if failed else self._waiting.popleft() if self._waiting else self._next_source()
+        source = None if failed else self._waiting.popleft() if self._waiting else next(self._sources, None)
         if source is None:
             return None
         try:
@@ -269,18 +274,11 @@ class BlockWalker:
         self._upcoming.append(file)
         return file
 
-    def _next_source(self) -> Source | None:
-        """The next file: a relative path means the same one in another working directory."""
-        source = next(self._sources, None)
-        if source is not None and self._directory is not None and is_elsewhere(self._directory):
-            return source.absolute(self._directory)
-        return source
-
     def next_sources(self) -> Iterator[Source]:
         """The next files, which are not opened, unless one is open; they are opened in their turn, or passed."""
         if self.file is None and not self._upcoming and not self._closed:
             yield from tuple(self._waiting)
-            while (source := self._next_source()) is not None:
+            for source in self._sources:
                 self._waiting.append(source)
                 yield source
 
@@ -290,8 +288,8 @@ class BlockWalker:
             self._waiting.popleft()
         self.number += count
         self.bytes += size
-        if self._progress is not None:
-            self._progress.advance(size)
+        if self.progress is not None:
+            self.progress.advance(size)
 
     def seek(self, record: int, offset: int) -> None:
         """Read on at a record of a plain file; the bytes skipped are not counted."""
@@ -302,9 +300,9 @@ class BlockWalker:
     def end_file(self) -> None:
         """Close the file; the walk goes on with the next one."""
         assert self.file is not None
-        left = (self.file.size or 0) - self._counted
-        if self._progress is not None and left > 0:
-            self._progress.advance(left)
+        left = (self.file.size or 0) - self.file.counted
+        if self.progress is not None and left > 0:
+            self.progress.advance(left)
         self.file.close()
         self.file = self.block = self._behind = None
         self._begin = 0
@@ -398,7 +396,7 @@ class BlockWalker:
     def discard(self, count: int) -> None:
         """Leave out bytes at the start of ``data``."""
         self._begin += count
-        self._count_read(count)
+        self.count(count, of_records=False)
 
     def advance(self, records: int, consumed: int) -> None:
         """Consume the next records, which have `consumed` bytes."""
@@ -406,22 +404,22 @@ class BlockWalker:
         self._begin += consumed
         self.count(consumed)
 
-    def count(self, consumed: int) -> None:
-        """Count bytes that were consumed, by `advance` or by others."""
-        self.bytes += consumed
-        self._count_read(consumed)
+    def count(self, consumed: int, *, of_records: bool = True) -> None:
+        """Count bytes that were consumed, by `advance` or by others.
 
-    def _count_read(self, consumed: int) -> None:
-        """Count bytes of the file, up to its size: of a compressed one those that have been decompressed."""
-        if self._progress is None or self.file is None:
+        For a meter, bytes of the file, up to its size: of a compressed one those that have been decompressed.
+        """
+        if of_records:
+            self.bytes += consumed
+        file = self.file
+        if self.progress is None or file is None:
             return
-        used = self.file.used
-        count = consumed if used is None else used - self._counted
-        if self.file.size is not None:
-            count = min(count, self.file.size - self._counted)
+        count = consumed if file.used is None else file.used - file.counted
+        if file.size is not None:
+            count = min(count, file.size - file.counted)
         if count > 0:
-            self._counted += count
-            self._progress.advance(count)
+            file.counted += count
+            self.progress.advance(count)
 
     def frames(self, engine: Engine, max_records: int = -1, *, check_crc: bool = False) -> tuple[Frames, Fault | None]:
         """The complete records at the start of ``data``."""

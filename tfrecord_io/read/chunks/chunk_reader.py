@@ -43,12 +43,13 @@ if TYPE_CHECKING:  # a read of a small file needs no segments
 
 _SAMPLED_RECORDS = 100  # whose mean size stands for that of the records of a batch
 _FEW_FILES = 64
+_FEW_ROWS = 1000  # of a read that a limit ends so early that its blocks are small
 _SMALLER = 16  # times: the blocks of a read of few rows
 
 
 def reads_on(options: ReadOptions) -> bool:
     """Whether files are requested far ahead, as many rows are read."""
-    return options.limit is None or options.limit > LIMITS.few_rows
+    return options.limit is None or options.limit > _FEW_ROWS
 
 
 class ChunkReader:
@@ -76,17 +77,16 @@ class ChunkReader:
         self._options = options
         self._ahead, self._whole = ahead, whole
         self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=reads_on(options))
-        self._progress = progress
         if progress is None and options.progress:
             from tfrecord_io.progress import ProgressMeter
 
-            self._progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
+            progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
         self.recovery = recovery or recovery_of(options.on_error, sources)  # goes on behind damage, if that is allowed
         self._walker = BlockWalker(
             self._prefetcher,
             self._open,
             max_record_bytes=options.limits.record_bytes,
-            progress=self._progress,
+            progress=progress,
             recover=self.recovery,
         )
         self._to_skip = options.records_to_skip
@@ -134,7 +134,7 @@ class ChunkReader:
         prefetcher = self._prefetcher if self._prefetcher.rewind() else None
         if prefetcher is not None:
             self._prefetcher = SourcePrefetcher([])
-        progress, self._progress = self._progress, None  # stays as it is
+        progress, self._walker.progress = self._walker.progress, None  # stays as it is
         self.close()
         if progress is not None:
             progress.restart()
@@ -145,8 +145,8 @@ class ChunkReader:
 
     def close(self) -> None:
         """Close the open file; no more chunks."""
-        if self._progress is not None:
-            self._progress.close()
+        if self._walker.progress is not None:
+            self._walker.progress.close()
         self._prefetcher.close()  # first: the thread that reads ahead may wait for a request that this cancels
         self._walker.close()
 
@@ -280,7 +280,7 @@ class ChunkReader:
             return
         budget.fit_to(self.settings.plan)
         decoder = self.decoder()
-        has_few = budget.remaining is not None and budget.remaining <= LIMITS.few_rows
+        has_few = budget.remaining is not None and budget.remaining <= _FEW_ROWS
         # The few parts of a small batch would only wait for each other.
         is_small = self._is_little or has_few or budget.max_bytes <= LIMITS.block_bytes
         knows_columns = self.settings.plan.unknown != "discover"
@@ -468,11 +468,10 @@ class ChunkReader:
         options = self._options
         is_file = bool(source.size)  # not a pipe or a file object
         ahead = self._ahead and options.thread_count > 1 and is_file and not self._is_little
-        few = options.limit is not None and options.limit <= LIMITS.few_rows
         return RecordFile(
             source,
             options.compression,
-            block_bytes=-(-LIMITS.block_bytes // _SMALLER) if few or not self._ahead else LIMITS.block_bytes,
+            block_bytes=LIMITS.block_bytes if self._ahead and reads_on(options) else -(-LIMITS.block_bytes // _SMALLER),
             ahead=ahead,
             recover=self.recovery is not None,
             asks=True,
