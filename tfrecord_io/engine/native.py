@@ -179,7 +179,7 @@ class NativeDecoder:
             if raw is None or raw["code"] < _STOP_NEW_NAMES:
                 if raw is not None:
                     del self.new_names[self._kept_names :]
-                return Progress(records, at - begin, _fault(raw, base), full=full)
+                return Progress(records, at - begin, raw and _fault(raw, base), full=full)
             if raw["code"] == _STOP_NEW_NAMES:
                 if (unknown := self._add_names()) is not None:
                     del self.new_names[self._kept_names :]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from tfrecord_io.options import ReadOptions
@@ -12,8 +13,22 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import absolute_paths
 from tfrecord_io.storage.read.source import Source, is_elsewhere, working_directory
 
-_SOURCES, _ORIGIN = Scan.sources, Scan.origin  # the slots
+_SLOTS: Any = Scan
+_SOURCES, _ORIGIN = _SLOTS.sources, _SLOTS.origin
 _NAMES = {field.name for field in fields(Scan)}
+
+
+def _absolute(slot: Any, scan: LazyScan) -> Any:
+    """The value of a slot, once the paths of both are absolute in another working directory."""
+    directory = scan.directory
+    if directory is not None and is_elsewhere(directory):
+        origin, sources = _ORIGIN.__get__(scan), _SOURCES.__get__(scan)
+        if origin is not None:
+            path, options = origin
+            _ORIGIN.__set__(scan, (absolute_paths(path, options.storage, directory), options))
+        _SOURCES.__set__(scan, tuple(source.absolute(directory) for source in sources))
+        object.__setattr__(scan, "directory", None)
+    return slot.__get__(scan)
 
 
 class LazyScan(Scan):
@@ -36,32 +51,17 @@ class LazyScan(Scan):
         values = {field.name: getattr(scan, field.name) for field in fields(Scan)}
         return cls(**{**values, "directory": scan.directory or working_directory(scan.sources)})
 
-    def _find_schema(self) -> None:
-        scan = plan_sources(self.sources, self.stated)
-        # "resolved" comes last, which says that the others are there.
-        for name in sorted(_NAMES - {"origin", "directory"}, key="resolved".__eq__):
-            object.__setattr__(self, name, getattr(scan, name))
-
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
             if name not in _NAMES:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
             if not self.has_schema:  # or another thread has found it meanwhile
-                self._find_schema()
+                scan = plan_sources(self.sources, self.stated)
+                # "resolved" comes last, which says that the others are there.
+                for found in sorted(_NAMES - {"origin", "directory"}, key="resolved".__eq__):
+                    object.__setattr__(self, found, getattr(scan, found))
             return object.__getattribute__(self, name)
 
-        sources = property(lambda self: self._absolute(_SOURCES), _SOURCES.__set__)
-        origin = property(lambda self: self._absolute(_ORIGIN), _ORIGIN.__set__)
-
-        def _absolute(self, slot: Any) -> Any:
-            """The value of a slot, once the paths of both are absolute in another working directory."""
-            directory = self.directory
-            if directory is not None and is_elsewhere(directory):
-                origin, sources = _ORIGIN.__get__(self), _SOURCES.__get__(self)
-                if origin is not None:
-                    path, options = origin
-                    _ORIGIN.__set__(self, (absolute_paths(path, options.storage, directory), options))
-                _SOURCES.__set__(self, tuple(source.absolute(directory) for source in sources))
-                object.__setattr__(self, "directory", None)
-            return slot.__get__(self)
+        sources = property(partial(_absolute, _SOURCES), _SOURCES.__set__)
+        origin = property(partial(_absolute, _ORIGIN), _ORIGIN.__set__)

@@ -7,7 +7,7 @@ from contextlib import closing
 from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
 
-from tfrecord_io.background import BackgroundThread, Flag, NeverBegan
+from tfrecord_io.background import BackgroundThread, NeverBegan
 from tfrecord_io.closing import quiet_at_exit
 
 T = TypeVar("T")
@@ -19,12 +19,12 @@ class _Channel(Generic[T]):
     def __init__(self, depth: int) -> None:
         self.items: SimpleQueue[T | _End] = SimpleQueue()
         self.free: SimpleQueue[None] = SimpleQueue()  # for each item that may be made; Ctrl-C leaves no lock of it held
-        self.stopped = Flag()
+        self.stopped = False
         for _ in range(depth):
             self.free.put(None)
 
     def stop(self) -> None:
-        self.stopped.set()
+        self.stopped = True
         self.free.put(None)
 
 
@@ -40,7 +40,7 @@ def _run(make: Callable[[], Generator[T]], channel: _Channel[T]) -> None:
         with closing(make()) as source:
             while True:
                 channel.free.get()
-                if channel.stopped.is_set:
+                if channel.stopped:
                     break
                 channel.items.put(next(source))
     except StopIteration:

@@ -17,7 +17,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
-from tfrecord_io.background import Flag, Ordered, WorkerPool
+from tfrecord_io.background import Ordered, WorkerPool
 from tfrecord_io.closing import Closing
 from tfrecord_io.engine.contract import PAGE, FileView
 from tfrecord_io.engine.select import get_engine
@@ -65,7 +65,7 @@ class FileWindows:
         self._buffer_bytes = int((_LARGE if large else 1) * LIMITS.window_bytes)
         self._block_bytes = self._buffer_bytes if file.descriptor is None else LIMITS.window_bytes
         self._file = file
-        self.ended = Flag()  # lets those who read return soon
+        self.ended = False  # lets those who read return soon
 
     @contextmanager
     def buffer(self) -> Iterator[Bytes]:
@@ -121,7 +121,7 @@ class FileWindows:
 
     def find_header(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> int | None:
         """Offset of the first record header that begins in [begin, end)."""
-        while begin < end and not self.ended.is_set:
+        while begin < end and not self.ended:
             stop = min(begin + _SEARCH_BYTES, end + HEADER_BYTES - 1, self.size)
             if stop - begin < HEADER_BYTES:
                 return None
@@ -196,7 +196,7 @@ class SegmentWork:
                 part.begin(end - first)
                 by_file = windows.is_large
                 while segment.end < end:
-                    if windows.ended.is_set:
+                    if windows.ended:
                         raise OSError("the read has ended")
                     if by_file:  # the engine goes on without a step here for each window
                         file = windows.view(buffer, most, most_record_bytes)
@@ -279,7 +279,7 @@ class Segments(Closing, Generic[P]):
 
     def close(self) -> None:
         """Give up what is worked on ahead."""
-        self._windows.ended.set()
+        self._windows.ended = True
         if self._ahead is not None:
             self._ahead.close()
 
