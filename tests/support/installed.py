@@ -9,7 +9,14 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from rounds import RANDOM, rounds
+
 PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
+# Of the laws of a shipped suite: no example is late, on a machine that stands still meanwhile either.
+SETTINGS = f"""from hypothesis import settings
+settings.register_profile("page", max_examples={rounds(100)}, deadline=None, derandomize={not RANDOM})
+settings.load_profile("page")
+"""
 
 
 def install(folder: Path, name: str, code: str, group: str, entry_points: Mapping[str, str]) -> None:
@@ -31,6 +38,7 @@ def install_of_page(folder: Path, name: str, made: str, suite: str, group: str, 
     module = next(block for block in code if f"class {made}(" in block) + f"\n\n{key.upper()} = {made}()\n"
     install(folder, name, module, group, {key: f"{name}:{key.upper()}"})
     (folder / f"test_{key}.py").write_text(next(block for block in code if suite in block), "utf-8")
+    (folder / "conftest.py").write_text(SETTINGS, "utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other installed packages have nothing to do with it
 
