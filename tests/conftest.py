@@ -100,6 +100,14 @@ def data() -> Path:
     return Path(__file__).parent / "data"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def own_garbage(request: pytest.FixtureRequest) -> None:
+    """Tests that collect garbage do not go through what thousands of others have loaded, for a second each time."""
+    if "gc" in vars(request.module):
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def native_engine() -> None:
     """Fail, not skip, where the compiled engine is missing: a run without it shows nothing about it."""
