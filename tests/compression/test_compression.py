@@ -150,7 +150,18 @@ def test_isal_and_zlib_return_the_same_bytes_and_errors(name, level, cut, flip):
         assert error is not None or out == other
 
 
-class TestZstd(CodecSuite):
+class Frames(CodecSuite):
+    """The formats of zstd and lz4 have the same frames that are skipped."""
+
+    def test_frames_to_skip_are_skipped(self):
+        skip = struct.pack("<II", 0x184D2A5F, 600_000) + bytes(600_000)
+        made = skip + self.elsewhere(b"one") + struct.pack("<II", 0x184D2A50, 0) + self.elsewhere(b"two") + skip
+        assert sniff(made) is self.codec
+        assert read(made, self.codec)[:2] == (b"onetwo", None)
+        assert read(Unseekable(made), self.codec)[:2] == (b"onetwo", None)
+
+
+class TestZstd(Frames):
     name = "zstd"
     libraries = ("backports.zstd", "compression.zstd")
     trailer = 4
@@ -173,13 +184,6 @@ class TestZstd(CodecSuite):
                 assert read(made, self.codec)[:2] == (part, None)
                 assert read(made + made, self.codec, 100_000)[:2] == (2 * part, None)
 
-    def test_frames_to_skip_are_skipped(self):
-        skip = struct.pack("<II", 0x184D2A5F, 600_000) + bytes(600_000)
-        made = skip + self.elsewhere(b"one") + struct.pack("<II", 0x184D2A50, 0) + self.elsewhere(b"two") + skip
-        assert sniff(made) is self.codec
-        assert read(made, self.codec)[:2] == (b"onetwo", None)
-        assert read(Unseekable(made), self.codec)[:2] == (b"onetwo", None)
-
     def test_a_window_beyond_the_limit_and_a_missing_dictionary_are_named(self):
         made = bytearray(zstd.compress(records(), options={zstd.CompressionParameter.content_size_flag: 0}))
         made[5] = 0xFF  # the window
@@ -189,7 +193,7 @@ class TestZstd(CodecSuite):
         assert "ictionary" in str(read(zstd.compress(records(3), zstd_dict=trained), self.codec)[1])
 
 
-class TestLz4(CodecSuite):
+class TestLz4(Frames):
     name = "lz4"
     trailer = 4
     libraries = ("lz4", "lz4.frame")
@@ -212,13 +216,6 @@ class TestLz4(CodecSuite):
                 made = lz4.frame.compress(data, **options, store_size=store_size, content_checksum=checksum)
                 assert read(made, self.codec)[:2] == (data, None)
                 assert read(made + made, self.codec, 100_000)[:2] == (2 * data, None)
-
-    def test_frames_to_skip_are_skipped(self):
-        skip = struct.pack("<II", 0x184D2A5F, 600) + bytes(600)
-        made = skip + self.elsewhere(b"one") + struct.pack("<II", 0x184D2A50, 0) + self.elsewhere(b"two") + skip
-        assert sniff(made) is self.codec
-        assert read(made, self.codec)[:2] == (b"onetwo", None)
-        assert read(Unseekable(made), self.codec)[:2] == (b"onetwo", None)
 
     def test_a_missing_dictionary_is_named(self):
         made = bytearray(self.elsewhere(b"one"))

@@ -9,11 +9,12 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 
 import tfrecord_io as tfr
 from nested_tables import tables, values_of
 
+pytestmark = pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")
 ABSENT: Any = pl.exceptions.ComputeError if pl.__version__.startswith("1.") else tfr.errors.SchemaError
 UNION = pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1, 2])])
 STRUCT = pa.StructArray.from_arrays([UNION, pa.array(["a", "b"])], ["f", "g"], mask=pa.array([False, True]))
@@ -36,29 +37,28 @@ ARRAYS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")
+def file_of(table: pa.Table, folder: Path) -> Path:
+    """A file of the table; nothing is told of the types of one without rows."""
+    tfr.write_tfrecord(table, folder / "a.tfrecord", float64="raw")
+    assume(table.num_rows)
+    return folder / "a.tfrecord"
+
+
 @given(table=tables(max_columns=1))
 @example(table=pa.table({"x": EXAMPLES["a null struct with a union"]}))
 @example(table=pa.table({"x": EXAMPLES["a null struct with an extension type of a union"]}))
 @example(table=pa.table({"x": EXAMPLES["a list of them"]}))
 def test_arrays_and_frames(table: pa.Table, new_folder: Callable[[], Path]) -> None:
-    path = new_folder() / "a.tfrecord"
-    tfr.write_tfrecord(table, path, float64="raw")
-    if not table.num_rows:
-        return
+    path = file_of(table, new_folder())
     for name, read in ARRAYS.items():
         _, error = attempted(partial(read, path), (tfr.errors.SchemaError, tfr.errors.DecodeError))
         assert error is None or "feature 'x" in str(error), name
 
 
-@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")
 @given(table=tables(max_columns=2))
 def test_queries_of_polars(table: pa.Table, new_folder: Callable[[], Path]) -> None:
     """A query has what polars makes of the table, whatever the column is that it leaves out."""
-    path = new_folder() / "a.tfrecord"
-    tfr.write_tfrecord(table, path, float64="raw")
-    if not table.num_rows:
-        return
+    path = file_of(table, new_folder())
     lazy, read = tfr.scan_polars(path), tfr.read_table(path)
     for name in table.column_names:
         frame, error = attempted(lazy.select(name).collect, ABSENT)
@@ -70,14 +70,10 @@ def test_queries_of_polars(table: pa.Table, new_folder: Callable[[], Path]) -> N
         assert repr(frame.to_dict(as_series=False)) == repr(expected.to_dict(as_series=False))
 
 
-@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")
 @given(table=tables(max_columns=2))
 def test_queries_of_duckdb(table: pa.Table, new_folder: Callable[[], Path]) -> None:
     """A query has what DuckDB makes of the table, whatever the column is that it leaves out."""
-    path = new_folder() / "a.tfrecord"
-    tfr.write_tfrecord(table, path, float64="raw")
-    if not table.num_rows:
-        return
+    path = file_of(table, new_folder())
     read = tfr.read_table(path)
     for name in table.column_names:
         found, error = attempted(partial(_queried, path, name), duckdb.Error)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import random
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +15,10 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import blobs, example, flip, framed, int64s, written
 
+pytestmark = pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
+
 ROWS = [example(x=int64s(i), t=blobs(b"t" * 20)) for i in range(200)]
 SIZE = len(framed(ROWS[-1]))
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
-        yield
 
 
 def at(record: int) -> int:

@@ -6,7 +6,7 @@ import gzip
 import io
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +26,9 @@ from tfrecord_io.arrays.read_arrays import scan_arrays
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.options import unwrapped
 
+pytestmark = pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
+
 GOOD = [example(x=int64s(i), t=blobs(b"text %d" % i)) for i in range(20)]
-
-
-@pytest.fixture
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
-        yield
 
 
 def numbers(path: Any, **keywords: Any) -> list[int]:
@@ -74,7 +69,7 @@ def test_records_that_do_not_fit_are_left_out_one_by_one(engine: str, tmp_path: 
     assert (reader.report.skipped[0].begin, reader.report.skipped[0].end) == (begin, begin + len(bad) + 16)
 
 
-def test_required_values_and_declared_shapes(engine: str, tmp_path: Path, quiet: None) -> None:
+def test_required_values_and_declared_shapes(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [*GOOD[:3], example(t=blobs(b"no x")), *GOOD[3:]])
     schema = {"x": tfr.scalar("int64", required=True)}
     assert tfr.read_table(path, schema=schema, on_error="skip")["x"].to_pylist() == list(range(20))
@@ -88,7 +83,7 @@ def test_required_values_and_declared_shapes(engine: str, tmp_path: Path, quiet:
     assert reader.report.records == 150
 
 
-def test_arrays(engine: str, tmp_path: Path, quiet: None) -> None:
+def test_arrays(engine: str, tmp_path: Path) -> None:
     payloads = [*GOOD[:7], example(t=blobs(b"no x")), *GOOD[7:]]
     path = flip(written(tmp_path / "a", payloads), 20)
     assert tfr.read_arrays(path, columns="x", on_error="skip")["x"].tolist() == list(range(1, 20))
@@ -101,9 +96,7 @@ def test_arrays(engine: str, tmp_path: Path, quiet: None) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("shuffle", [0, 8])
-def test_batches_for_training_continue_after_damage(
-    engine: str, tmp_path: Path, quiet: None, threads: int, shuffle: int
-) -> None:
+def test_batches_for_training_continue_after_damage(engine: str, tmp_path: Path, threads: int, shuffle: int) -> None:
     path = written(tmp_path / "a", [*GOOD[:4], b"\xff", *GOOD[4:]])
     flip(path, 30, len(framed(*GOOD[:12])))
 
@@ -158,7 +151,7 @@ def test_sequence_examples_and_compressed_files(engine: str, tmp_path: Path) -> 
     assert found == [*range(count), *range(20)]
 
 
-def test_a_function_is_asked_once_about_each_region(engine: str, tmp_path: Path, quiet: None) -> None:
+def test_a_function_is_asked_once_about_each_region(engine: str, tmp_path: Path) -> None:
     """Also where all is read again, because a later file has a schema."""
     first = flip(written(tmp_path / "a.tfrecord", GOOD), 60, 200)
     tfr.write_tfrecord({"x": pa.array([1, 2], pa.int16()), "t": ["a", "b"]}, tmp_path / "b.tfrecord")
@@ -191,9 +184,7 @@ def test_what_contradicts_a_schema_is_raised(engine: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("other", [example(x=int64s(1, 2), y=blobs(b"a")), example(x=int64s(1, 2), y=b"\x0a\x05")])
-def test_a_record_that_the_sample_left_out_is_left_out_again(
-    engine: str, tmp_path: Path, quiet: None, other: bytes
-) -> None:
+def test_a_record_that_the_sample_left_out_is_left_out_again(engine: str, tmp_path: Path, other: bytes) -> None:
     """Though its first column has a layout that no other record has."""
     kinds = [example(x=blobs(b"b"), y=int64s(1)), other]
     path = written(tmp_path / "a", [*kinds, *(example(x=int64s(n), y=int64s(n)) for n in range(9))])
@@ -205,7 +196,7 @@ def test_a_record_that_the_sample_left_out_is_left_out_again(
     assert batch["x"].tolist() == list(range(9))
 
 
-def test_manifests_and_embedded_schemas(engine: str, tmp_path: Path, quiet: None) -> None:
+def test_manifests_and_embedded_schemas(engine: str, tmp_path: Path) -> None:
     data = {"x": pa.array(range(20), pa.int16()), "t": [f"t{i}" for i in range(20)]}
     tfr.write_tfrecord(data, tmp_path / "d@2")
     shards = sorted(tmp_path.glob("d-*"))
@@ -302,7 +293,7 @@ def test_batches_lack_only_the_rows_that_arrays_cannot_hold(
             assert before[:taken] + again == expected
 
 
-def test_training_ends_where_arrays_can_hold_no_row(tmp_path: Path, quiet: None) -> None:
+def test_training_ends_where_arrays_can_hold_no_row(tmp_path: Path) -> None:
     path = images(tmp_path, range(30))
     assert list(tfr.iter_arrays(tfr.dataset(path, on_error="skip"), batch_size=4, epochs=None, schema=IMAGES)) == []
 

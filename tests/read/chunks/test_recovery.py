@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
-import warnings
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +20,15 @@ from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.options import FrameOptions, unwrapped
 from tfrecord_io.tools.salvage_writer import IntactRecords
 
-pytestmark = [pytest.mark.fault(26), pytest.mark.fault(28), pytest.mark.fault(30)]
+pytestmark = [
+    pytest.mark.fault(26),
+    pytest.mark.fault(28),
+    pytest.mark.fault(30),
+    pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning"),
+]
 
 RNG = random.Random(3)
 ROWS = [example(x=int64s(i), t=blobs(RNG.randbytes(300))) for i in range(3000)]
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
-        yield
 
 
 def packed(name: str, data: bytes) -> bytes:
