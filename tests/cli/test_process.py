@@ -106,7 +106,7 @@ tfrecord_io.tools.count.count = count
 sys.argv[1:] = ["count", "gs://bucket/a"]
 main()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([*interpreter(), "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (3, "tfr: gs://bucket/a: no host\n")
 
 
