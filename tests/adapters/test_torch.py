@@ -392,3 +392,9 @@ def test_forked_workers_read_a_bucket(request: pytest.FixtureRequest, workers: i
     dataset = tfr.dataset(bucket.url("d@3"), storage_options=bucket.storage_options)
     stream = dataset.to_torch(batch_size=4, shuffle_buffer=9, seed=0, uneven="pad", workers=workers)
     assert set(seen(stream, workers)) == set(range(50))
+
+
+def test_values_of_bfloat16_are_floats_of_an_example() -> None:
+    values = torch.tensor([0.5, -2], dtype=torch.bfloat16)
+    payload = tfr.encode_example({"x": values, "y": values[0]})
+    assert {name: cell.tolist() for name, cell in tfr.decode_example(payload).items()} == {"x": [0.5, -2], "y": [0.5]}

@@ -7,6 +7,7 @@ import inspect
 import struct
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from google.protobuf.message import DecodeError as WireError
@@ -76,6 +77,8 @@ FLOATS = [
     (np.array([1, 2]), [1, 2]),
     ([1.5, 2], [1.5, 2]),
     (np.float16(0.5), [0.5]),
+    (ml_dtypes.bfloat16(0.5), [0.5]),
+    (np.array([0.5, -2], ml_dtypes.bfloat16), [0.5, -2]),
     ([], []),
 ]
 NO_INTEGERS = [1.0, "1", b"1", None, np.float32(1), np.array([1.0]), [1, 2.0], {1}]

@@ -120,7 +120,7 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     ----------
     features : mapping of str to values
         A value is a bool, int, float, bytes or str (written as UTF-8), a list or one-dimensional array of these, a
-        Feature, or None, which is omitted. float64 is rounded to float32.
+        Feature, or None, which is omitted. float64 is rounded to float32; bfloat16 becomes float32.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def _is_array_of(items: Any, kinds: str) -> bool:
 def _items(value: Any) -> Any:
     """The values of a scalar, a sequence or an array: a list or a one-dimensional array."""
     if not isinstance(value, np.ndarray | np.generic) and callable(getattr(value, "numpy", None)):
-        value = value.numpy()  # an eager tensor
+        value = (value.float() if str(getattr(value, "dtype", "")) == "torch.bfloat16" else value).numpy()
     if has_missing(value):
         kind = "masked" if isinstance(value, np.ma.MaskedArray | list | tuple) else "missing"
         advice = "fill it (array.filled), leave the values out (array.compressed), or pass None for the feature"
@@ -256,6 +256,8 @@ def _items(value: Any) -> Any:
             advice if isinstance(value, np.ma.MaskedArray) else "fill it, leave it out, or pass None for the feature"
         )
         raise EncodeError(f"a {kind} value: the values of a feature cannot be missing individually", advice=advice)
+    if str(getattr(value, "dtype", None)) == "bfloat16":  # float32 holds its values exactly
+        value = value.astype(np.float32)
     if hasattr(value, "__array__") and not isinstance(value, np.generic):
         value = np.asarray(value)
     if isinstance(value, np.ndarray):
