@@ -17,6 +17,7 @@ import tfrecord_io as tfr
 from arrow_tables import TEXT_DTYPE
 from reading import read_by
 from records import blobs, entry, example, field, floats, int64s, written
+from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 
 GOLDEN = ["tutorial", "extremes", "ragged", "images", "empty"]
 KINDS = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}
@@ -279,3 +280,17 @@ def test_repr_names_files_and_columns(tmp_path: Path) -> None:
         "c       tensor<complex64>[2]",
         "n       int64",
     ]
+
+
+def test_an_error_for_lack_of_memory_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": range(9)}, path)
+
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError("std::bad_alloc")
+
+    monkeypatch.setattr(BatchBuilder, "batch", fail)
+    monkeypatch.setattr(BatchBuilder, "of_values", fail)
+    with pytest.raises(MemoryError) as info:
+        tfr.read_table(path)
+    assert str(info.value).startswith(f"{path}: there is no memory for the rows (std::bad_alloc); choose columns")

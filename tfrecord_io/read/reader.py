@@ -17,8 +17,9 @@ from tfrecord_io.arrow.buffers import BatchStream, value_bytes
 from tfrecord_io.arrow.casts import can_unify
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import TFRecordError, printable, say
 from tfrecord_io.options import MIB
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
@@ -29,6 +30,7 @@ from tfrecord_io.read.chunks.recovery import chunk_batches, leave_out
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
 from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
 from tfrecord_io.read.scan import EarlyFilter, Scan
+from tfrecord_io.remedies import Message
 from tfrecord_io.schema.pandas_metadata import without_index
 from tfrecord_io.schema.types import uncommon
 from tfrecord_io.storage.read.source import Source
@@ -165,6 +167,19 @@ class Reader(BatchStream):
         return f"<Reader of {self.scan.files_and_columns()}>"
 
     def _built(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
+        """What `_of_chunks` yields; an error for lack of memory names the files."""
+        try:
+            yield from self._of_chunks()
+        except MemoryError as error:
+            if error.args and isinstance(error.args[0], Message):  # it names a file and a record
+                raise
+            files = self.scan.files
+            what = f"{printable(files[0])}{and_more(len(files) - 1, 'file')}"
+            advice = say("choose columns by {columns=}") | "read batches with open_reader"
+            reason = f" ({error})" if str(error) else ""
+            raise MemoryError(say("{}: there is no memory for the rows{}", what, reason) & advice) from error
+
+    def _of_chunks(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """Yield (batch, whether it ends a joined one) for each chunk, then raise the error that ended the read.
 
         A revision in the last chunk is kept instead, and ends the iteration.
