@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeGuard, TypeVar, overload
 
@@ -101,8 +101,9 @@ class SkippedRegions(Sequence[SkippedRegion]):
         self._kept: list[tuple[int, int, int, int, SkippedRegion]] = []
         self._numbers: set[int] = set()
         self._errors: set[str] = set()  # the classes
+        self._in_memory = False  # one is of a file object, or of a column
 
-    def add(self, region: SkippedRegion, file: int = 0) -> None:
+    def add(self, region: SkippedRegion, file: int = 0, *, in_memory: bool = False) -> None:
         """Add a region of the file with a number in the order of reading."""
         begin = -1 if region.begin is None else region.begin
         insort(self._kept, (file, region.records_before, begin, self.total, region))
@@ -112,6 +113,7 @@ class SkippedRegions(Sequence[SkippedRegion]):
         self.files[region.path] += 1
         self._errors.add(region.error)
         self._numbers.add(file)
+        self._in_memory |= in_memory
 
     def add_all(self, others: SkippedRegions) -> None:
         """Add the regions of another read, behind those of this one."""
@@ -122,6 +124,7 @@ class SkippedRegions(Sequence[SkippedRegion]):
         self.bytes += others.bytes
         self.files += others.files
         self._errors |= others._errors
+        self._in_memory |= others._in_memory
         self._numbers.update(after + file for file in others._numbers)
 
     def has_file(self, file: int) -> bool:
@@ -157,7 +160,9 @@ class SkippedRegions(Sequence[SkippedRegion]):
             names.append(counted(len(self.files) - _NAMED_FILES, "more file"))
         first = self[0]
         where = "" if first.begin is None else f" at byte {first.begin}"
-        what = f"{counted(self.total, 'damaged region')} of {byte_size(self.bytes) if self.bytes else 'unknown size'}"
+        what = counted(self.total, "damaged region")
+        if self.bytes or not self._in_memory:
+            what += f" of {byte_size(self.bytes) if self.bytes else 'unknown size'}"
         if self._errors == {FeatureTypeError.__name__}:
             what = f"{counted(self.total, 'record')} with values of another feature type"
         first_is = f"the first is record {first.records_before}{where}: {printable(first.reason, 300)}"
@@ -166,9 +171,11 @@ class SkippedRegions(Sequence[SkippedRegion]):
     def warn(self, issue: Callable[[str], object] | None = None) -> None:
         """Warn of the sums, if there are any."""
         if self.total:
-            text = say("{}", self.summary()) & "tfr verify lists them" | say(
-                "see {open_reader(on_error=…)}.report.skipped"
-            )
+            text = say("{}", self.summary())
+            if self._in_memory:
+                text &= say("to list them, pass a function as {on_error=}")
+            else:
+                text &= "tfr verify lists them" | say("see {open_reader(on_error=…)}.report.skipped")
             if issue is None:
                 warn(text, DamagedDataWarning)
             else:
@@ -202,10 +209,14 @@ class Recovery:
 
     def accept(self, region: SkippedRegion, file: int, error: TFRecordError) -> bool:
         """Whether a region may be left out; it then counts as skipped."""
+        source = self._sources[file] if self._sources else None
+        in_memory = source is not None and source.is_file_object
+        if in_memory and source.derived is not None:  # values of a column, which are no bytes of a file
+            region = replace(region, begin=None, end=None)
         error.region = region
         if isinstance(self._on_error, AskedOnce) and not self._on_error(error, self._place(region, file)):
             return False
-        self.skipped.add(region, file)
+        self.skipped.add(region, file, in_memory=in_memory)
         return True
 
     def _place(self, region: SkippedRegion, file: int) -> Hashable:
