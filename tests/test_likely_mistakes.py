@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import pickle
 import re
 import sys
 from collections.abc import Callable
@@ -583,3 +584,25 @@ def test_feature_lists_that_are_not_read_are_named(embed_schema: bool, recwarn: 
 
 def test_info_is_the_same_call_as_the_command() -> None:
     assert _EQUIVALENTS["info"] == _OTHER_COMMANDS["info"]
+
+
+def test_hasattr_makes_no_suggestion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What asks many objects for many names, as pandas and editors do, is not to wait for a comparison of names."""
+    tfr.write_tfrecord({"x": range(3)}, tmp_path / "a.tfrecord")
+    hasattr(tfr, "unknown_name")  # imports what is needed, and asks other packages once
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("difflib.SequenceMatcher.ratio", fail)
+    monkeypatch.setattr("difflib.SequenceMatcher.quick_ratio", fail)
+    monkeypatch.setattr("importlib.metadata.entry_points", fail)
+    with tfr.open_reader(tmp_path / "a.tfrecord") as reader:
+        objects = [tfr, tfr.io, tfr.dataset(tmp_path / "a.tfrecord"), reader, tfr.verify(tmp_path / "a.tfrecord")]
+        assert not any(hasattr(each, "unknown_names") for each in objects)
+
+
+def test_errors_for_unknown_names_can_be_pickled() -> None:
+    with pytest.raises(AttributeError) as info:
+        tfr.read_tfrecords  # type: ignore[attr-defined]  # noqa: B018
+    assert str(pickle.loads(pickle.dumps(info.value))) == str(info.value)

@@ -60,6 +60,26 @@ class Summary(NamedTuple):
         return f"<div>{title}{table}{''.join(lines)}</div>"
 
 
+class LateText:
+    """The message of an error, made when it is shown: `hasattr` asks many objects, and drops the error.
+
+    >>> str(AttributeError(LateText(lambda: "no such name")))
+    'no such name'
+    """
+
+    def __init__(self, text: Callable[[], str]) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text()
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
 class Report(ABC):
     """Base of results that print as a line and a table, and show the same table in notebooks.
 
@@ -84,9 +104,12 @@ class Report(ABC):
     if not TYPE_CHECKING:  # where every name would be an attribute
 
         def __getattr__(self, name: str) -> NoReturn:
-            text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            text += "" if name.startswith("_") else f"; {name_advice(name, self._names())}"
-            raise AttributeError(text, name=name, obj=None)  # a traceback would add a question about the object
+            def text() -> str:
+                advice = "" if name.startswith("_") else f"; {name_advice(name, self._names())}"
+                return f"{type(self).__name__!r} object has no attribute {name!r}{advice}"
+
+            # of no object: a traceback would add a question about it
+            raise AttributeError(LateText(text), name=name, obj=None)
 
         def __getitem__(self, key: object) -> NoReturn:
             raise TypeError(f"{type(self).__name__!r} object is not subscriptable; {name_advice('', self._names())}")

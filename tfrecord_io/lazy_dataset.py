@@ -186,7 +186,7 @@ class DatasetPiece(_Shown):
 
         def __getattr__(self, name: str) -> NoReturn:
             has_it = f"tfr.dataset(piece).{name} has it" if name in dir(Dataset) else None
-            raise unknown_attribute(self, name, dir(self), has_it)
+            raise unknown_attribute(self, name, has_it)
 
 
 class Dataset(_Shown):
@@ -460,7 +460,7 @@ class Dataset(_Shown):
         def __getattr__(self, name: str) -> object:
             method = added_method(name) if name.startswith("to_") else None
             if method is None:
-                raise unknown_attribute(self, name, dir(self))
+                raise unknown_attribute(self, name)
             return partial(method, self)
 
 

@@ -198,11 +198,15 @@ def refuse_calls(module: str) -> None:
 
 
 def _no_attribute(shown_in: str, name: str) -> AttributeError:
-    module = f"{PACKAGE}.{shown_in}" if shown_in else PACKAGE
-    text = f"module {module!r} has no attribute {name!r}"
-    if not name.startswith("_"):
-        text += _question(shown_in, name)
-    return AttributeError(text, name=name, obj=None)  # a traceback would add a question of its own about the module
+    from tfrecord_io.display import LateText
+
+    def text() -> str:
+        module = f"{PACKAGE}.{shown_in}" if shown_in else PACKAGE
+        question = "" if name.startswith("_") else _question(shown_in, name)
+        return f"module {module!r} has no attribute {name!r}{question}"
+
+    # of no object: a traceback would add a question of its own about the module
+    return AttributeError(LateText(text), name=name, obj=None)
 
 
 def _question(shown_in: str, name: str) -> str:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from importlib import import_module
 from operator import attrgetter
 from threading import RLock
@@ -111,7 +113,19 @@ def own_points(group: str) -> list[Point]:
 
 
 def other_points(group: str) -> list[Point]:
-    """Those of other packages, in the order of their names."""
+    """Those of other packages, in the order of their names. All packages are asked again once one is installed."""
+    return [*_other_points(group, tuple((path, _modified(path)) for path in sys.path))]
+
+
+def _modified(folder: str) -> int | None:
+    try:
+        return os.stat(folder or ".").st_mtime_ns
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=64)
+def _other_points(group: str, _folders: tuple[tuple[str, int | None], ...]) -> list[Point]:
     from importlib.metadata import entry_points  # takes longer to import than to use
 
     found = [Point(p.name, p.value, "" if p.dist is None else p.dist.name) for p in entry_points(group=group)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from os import PathLike
 from typing import Any
 
-from tfrecord_io.display import counted
+from tfrecord_io.display import LateText, counted
 
 
 def _by_name(names: dict[str, str]) -> dict[str, str]:
@@ -287,15 +287,19 @@ def too_many_arguments(call: Callable[..., Any], names: Sequence[str], given: Se
     return TypeError(f"{_name(call)}() takes {takes}, not {len(given)}{advice}")
 
 
-def unknown_attribute(owner: object, name: str, methods: Iterable[str], instead: str | None = None) -> AttributeError:
+def unknown_attribute(owner: object, name: str, instead: str | None = None) -> AttributeError:
     """The error for an attribute that a dataset or a reader does not have, with what does the same."""
-    import difflib
 
-    what = type(owner).__name__
-    hint = instead or _OF_OTHERS.get(what, _METHODS).get(name)
-    close = difflib.get_close_matches(name, methods, n=1, cutoff=0.8)
-    meant = f": {hint}" if hint else f"; did you mean {close[0]!r}?" if close and name[:1] != "_" else ""
-    return AttributeError(f"{what!r} object has no attribute {name!r}{meant}", name=name, obj=owner)
+    def text() -> str:
+        import difflib
+
+        what = type(owner).__name__
+        hint = instead or _OF_OTHERS.get(what, _METHODS).get(name)
+        close = difflib.get_close_matches(name, dir(owner), n=1, cutoff=0.8)
+        meant = f": {hint}" if hint else f"; did you mean {close[0]!r}?" if close and name[:1] != "_" else ""
+        return f"{what!r} object has no attribute {name!r}{meant}"
+
+    return AttributeError(LateText(text), name=name, obj=owner)
 
 
 _OWNERS = {"self", "cls", "dataset"}  # the first parameter of a method, and of a function that is one of datasets

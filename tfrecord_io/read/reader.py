@@ -129,7 +129,7 @@ class Reader(BatchStream):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            raise unknown_attribute(self, name, dir(self))
+            raise unknown_attribute(self, name)
 
     def __dir__(self) -> list[str]:
         """The public names; adapters use others."""

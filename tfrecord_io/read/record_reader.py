@@ -66,7 +66,7 @@ class RecordReader(ConsumedOnce[bytes]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise unknown_attribute(self, name, dir(self))
+            raise unknown_attribute(self, name)
 
     @check_keywords
     def __init__(

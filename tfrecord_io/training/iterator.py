@@ -100,7 +100,7 @@ class ArrayIterator(Closing, Shared):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise unknown_attribute(self, name, dir(self))
+            raise unknown_attribute(self, name)
 
     def __repr__(self) -> str:
         return f"<ArrayIterator of {self._source.files_and_columns()}>"
