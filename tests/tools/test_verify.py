@@ -6,6 +6,7 @@ import errno
 import gzip
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -345,3 +346,26 @@ def test_shards_of_a_bucket_are_read_by_one_request_each_side_by_side(
 def test_an_empty_list_has_no_files() -> None:
     with pytest.raises(FileNotFoundError, match="an empty list of paths has no files"):
         verify([])
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_dataset_that_is_compacted_meanwhile_is_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: int
+) -> None:
+    base = f"{tmp_path}/a/"
+    for number in range(shards):
+        tfr.write_tfrecord({"x": [number]}, base, mode="append")
+    last = sorted((tmp_path / "a").glob("*.tfrecord"))[-1]
+
+    begun = threading.Lock()
+
+    def compact(path: str) -> None:
+        if Path(path) == last and begun.acquire(blocking=False):
+            tfr.write_tfrecord({"x": [9]}, base, mode="append")
+            tfr.compact(base)
+
+    before_opening(monkeypatch, compact)
+    report = verify(base)
+    assert report.ok, report
+    assert report.records == shards + 1
+    assert {file.path for file in report.files} == {str(path) for path in (tmp_path / "a").glob("*.tfrecord")}

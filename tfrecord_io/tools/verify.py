@@ -16,6 +16,7 @@ from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import (
     CorruptRecordError,
     FeatureTypeError,
+    ReplacedError,
     SchemaError,
     TFRecordError,
     printable,
@@ -183,21 +184,38 @@ def verify(
 
 
 def check_files(paths: Any, record_type: RecordTypeName | None, options: FrameOptions) -> VerifyReport:
-    """Check every record of files; see `verify`."""
+    """Check every record of files; see `verify`. If a dataset was replaced meanwhile, check its new files, too."""
+    known: _Checked = {}
+    try:
+        report = _check_files(paths, record_type, options, known)
+    except ReplacedError:
+        pass
+    else:
+        if not any(_was_replaced(file) for file in report.files):
+            return report
+    return _check_files(paths, record_type, replace(options, progress=False), known)
+
+
+def _check_files(
+    paths: Any, record_type: RecordTypeName | None, options: FrameOptions, known: _Checked
+) -> VerifyReport:
+    """Check the files that are there now, but for those `known`, to which they are added."""
     unnamed: dict[str, str] = {}
     faults: list[CorruptRecordError] = []
     found = _found(paths, options, unnamed=unnamed, manifest_faults=faults)
     sources = [each for each in found if isinstance(each, Source)]
     indexes = find_indexes(sources)
-    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
+    to_check = (source.size for source in sources if _content(source) not in known)
+    with ProgressMeter(options.progress, total(to_check), "bytes") as bar:
         stopped = Flag()
         each = replace(options, threads=max(1, options.thread_count // len(found)))
-        checkers = [
-            FileChecker(source, index, record_type, each, bar, stopped)
+        calls = [
+            partial(_check, FileChecker(source, index, record_type, each, bar, stopped), known.get(_content(source)))
             for source, index in zip(sources, indexes, strict=True)
         ]
-        calls = (partial(_check, checker) for checker in checkers)
-        files = list(ordered(calls, min(_at_a_time(sources, options), len(checkers)), "verify", stopped.set))
+        results = list(ordered(iter(calls), min(_at_a_time(sources, options), len(calls)), "verify", stopped.set))
+    checkers, files = [checker for checker, _ in results], [file for _, file in results]
+    known |= {_content(each[0].source): each for each in results if not _was_replaced(each[1])}
     checked = iter(_compare_shards(checkers, files))
     files = [next(checked) if isinstance(each, Source) else each for each in found]
     if all(file.status == "unreadable" for file in files):
@@ -238,13 +256,28 @@ def _at_a_time(sources: Sequence[Source], options: FrameOptions) -> int:
     return max(options.thread_count, min(_WAITING, _MEMORY // held))
 
 
-def _check(checker: FileChecker) -> FileCheck:
+_Content = tuple[str, int | None, int | None]
+_Checked = dict[_Content, tuple[FileChecker, FileCheck]]
+
+
+def _content(source: Source) -> _Content:
+    """What tells the content of a file from another one, as far as a dataset states it."""
+    return source.path, source.size, None if source.shard is None else source.shard.crc32c
+
+
+def _was_replaced(file: FileCheck) -> bool:
+    return any(isinstance(problem.error, ReplacedError) for problem in file.problems)
+
+
+def _check(checker: FileChecker, known: tuple[FileChecker, FileCheck] | None) -> tuple[FileChecker, FileCheck]:
+    if known is not None:
+        return known
     try:
-        return checker.check()
+        return checker, checker.check()
     except OSError as error:
         if isinstance(error, TFRecordError):
             raise
-        return _unchecked(checker.source.path, "storage", error, checker.source.size)
+        return checker, _unchecked(checker.source.path, "storage", error, checker.source.size)
 
 
 def _unchecked(path: str | None, part: str, error: OSError | TFRecordError, size: int | None = None) -> FileCheck:
