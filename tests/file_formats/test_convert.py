@@ -205,3 +205,21 @@ def test_advice_about_a_source_names_no_option_of_the_target(tmp_path: Path) -> 
     (tmp_path / "a.csv").write_text("a,b\n1\n")
     with pytest.raises(tfr.errors.DecodeError, match=r"the delimiter, which source_options=\{'delimiter': …\} changes"):
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
+
+
+@pytest.mark.parametrize("name", ["episode_{:06d}.parquet", "file-{:03d}.parquet"])
+def test_a_dataset_of_lerobot_is_converted_by_the_name_of_its_folder(tmp_path: Path, name: str) -> None:
+    folder, target = tmp_path / "robots", tmp_path / "a.tfrecord"
+    for below in ("meta/episodes/chunk-000", "data/chunk-000", "data/chunk-001", "videos"):
+        (folder / below).mkdir(parents=True)
+    (folder / "meta/info.json").write_text("{}")
+    pq.write_table(pa.table({"length": [1]}), folder / "meta/episodes/chunk-000/file-000.parquet")
+    for episode in range(3):
+        frames = pa.table({"action": [[episode, 0.5]], "episode_index": [episode]})
+        pq.write_table(frames, folder / f"data/chunk-{episode % 2:03d}" / name.format(episode))
+    with pytest.warns(UserWarning, match="the frames of a LeRobot dataset are converted, left out: 'videos'"):
+        tfr.convert(folder, target)
+    assert sorted(tfr.read_table(target)["episode_index"].to_pylist()) == [0, 1, 2]
+    with pytest.raises(FileNotFoundError) as info:
+        tfr.convert(folder / "data", target)
+    assert f"its folders have such files: '{folder}/data/*/*.parquet' names all" in str(info.value)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import glob
 import re
 from collections.abc import Sequence
 
-from tfrecord_io.errors import CorruptRecordError, printable, say, secret_url
+from tfrecord_io.errors import CorruptRecordError, printable, say, secret_url, warn
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, has_file
 from tfrecord_io.format import format_registry as formats
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys
@@ -187,6 +188,11 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     of_folders = (row for row in FORMATS if row.folders and all(present & {*each.split("|")} for each in row.folders))
     if (of_folder := next(of_folders, None)) is not None:
         return of_folder
+    if {"meta", "data"} <= present and (frames := _frames_of_lerobot(fs, entry.name)):
+        listings[path] = frames
+        if "videos" in present:
+            warn(f"{printable(path)}: the frames of a LeRobot dataset are converted, left out: 'videos'", UserWarning)
+        return FORMATS["parquet"]
     if _may_have_images(names) and has_file(path, storage, IMAGE_SUFFIXES):
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
     if record_files(listing) or _has_records(fs, listing):
@@ -194,9 +200,20 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     format = _format_of_names(path, names)
     if format is None and not any(map(is_record_file, names)):
         reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"
-        advice = files_below(fs, entry.name, listing) or say('{files="all"} embeds files of any kind')
+        advice = files_below(fs, entry.name, listing, _is_of_a_format) or say('{files="all"} embeds files of any kind')
         raise FileNotFoundError(errno.ENOENT, say("{}", reason) & advice, secret_url(path))
     return format or TFRECORD
+
+
+def _is_of_a_format(name: str) -> bool:
+    return is_record_file(name) or _format_of_name(name) is not None
+
+
+def _frames_of_lerobot(fs: FileSystem, directory: str) -> list[Entry]:
+    """The files of frames of a dataset of LeRobot, version 2 or 3; empty if a directory is none."""
+    root = directory.rstrip("/")
+    info = fs.entry(f"{root}/meta/info.json", is_file=True)
+    return [] if info is None else fs.glob(f"{glob.escape(root)}/data/**/*.parquet")
 
 
 def _format_of_names(path: str, names: Sequence[str]) -> Format | None:

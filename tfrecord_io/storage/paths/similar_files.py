@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from glob import has_magic
 from itertools import islice
@@ -68,8 +68,10 @@ def files_next_to(fs: FileSystem, pattern: str) -> str:
     return f"its directory has {counted(len(files), 'file')} such as '{printable(min(files))}'" if files else ""
 
 
-def files_below(fs: FileSystem, directory: str, listing: Iterable[Entry]) -> str:
-    """A clause about the TFRecord files in the folders of a directory that has none itself; empty if there is none.
+def files_below(
+    fs: FileSystem, directory: str, listing: Iterable[Entry], is_wanted: Callable[[str], bool] = is_record_file
+) -> str:
+    """A clause about the files in the folders of a directory that has none itself; empty if there is none.
 
     It has a glob for all of them, and one of the folders. At most 20 folders are looked into.
     """
@@ -79,7 +81,7 @@ def files_below(fs: FileSystem, directory: str, listing: Iterable[Entry]) -> str
         if number < len(folders):
             with suppress(OSError):  # a folder without permission
                 inside = fs.listing(folders[number].name)
-                found += [entry for entry in inside if not entry.directory and is_record_file(entry.basename)]
+                found += [entry for entry in inside if not entry.directory and is_wanted(entry.basename)]
                 folders += _folders(inside)
     if not found:
         return ""
@@ -111,6 +113,7 @@ def _folders(entries: Iterable[Entry]) -> list[Entry]:
 def _pattern(name: str) -> str:
     """A glob for the files like this one: with its suffix, or shards of its name."""
     suffix, shard = name[len(split_suffixes(name)[0]) :], parse_shard(name)
+    suffix = suffix or ("" if shard else os.path.splitext(name)[1])  # of another format
     return f"*{glob.escape(suffix)}" if suffix or shard is None else f"{glob.escape(shard.base)}-*"
 
 
