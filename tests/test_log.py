@@ -92,9 +92,9 @@ def test_whether_a_column_index_is_used_and_why_not(tmp_path: Path, caplog: pyte
     ]
     tfr.build_index(path, columns=["n"])
     assert searched([("n", "==", 3)])[-1] == (
-        "column indexes of 1 of 1 files are used: 1 files are opened, by them 2 records"
+        "column indexes are used, of 1 of 1 file: to open 1 file, by them 2 records"
     )
-    assert searched([("n", ">=", 0)])[-1] == "column indexes of 1 of 1 files are not used: they would not save reading"
+    assert searched([("n", ">=", 0)])[-1] == "column indexes are not used, of 1 of 1 file: they would not save reading"
     (text,) = searched([("n", "==", 3)], on_error="skip")
     assert text == "column indexes are not searched: damage is to be left out, wherever it is"
     assert dataset.count_rows() == 200
@@ -105,7 +105,7 @@ def test_an_index_of_offsets_and_a_manifest(tmp_path: Path, caplog: pytest.LogCa
     tfr.write_tfrecord(ROWS, path, write_index=True)
     assert tfr.count(path) == 200
     messages = logged(caplog, logging.DEBUG)
-    assert "1 of 1 files have an index" in messages
+    assert "files with an index: 1 of 1" in messages
     assert f"index used: {path}.index" in messages
     assert tfr.count(tmp_path) == 200
     assert any(text.startswith("no manifest among") for text in logged(caplog, logging.DEBUG))

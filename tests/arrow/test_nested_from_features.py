@@ -43,15 +43,15 @@ NONE, ONE = np.zeros(0, np.int64), {FLAT: [1], LENGTHS: [1]}
 @pytest.mark.parametrize(
     ("type_", "record", "feature", "message"),
     [
-        (LISTS, {FLAT: [1], LENGTHS: [1, 1]}, FLAT, f"has 1 values, and there are 2 by '{LENGTHS}'"),
-        (LISTS, {FLAT: [1]}, FLAT, "has 1 values, and there are 0"),
+        (LISTS, {FLAT: [1], LENGTHS: [1, 1]}, FLAT, f"has 1 value, and there are 2 by '{LENGTHS}'"),
+        (LISTS, {FLAT: [1]}, FLAT, "has 1 value, and there are 0"),
         (LISTS, {LENGTHS: [1]}, FLAT, "has 0 values, and there are 1"),
         (LISTS, {FLAT: [1], LENGTHS: [2, -1]}, LENGTHS, "-1 is not the length of a list"),
         (LISTS, {FLAT: [1], LENGTHS: [2**62] * 4}, LENGTHS, "not the length"),
         (LISTS, {FLAT: NONE, LENGTHS: [2**31 - 1] * 9}, FLAT, "has 0 values"),
         (LISTS, ONE | {f"{FLAT}/null_positions": [1]}, f"{FLAT}/null_positions", "1 is not the position of a value"),
         (LISTS, ONE | {f"{LENGTHS}/null_positions": [-1]}, f"{LENGTHS}/null_positions", "-1 is not the position"),
-        (MAPS, {"x/key": [b"a", b"b"], "x/value": [1]}, "x/value", "has 1 values, and there are 2 by 'x/key'"),
+        (MAPS, {"x/key": [b"a", b"b"], "x/value": [1]}, "x/value", "has 1 value, and there are 2 by 'x/key'"),
         (UNION, {"x/type_id": [2], "x/a": [1]}, "x/type_id", "2 is not a type of the union"),
         (pa.list_(pa.list_(pa.int64(), 2)), ONE, LENGTHS, "1 is the length of a list of 2"),
     ],

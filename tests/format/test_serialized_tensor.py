@@ -252,8 +252,8 @@ def test_as_many_axes_as_numpy_has_are_accepted() -> None:
     [
         (1, (2,), content(ONE), "4 bytes of content for 2 values of 4 bytes"),
         (1, (0,), content(ONE), "4 bytes of content for 0 values"),
-        (1, (), content(b"abc"), "3 bytes of content for 1 values"),
-        (1, (0,), field(5, ONE), "1 values for a shape of 0"),
+        (1, (), content(b"abc"), "3 bytes of content for 1 value"),
+        (1, (0,), field(5, ONE), "1 value for a shape of 0"),
         (10, (2,), content(b"\x01\x02"), "a byte is not a bool"),
         (8, (2,), field(9, ONE * 3), "3 halves of complex numbers"),
         (4, (1,), number(7, 256), "a value is outside of uint8"),

@@ -371,7 +371,7 @@ def test_a_state_of_other_files_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(9)])
     state = tfr.iter_arrays(path, batch_size=3).state()
     written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(8)])
-    with pytest.raises(ValueError, match="the state is that of other files: those were 1 files of"):
+    with pytest.raises(ValueError, match="the state is that of other files: those were 1 file of"):
         tfr.iter_arrays(path, batch_size=3, state=state)
     written(tmp_path / "b.tfrecord", [example(x=int64s(n)) for n in range(9)])
     with pytest.raises(ValueError, match="others of the same size"):

@@ -236,7 +236,7 @@ def test_faults_name_the_episode(tmp_path: Path) -> None:
         windowed.to_grain()[7]
     assert (raised.value.path, raised.value.record) == (str(path), 5)
     table = pa.table({"steps/a": [[1], [1, 2]], "steps/b": [[1], [1]]})
-    with pytest.raises(tfr.errors.SchemaError, match="row 1 has 1 steps in this column, but 2 in 'steps/a'"):
+    with pytest.raises(tfr.errors.SchemaError, match="row 1 has 1 step in this column, but 2 in 'steps/a'"):
         tfr.windows(table, length=1).read_all()
 
 
@@ -249,18 +249,18 @@ def test_lists_of_different_lengths_name_the_record(tmp_path: Path, options: dic
     tfr.build_index(paths, columns=["id"])
     windowed = tfr.windows(tfr.dataset(paths).filter([("id", "in", [1, 3, 7])]), length=2)
     with pytest.raises(
-        tfr.errors.SchemaError, match=r"the row has 1 steps in this column, but 2 in 'steps/a'"
+        tfr.errors.SchemaError, match=r"the row has 1 step in this column, but 2 in 'steps/a'"
     ) as raised:
         list(windowed.iter_arrays(batch_size=2, **options))
     assert (raised.value.path, raised.value.record, raised.value.feature) == (str(paths[1]), 3, "steps/b")
     source = windowed.to_grain()
     assert [int(source[n]["id"]) for n in range(2)] == [1, 3]
-    with pytest.raises(tfr.errors.SchemaError, match="the row has 1 steps") as raised:
+    with pytest.raises(tfr.errors.SchemaError, match="the row has 1 step") as raised:
         source[2]
     assert (raised.value.path, raised.value.record) == (str(paths[1]), 3)
     for read in (windowed.to_table, tfr.explode(windowed.scan).read_all):
         with pytest.raises(
-            tfr.errors.SchemaError, match="row 2 has 1 steps in this column"
+            tfr.errors.SchemaError, match="row 2 has 1 step in this column"
         ):  # of the rows that are left
             read()
 

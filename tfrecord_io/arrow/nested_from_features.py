@@ -26,6 +26,7 @@ from tfrecord_io.arrow.buffers import (
 )
 from tfrecord_io.arrow.nested_to_features import INTERVAL_DTYPE, Slots, any_of, nested_columns
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
 from tfrecord_io.schema.column_features import (
@@ -198,7 +199,7 @@ class _Parts:
         lengths, expected = _lengths(column), np.diff(slots.rows)
         if np.any(bad := lengths != expected):
             row = int(bad.argmax())
-            reason = f"it has {lengths[row]} values, and there are {expected[row]} by '{slots.counter}'"
+            reason = f"it has {counted(lengths[row], 'value')}, and there are {expected[row]} by '{slots.counter}'"
             raise RowFault(row, reason, feature=stored.name, expected=int(expected[row]), got=int(lengths[row]))
         return _flat(column)
 

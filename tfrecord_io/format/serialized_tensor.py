@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError as ProtobufError
 
+from tfrecord_io.display import counted
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.format.dtypes import MAX_AXES, STRING, Array, declared_name, dtype_name, element
 from tfrecord_io.format.missing_values import has_missing
@@ -183,7 +184,8 @@ def _shape(proto: Any, itemsize: int) -> tuple[int, ...]:
 def _viewed(content: bytes, dtype: np.dtype, count: int) -> Array:
     """The raw bytes as values."""
     if len(content) != count * dtype.itemsize:
-        reason = f"{len(content)} bytes of content for {count} values of {dtype.itemsize} bytes"
+        got, size = counted(len(content), "byte"), counted(dtype.itemsize, "byte")
+        reason = f"{got} of content for {counted(count, 'value')} of {size}"
         raise DecodeError(reason, expected=count * dtype.itemsize, got=len(content))
     values = np.frombuffer(content, dtype.newbyteorder("<")).astype(dtype)
     if dtype.kind == "b" and (largest := int(values.view(np.uint8).max(initial=0))) > 1:
@@ -248,7 +250,7 @@ def _listed(message: Any, name: str, dtype: np.dtype, count: int) -> Array:
     else:
         given = _as_bits(np.fromiter(stored, storage.unit, len(stored)), dtype)
     if len(given) > count:
-        raise DecodeError(f"{len(given)} values for a shape of {count}", expected=count, got=len(given))
+        raise DecodeError(f"{counted(len(given), 'value')} for a shape of {count}", expected=count, got=len(given))
     whole = np.empty((count, *given.shape[1:]), given.dtype)
     whole[: len(given)] = given
     whole[len(given) :] = given[-1]

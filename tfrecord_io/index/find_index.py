@@ -77,7 +77,7 @@ def find_indexes(
     if index is None:
         found = find_sidecars(sources, suffixes)
         found = [None if sidecar is not None and _is_pickle(sidecar) else sidecar for sidecar in found]
-        logger.debug("%d of %d files have an index", len(found) - found.count(None), len(found))
+        logger.debug("files with an index: %d of %d", len(found) - found.count(None), len(found))
         return found
     paths = index if isinstance(index, list | tuple) else [index]
     for path in paths:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.background import ordered
-from tfrecord_io.display import error_dict
+from tfrecord_io.display import counted, error_dict
 from tfrecord_io.errors import ReplacedError, SchemaError, TFRecordError, say
 from tfrecord_io.index.column_index import (
     ALL_SCALARS,
@@ -133,7 +133,7 @@ def _build_one(
         sink, version = OutputStream(output), "" if is_copied_later else files.version(file)
         about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
         write_columns(sink, name, index, schema, batches(), content, **about)
-    logger.info("written: %s, the index of %d records", source.path + COLUMNS_SUFFIX, len(index))
+    logger.info("written: %s, the index of %s", source.path + COLUMNS_SUFFIX, counted(len(index), "record"))
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
 
 

@@ -14,6 +14,7 @@ from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import flat_values
 from tfrecord_io.call_errors import check_keywords
+from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY
@@ -109,7 +110,7 @@ def step_counts(batch: pa.RecordBatch, names: list[str], begin: int | None = Non
             row = int((lengths != first).argmax())
             expected, got, advice = int(first[row]), int(lengths[row]), "exclude one of the columns"
             which = "the row" if begin is None else f"row {begin + row}"
-            reason = f"{which} has {got} steps in this column, but {expected} in '{names[0]}'"
+            reason = f"{which} has {counted(got, 'step')} in this column, but {expected} in '{names[0]}'"
             fault = RowFault(row, reason, feature=name, expected=expected, got=got, advice=advice, error=SchemaError)
             raise fault if begin is None else fault.to_error(None, None)
     return first

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.display import name_advice
+from tfrecord_io.display import counted, name_advice
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, printable, without_secrets
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
@@ -485,14 +485,14 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
 
 def _about_search(narrowed: Scan | None, matches: Sequence[FileMatches | None]) -> tuple[Any, ...]:
     """The message of a search, and its arguments."""
-    known = len(matches) - matches.count(None)
+    known, files = len(matches) - matches.count(None), counted(len(matches), "file")
     if narrowed is None:
-        return "column indexes of %d of %d files are not used: they would not save reading", known, len(matches)
+        return "column indexes are not used, of %d of %s: they would not save reading", known, files
     picked = narrowed.picked or ()
     records = sum(len(file.records) for file in picked if file.records is not None)
     opened = len(narrowed.sources) - sum(file.values is not None for file in picked)
-    text = "column indexes of %d of %d files are used: %d files are opened, by them %d records"
-    return text, known, len(matches), opened, records
+    text = "column indexes are used, of %d of %s: to open %s, by them %s"
+    return text, known, files, counted(opened, "file"), counted(records, "record")
 
 
 def _narrowed(

@@ -9,6 +9,7 @@ import numpy as np
 
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
+from tfrecord_io.display import counted
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.index.find_index import write_index
@@ -49,7 +50,7 @@ def write_indexes(
                 index = scan_index(source.path, ranges, options.limits.record_bytes, meter)
             fs, target = source.remote or (None, source.path)
             write_index(target + SUFFIX, index, StorageOptions(filesystem=fs))
-            logger.info("written: %s, the index of %d records", source.path + SUFFIX, len(index))
+            logger.info("written: %s, the index of %s", source.path + SUFFIX, counted(len(index), "record"))
             return FileIndex(source.path, source.path + SUFFIX, len(index), index.end)
 
         calls = (partial(write_one, source) for source in sources)

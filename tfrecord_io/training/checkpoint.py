@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from tfrecord_io.display import counted
 from tfrecord_io.errors import printable, say
 from tfrecord_io.options import INT64_MAX, leaves_out
 from tfrecord_io.options.arrays import IterOptions
@@ -122,7 +123,8 @@ class ReadIdentity:
             raise ValueError("the state is that of other rows of these files: pass datasets that select the same")
         if differing:
             before, now = (
-                f"{files['count']} files of {files['bytes']} bytes in all" for files in (state["files"], self.files)
+                f"{counted(files['count'], 'file')} of {counted(files['bytes'], 'byte')} in all"
+                for files in (state["files"], self.files)
             )
             difference = "others of the same size" if before == now else f"those were {before}, these are {now}"
             raise ValueError(f"the state is that of other files: {difference}; pass the files that it was made with")

@@ -221,7 +221,7 @@ def test_patches_that_are_no_image(tmp_path: Path) -> None:
     for band, reason in (
         ([[1.0] * 32] * 5 + [[1.0] * 31], r"record 5.*a patch of 31 values"),
         ([[1.0] * 32] * 5 + [None], r"record 5.*lacks this band"),
-        ([b"x" * 32] * 5 + [b"x"], r"record 5.*a patch of 1 values"),
+        ([b"x" * 32] * 5 + [b"x"], r"record 5.*a patch of 1 value,"),
         ([["a"] * 32] * 6, "has no pixels"),
     ):
         tfr.write_tfrecord({"B4": band}, path)

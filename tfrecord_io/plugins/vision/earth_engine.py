@@ -21,6 +21,7 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.input.tensor_cast import native
 from tfrecord_io.arrow.output.to_numpy import Ragged, to_rows
 from tfrecord_io.call_errors import check_keywords
+from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
 from tfrecord_io.options import ReadOptions, StorageOptions
@@ -411,7 +412,7 @@ def _flat(column: pa.Array, field: pa.Field, pixels: int, channels: int, reader:
     wrong = int((sizes != expected).argmax())
     path, record = reader.origin(row + wrong)
     size = int(sizes[wrong])
-    reason = f"a patch of {size} values, and the mixer file states {pixels} pixels"
+    reason = f"a patch of {counted(size, 'value')}, and the mixer file states {pixels} pixels"
     advice = _KERNEL
     if channels > 1:
         reason = f"{reason} of {channels} channels"
