@@ -72,7 +72,8 @@ def read_tfrecord(
         and may select columns and rows.
     columns : str or sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped,
-        not parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+        not parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it. The
+        columns ``*`` and ``!a`` are ``[*]`` and ``[!]a``.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that meet a condition; null counts as false. Pass ``pc.field("label") == 3`` or, as in pandas, a list
         of tuples, ``[("label", "==", 3), ("score", ">", 0.5)]``, all of which must hold, or a list of such lists, one

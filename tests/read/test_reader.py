@@ -148,6 +148,16 @@ def test_columns_are_names_globs_and_exclusions(engine: str, tmp_path: Path, col
         assert table.num_rows == 2
 
 
+def test_columns_that_are_named_like_globs_and_exclusions(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"!a": [1], "*": [2], "b": [3]}, tmp_path / "a")
+    assert tfr.read_table(tmp_path / "a", columns=["[!]a", "[*]"]).column_names == ["!a", "*"]
+    assert tfr.read_table(tmp_path / "a", columns="!!a").column_names == ["*", "b"]
+    with pytest.raises(
+        tfr.errors.FeatureNotFoundError, match=r"'\[!\]a' is the column '!a', and '!a' all columns but 'a'"
+    ):
+        tfr.read_table(tmp_path / "a", columns=["!a"])
+
+
 @pytest.mark.parametrize("missing", [["nope"], ["id", "no*"], ["!nope"], ["*", "!no*"]])
 def test_a_column_that_matches_nothing_raises_with_the_valid_names(
     engine: str, tmp_path: Path, missing: list[str]
@@ -294,3 +304,19 @@ def test_an_error_for_lack_of_memory_names_the_file(tmp_path: Path, monkeypatch:
     with pytest.raises(MemoryError) as info:
         tfr.read_table(path)
     assert str(info.value).startswith(f"{path}: there is no memory for the rows (std::bad_alloc); choose columns")
+
+
+@pytest.mark.parametrize("column", [{"a\0b": [1]}, {"x": [{"a\0b": 1}]}])
+@pytest.mark.parametrize("way", ["reader", "dataset", "polars", "duckdb"])
+def test_names_with_nul_do_not_go_to_other_libraries_without_it(tmp_path: Path, column: Any, way: str) -> None:
+    tfr.write_tfrecord(column, tmp_path / "a")
+    ways = {
+        "reader": lambda: pa.table(tfr.open_reader(tmp_path / "a")),
+        "dataset": lambda: pa.table(tfr.dataset(tmp_path / "a")),
+        "polars": lambda: tfr.scan_polars(tmp_path / "a"),
+        "duckdb": lambda: tfr.dataset(tmp_path / "a").to_duckdb(),
+    }
+    with pytest.raises(tfr.errors.SchemaError, match="the name has a NUL, at which Arrow ends it") as info:
+        ways[way]()
+    assert info.value.feature == (name := next(iter(column)))
+    assert tfr.read_table(tmp_path / "a").column_names == [name]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
-from tfrecord_io.arrow.buffers import BatchStream
+from tfrecord_io.arrow.buffers import BatchStream, refuse_nuls
 from tfrecord_io.arrow.input.from_arrays import refuse_duckdb_types
 from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.call_errors import check_keywords
@@ -324,6 +324,7 @@ def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None, live: L
             raise planned.error
         reason = "the files have no columns, which a table of DuckDB needs: no feature, and no embedded schema"
         raise SchemaError(reason, path=next(iter(scan.files), None))
+    refuse_nuls(scan.schema)
     return _dataset_class()(scan, streams, live)
 
 

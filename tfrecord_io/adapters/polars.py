@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
-from tfrecord_io.arrow.buffers import empty_batch
+from tfrecord_io.arrow.buffers import empty_batch, refuse_nuls
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
@@ -78,6 +78,7 @@ def _lazy_frame(scan: Scan, read: Scan | LiveScan) -> pl.LazyFrame:
     with needs("polars"):
         import polars as pl
         from polars.io.plugins import register_io_source
+    refuse_nuls(scan.schema)
     absent = [field.name for field in scan.schema if _is_absent(field)]
     held = pa.schema([field.with_type(_held(field.type)) for field in scan.schema if field.name not in absent])
     empty = empty_batch(held)

@@ -15,6 +15,7 @@ from pyarrow import types as t
 
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import Array, ColumnBuffers
+from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.feature_types import Layout
 from tfrecord_io.schema.types import has_wide_offsets, types_within, with_fields_at
 
@@ -402,11 +403,21 @@ class _Batches:
             raise pa.ArrowInvalid(str(error)) from error
 
 
+def refuse_nuls(schema: pa.Schema) -> None:
+    """Refuse names with a NUL, which ends them in the C data interface of Arrow."""
+    for field in schema:
+        structs = filter(t.is_struct, types_within(field.type))
+        if any("\0" in name for name in (field.name, *(inner.name for struct in structs for inner in struct))):
+            reason = "the name has a NUL, at which Arrow ends it on the way to other libraries"
+            raise SchemaError(reason, feature=field.name, advice=say("leave it out by {columns=}"))
+
+
 def export_stream(schema: pa.Schema, batches: Iterator[pa.RecordBatch], requested_schema: object = None) -> object:
     """The capsule that ``__arrow_c_stream__`` returns, for batches of the schema, which may raise.
 
     The consumer requests a schema, to which pyarrow casts.
     """
+    refuse_nuls(schema)
     source = _Batches(batches)
     capsule = pa.RecordBatchReader.from_batches(schema, source).__arrow_c_stream__(requested_schema)
     address = ctypes.pythonapi.PyCapsule_GetPointer

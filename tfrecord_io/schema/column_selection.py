@@ -20,12 +20,14 @@ from tfrecord_io.schema.tensor_types import NESTED, is_composed
 from tfrecord_io.schema.types import UnsupportedType, types_within, value_type
 
 _GLOB = frozenset("*?[")
+_MARK = "[!]"  # for a "!" at the begin of a name
 
 
 class Projection:
     """The ``columns=`` of a call: None for all, or entries that include columns, or exclude them after a ``!``.
 
-    An entry is a name or a glob (``*``, ``?``, ``[…]``). Only ``!…`` entries: all but those.
+    An entry is a name or a glob (``*``, ``?``, ``[…]``). Only ``!…`` entries: all but those. The columns ``*`` and
+    ``!a`` are ``[*]`` and ``[!]a``.
     >>> projection = Projection(["*", "!image"])
     >>> [projection("label"), projection("image")]
     [True, False]
@@ -73,8 +75,11 @@ class Projection:
         available = set(names)
         for entry in self._entries:
             bare = entry.removeprefix("!")
-            if entry not in available and not matches_any(bare, available):
-                raise _no_match(keyword, entry, "feature", available, feature=bare)
+            if not matches_any(bare, available):
+                error = _no_match(keyword, entry, "feature", available, feature=bare)
+                if entry in available:
+                    error.advice = f"'[!]{bare}' is the column '{entry}', and '!{bare}' all columns but '{bare}'"
+                raise error
 
     def order(self, names: Sequence[str]) -> list[str]:
         """The selected ones of `names`; in the order of the entries where these are names only."""
@@ -109,6 +114,8 @@ def _fits(patterns: Iterable[re.Pattern[str]], name: str) -> bool:
 
 
 def _pattern(glob: str) -> re.Pattern[str]:
+    if glob.startswith(_MARK) and "]" not in glob[len(_MARK) :]:  # else it is a set of characters
+        return re.compile("!" + fnmatch.translate(glob[len(_MARK) :]))
     return re.compile(fnmatch.translate(glob))
 
 

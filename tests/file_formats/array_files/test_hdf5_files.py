@@ -184,6 +184,7 @@ def test_targets_that_cannot_be_written(tmp_path: Path) -> None:
         ({"x": [1, None]}, "has no value"),
         ({"x": [["a"], ["b", "c"]]}, "several shapes"),
         ({"a": [1], "a/b": [2]}, "name of a column, and of a group"),
+        ({"": [1], "a": [2]}, "its name cannot be that of a dataset"),
         ({"../x": [1]}, "its name cannot be that of a dataset"),
         ({"a//b": [1]}, "its name cannot be that of a dataset"),
     ):

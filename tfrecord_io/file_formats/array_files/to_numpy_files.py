@@ -399,7 +399,7 @@ class Export:
         _warn_of_times(field for field in fields if field.name not in types)
         self._stated = {field.name: dimensions_of(field) for field in fields}
         self._sizes: dict[str, int] = {}
-        outer = {name.rpartition("/")[0] for name in self.names}
+        outer = {name.rpartition("/")[0] for name in self.names if "/" in name}
         if both := outer.intersection(self.names):
             reason = "it is the name of a column, and of a group of others"
             raise EncodeError(reason, feature=min(both), advice="rename it" | say("exclude it with {columns=}"))
