@@ -172,7 +172,12 @@ def test_pieces_belong_to_other_processes(path: Path) -> None:
     assert sum(piece.bytes or 0 for piece in pieces) == dataset.bytes
     assert len(dataset.pieces()) == 1
     assert len(dataset.pieces(max_bytes=1)) >= 3
-    for keywords, text in (({"n": 0}, "n=0: .* at least 1"), ({"max_bytes": 0}, "max_bytes=0")):
+    assert 3 <= len(dataset.pieces(1_000_000)) <= (dataset.bytes or 0)
+    for keywords, text in (
+        ({"n": 0}, "n=0: .* at least 1"),
+        ({"n": 2**63}, f"n={2**63}: expected at most 1000000"),
+        ({"max_bytes": 0}, "max_bytes=0"),
+    ):
         with pytest.raises(ValueError, match=text):
             dataset.pieces(**keywords)
     with pytest.raises(ValueError, match="cannot be split"):

@@ -49,6 +49,7 @@ def split_sources(sources: Sequence[Source], n: int, *, compression: str | None 
         sizes = [1] * len(sources)
     edges = [0, *accumulate(sizes)]
     total = edges[-1]
+    n = min(n, max(total, 1))
     bounds: list[int] = []
     for number in range(1, n if total else 1):
         position = total * number // n

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tfrecord_io.storage.paths.packed_sources import PackedSources
 
 PIECE_BYTES = 128 * MIB
+MOST_PIECES = 1_000_000  # each is a task of its own
 # Options that change neither which columns are decoded nor how.
 _OF_ROWS = {"offset", "limit", "threads", "batch_size", "batch_bytes", "progress"}
 
@@ -406,15 +407,16 @@ class Scan(Configured):
         """Split into at most `n` scans of about the same size, in order, or into those of about `max_bytes`.
 
         Large plain files are split into byte ranges, and `aligned` finds their records; compressed files stay whole.
-        ValueError if `n` or `max_bytes` is less than 1, or the read has an `offset`, a `limit` or ``on_error="stop"``.
+        ValueError if `n` or `max_bytes` is less than 1, `n` is over a million, or the read has an `offset`, a `limit` or ``on_error="stop"``.
         """
         from tfrecord_io.read.byte_ranges import split_sources
 
-        n = check_integer("n", n, 1, optional=True)
+        n = check_integer("n", n, 1, MOST_PIECES, optional=True)
         max_bytes = check_integer("max_bytes", max_bytes, 1)
         scan, options = self.pruned(), self.options
         if n is None:
-            n = max(1, -(-(scan.bytes or 0) // max_bytes)) if scan.bytes is not None else max(1, len(scan.files))
+            wanted = len(scan.files) if scan.bytes is None else -(-scan.bytes // max_bytes)
+            n = min(max(1, wanted), MOST_PIECES)
         if options.offset or options.limit is not None:
             raise ValueError(say("a read with {offset=} or {limit=} cannot be split into pieces"))
         if stops(options.on_error):
