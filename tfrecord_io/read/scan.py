@@ -407,7 +407,8 @@ class Scan(Configured):
         """Split into at most `n` scans of about the same size, in order, or into those of about `max_bytes`.
 
         Large plain files are split into byte ranges, and `aligned` finds their records; compressed files stay whole.
-        ValueError if `n` or `max_bytes` is less than 1, `n` is over a million, or the read has an `offset`, a `limit` or ``on_error="stop"``.
+        ValueError if `n` or `max_bytes` is less than 1, `n` is over a million, or the read has an `offset`, a `limit`
+        or ``on_error="stop"``.
         """
         from tfrecord_io.read.byte_ranges import split_sources
 

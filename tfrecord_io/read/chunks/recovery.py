@@ -209,9 +209,8 @@ class Recovery:
 
     def accept(self, region: SkippedRegion, file: int, error: TFRecordError) -> bool:
         """Whether a region may be left out; it then counts as skipped."""
-        source = self._sources[file] if self._sources else None
-        in_memory = source is not None and source.is_file_object
-        if in_memory and source.derived is not None:  # values of a column, which are no bytes of a file
+        in_memory = bool(self._sources) and self._sources[file].is_file_object
+        if in_memory and self._sources[file].derived is not None:  # values of a column, which are no bytes of a file
             region = replace(region, begin=None, end=None)
         error.region = region
         if isinstance(self._on_error, AskedOnce) and not self._on_error(error, self._place(region, file)):
