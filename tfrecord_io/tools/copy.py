@@ -346,8 +346,8 @@ class _Copy:
         report = CopyReport(
             os.fspath(self.target), tuple(moved.names), moved.bytes, moved.records, kept, tuple(removed), retries
         )
-        text = "copied: %s, %d files, %d bytes; %d files kept, %d removed"
-        logger.info(text, report.path, len(report.copied), report.bytes, kept, len(removed))
+        amounts = counted(len(report.copied), "file"), counted(report.bytes, "byte"), counted(kept, "file")
+        logger.info("copied: %s, %s, %s; %s kept, %d removed", report.path, *amounts, len(removed))
         return report
 
     # ---- where it goes

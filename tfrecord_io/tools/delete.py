@@ -315,7 +315,7 @@ class _Deletion:
             else:
                 self._replacement.publish(shards, None)
             undo.pop_all()
-        logger.info("removed: %s, %d records", self._path, removed)
+        logger.info("removed: %s, %s", self._path, counted(removed, "record"))
         self._written_bytes = sum(sink.bytes for sink in sinks)
         with indexes_of_published("the rows are removed"):
             for sink in sinks if self._replacement is not None else ():

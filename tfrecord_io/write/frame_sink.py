@@ -307,7 +307,8 @@ class FrameSink(Sink):
             remove_index(*self._old_index)
         self.output.commit()
         if self._is_path:
-            logger.info("written: %s, %d records, %d bytes", self.path, self.records, self.bytes)
+            amounts = counted(self.records, "record"), counted(self.bytes, "byte")
+            logger.info("written: %s, %s, %s", self.path, *amounts)
         return (self.file,)
 
     def publish_indexes(self) -> None:

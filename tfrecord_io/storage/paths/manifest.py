@@ -44,6 +44,7 @@ from operator import attrgetter
 from typing import Any, NoReturn
 
 from tfrecord_io.background import Task, WorkerPool, ordered
+from tfrecord_io.display import counted
 from tfrecord_io.errors import CorruptRecordError, printable, say
 from tfrecord_io.log import logger
 from tfrecord_io.registry import RECORD_SUFFIXES
@@ -404,9 +405,9 @@ class Manifests:
             if manifest is not None:
                 version = ManifestVersion(self.fs, entry.name, manifest.id, manifest.schema, manifest.partition_schema)
                 self._add(_Dataset(manifest, version, entry.parent))
-                logger.debug("manifest read: %s, %d files", version.path, len(manifest.files))
+                logger.debug("manifest read: %s, %s", version.path, counted(len(manifest.files), "file"))
         if not self.datasets and whole:
-            logger.debug("no manifest among %d files", len(entries))
+            logger.debug("no manifest among %s", counted(len(entries), "file"))
         kept = dict(entries)
         for dataset in self.datasets:
             for name in dataset.manifest.replaces:
