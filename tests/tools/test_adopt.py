@@ -223,3 +223,13 @@ def test_the_command(tmp_path: Path) -> None:
     assert (document["records"], document["files"], document["columns"]) == (2, 1, ["x", "day"])
     run = CliRunner().invoke(group, ["adopt", str(tmp_path)])
     assert (run.exit_code, "already" in run.output) == (3, True)
+
+
+def test_an_append_to_the_folder_of_an_adopted_name_says_the_name(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "a-00000-of-00001.tfrecord")
+    tfr.adopt(tmp_path)
+    with pytest.raises(FileExistsError) as info:
+        tfr.write_tfrecord({"x": [2]}, f"{tmp_path}/", mode="append")
+    assert f"; name their dataset, '{tmp_path}/a@*'" in str(info.value)
+    tfr.write_tfrecord({"x": [2]}, f"{tmp_path}/a@*", mode="append")
+    assert tfr.read_table(tmp_path)["x"].to_pylist() == [1, 2]

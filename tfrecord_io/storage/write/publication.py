@@ -251,8 +251,13 @@ class Publication:
         text = f"the directory has TFRecord files that are not of the dataset to write ('{printable(first)}'"
         text += f"{and_more(len(foreign) - 1)})"
         if self._mode in ("append", "overwrite_partitions"):
-            text &= say("{mode=} needs a manifest that names them", mode=self._mode)
-            text &= say("{tfrecord_io.adopt|tfr adopt} writes one") | "name the dataset, as in name@*"
+            stem = next((shard.stem for name in sorted(foreign) if (shard := parse_shard(name)) is not None), None)
+            if stem is not None and any(entry.basename == manifest_name(stem) for entry in listing):
+                base = self._fs.display_path(self._directory + stem)
+                text &= say("name their dataset, '{}@*'", printable(base))
+            else:
+                text &= say("{mode=} needs a manifest that names them", mode=self._mode)
+                text &= say("{tfrecord_io.adopt|tfr adopt} writes one") | "name the dataset, as in name@*"
         else:
             text &= say("reading the directory would mix them, and {mode='overwrite'} does not delete them") + (
                 f": choose another directory, or name the dataset, as in name@{'*' if self._is_distributed else 8}"
