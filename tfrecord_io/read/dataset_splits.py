@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.display import did_you_mean
+from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import SchemaError, printable, say, without_secrets
 from tfrecord_io.options import FrameOptions, StorageOptions
 from tfrecord_io.read.scan import Scan
@@ -125,7 +125,8 @@ def _files_of(split: TfdsSplit, begin: int, end: int) -> Iterator[tuple[str, tup
 
 
 def _listed(info: TfdsInfo) -> str:
-    return ", ".join(f"'{name}' with {sum(split.lengths):,} rows" for name, split in info.splits.items()) or "no splits"
+    sizes = {name: counted(sum(split.lengths), "row") for name, split in info.splits.items()}
+    return ", ".join(f"'{name}' with {size}" for name, size in sizes.items()) or "no splits"
 
 
 def _piece(source: Source, begin: int, end: int, length: int) -> Source:
