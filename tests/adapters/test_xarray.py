@@ -15,6 +15,7 @@ import pytest
 import xarray as xr
 
 import tfrecord_io as tfr
+from counted_calls import calls
 from records import blobs, example, int64s, written
 from tfrecord_io.adapters import xarray as adapter
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
@@ -110,6 +111,19 @@ def test_only_indexed_records_are_read(tmp_path: Path) -> None:
     assert opened["n"][2:5].values.tolist() == [2, 3, 4]
     with pytest.raises(tfr.errors.CorruptRecordError, match="record 8 at byte"):
         _ = opened["n"].values
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_opening_many_columns_takes_the_same_for_each(tmp_path: Path, suffix: str) -> None:
+    counts = []
+    for columns in (50, 400):
+        path = tmp_path / f"{columns}.tfrecord{suffix}"
+        tfr.write_tfrecord({f"x{i}": [i, i] for i in range(columns)}, path)
+        dataset = tfr.dataset(path)
+        opened: list[xr.Dataset] = []
+        counts.append(calls(lambda dataset=dataset, opened=opened: opened.append(dataset.to_xarray())))
+        assert opened[0][f"x{columns - 1}"].values.tolist() == [columns - 1] * 2
+    assert counts[1] < 9 * counts[0], counts
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])

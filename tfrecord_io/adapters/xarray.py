@@ -16,7 +16,7 @@ import pyarrow as pa
 from tfrecord_io.adapters.libraries import made, needs
 from tfrecord_io.arrays.representation import MASK, TableRepresentation, slice_columns
 from tfrecord_io.arrays.rows_by_number import ScanLookup
-from tfrecord_io.arrow.buffers import empty_batch, selectable
+from tfrecord_io.arrow.buffers import empty_batch, empty_table, selectable
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
@@ -61,7 +61,7 @@ def to_xarray(dataset: DatasetValue | Scan) -> xr.Dataset:
     sizes = {RECORD: len(rows)}
     for column in scan.schema.names:
         field, own = scan.schema.field(column), rows.of(scan.only([column]))
-        for name, empty in _arrays(own.table(np.empty(0, np.int64)), scan).items():
+        for name, empty in _arrays(empty_table(pa.schema([field])), scan).items():
             shape = (len(rows), *empty.shape[1:])
             inner = dimension_names(name, shape[1:], dimensions_of(field) if name == column else [], sizes)
             array = _backend_array()(_Column(own, scan, name), shape, empty.dtype)
