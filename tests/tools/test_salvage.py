@@ -22,6 +22,7 @@ from tfrecord_io.compression import CODECS
 from tfrecord_io.schema.embedded import FIELD
 from tfrecord_io.storage.paths.file_names import ShardName
 from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.tools import salvage_writer
 from tfrecord_io.tools.salvage import salvage
 from tfrecord_io.tools.salvage_writer import missing_shards
 
@@ -414,3 +415,29 @@ def test_damage_and_missing_shards_in_folders_are_reported(tmp_path: Path) -> No
     assert tfr.read_table(f"{tmp_path}/dst/").num_rows == 3
     one = tfr.salvage(f"{tmp_path}/src/day=3", f"{tmp_path}/one/")
     assert (one.ok, one.missing, one.records) == (True, (), 2)
+
+
+def test_targets_of_many_files_are_compared_by_a_few_look_ups_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up = 0
+
+    class Places(set[Any]):
+        """A set that counts how many items are looked up, or copied."""
+
+        def __and__(self, others: Any) -> set[Any]:
+            nonlocal looked_up
+            looked_up += min(len(self), len(others))
+            return set.__and__(self, others)
+
+        def __or__(self, others: Any) -> set[Any]:
+            nonlocal looked_up
+            looked_up += len(self) + len(others)
+            return set.__or__(self, others)
+
+    real = salvage_writer._places
+    monkeypatch.setattr(salvage_writer, "_places", lambda *place: Places(real(*place)))
+    for i in range(200):
+        (tmp_path / f"{i}.tfrecord").write_bytes(framed(PAYLOADS[0]))
+    assert salvage(f"{tmp_path}/*.tfrecord", f"{tmp_path}/out/", report=tmp_path / "report.json").records == 200
+    assert 0 < looked_up <= 4 * 200

@@ -211,8 +211,7 @@ def plan_targets(
                 dataset = dataset[0].removesuffix(folder.rstrip("/")).rstrip("/"), dataset[1]
             targets.append(Target(source, path, dataset, same_name=True, folder=folder))
     paths = [target.path for target in targets]
-    twice = next((path for path in paths if paths.count(path) > 1), None) if len({*paths}) < len(paths) else None
-    if twice is not None:
+    if (twice := next((path for path, count in Counter(paths).items() if count > 1), None)) is not None:
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
     files = (source for source in sources if source.local or source.remote is not None)
     read = {place for source in files for place in _places(*location(source))}
@@ -221,7 +220,7 @@ def plan_targets(
         own = _places(*locate(target.path, storage))
         if own & read:
             raise ValueError(f"'{printable(target.path)}' is a file that is read: choose another target")
-        if reported & (own | read):
+        if reported & own or reported & read:
             text = f"'{printable(os.fspath(report or ''))}' is a file that is read or written"
             raise ValueError(f"{text}: choose another file for the report")
     for target in [target for target in targets if target.dataset is None][:1]:
