@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from counted_calls import calls
 from rounds import rounds
 from transfers import convert_flat
 
@@ -361,3 +362,14 @@ def test_an_array_without_names_does_not_join_other_dimensions_by_position(tmp_p
         tfr.convert(path, tmp_path / "all.tfrecord")
     tfr.convert(path, tmp_path / "some.tfrecord", columns=["a", "c"])
     assert tfr.read_table(tmp_path / "some.tfrecord").to_pydict() == {"a": [[0, 1], [2, 3]], "c": [7, 8]}
+
+
+@pytest.mark.parametrize("suffix", ["h5", "zarr"])
+def test_the_attributes_of_many_arrays_are_looked_at_once(tmp_path: Path, suffix: str) -> None:
+    counts = []
+    for columns in (40, 320):
+        path = tmp_path / f"{columns}"
+        tfr.write_tfrecord({f"x{i}": [i] for i in range(columns)}, f"{path}.tfrecord")
+        tfr.convert(f"{path}.tfrecord", f"{path}.{suffix}")
+        counts.append(calls(lambda path=path: tfr.convert(f"{path}.{suffix}", f"{path}-again.tfrecord")))
+    assert counts[1] < 9 * counts[0], counts

@@ -68,10 +68,13 @@ def stream_of_group(
     texts = _texts(names, labels) if decode_cf else {}
     labels = {**labels, **{name: replace(labels[name], dims=dims) for name, dims in texts.items()}}
     arrays = placed({name: open(name) for name in needed_arrays(names, project)}, labels, record_dim, open)
+    units_of_bounds = _units_of_bounds(labels) if decode_cf else {}
     for name, array in arrays.items():
         stated = labels[name].attributes.pop(TYPE, None)
         if decode_cf:
-            array = decoded(name, array, labels, name in texts)
+            group, _, own = name.rpartition("/")
+            attributes = {**units_of_bounds.get((group, own), {}), **labels[name].attributes}
+            array = decoded(name, array, attributes, name in texts)
         else:
             array.attributes = labels[name].attributes
         arrays[name] = array if stated is None else _typed(array, str(stated))
@@ -161,7 +164,7 @@ def _coordinates(labels: Mapping[str, Label]) -> set[str]:
     return found
 
 
-def decoded(name: str, array: StoredArray, labels: Mapping[str, Label], is_text: bool) -> StoredArray:
+def decoded(name: str, array: StoredArray, attributes: Mapping[str, Any], is_text: bool) -> StoredArray:
     """An array that decodes its values, by xarray, where its attributes ask for it, or its last axis has characters.
 
     Raises
@@ -171,7 +174,6 @@ def decoded(name: str, array: StoredArray, labels: Mapping[str, Label], is_text:
     EncodeError
         Its dates are of a calendar that no type has.
     """
-    attributes = {**_of_bounds(name, labels), **labels[name].attributes}
     missing = _missing_texts(attributes) if array.dtype.kind in "OSTU" else []
     if missing:  # xarray does not find bytes that stand for missing text, or text for bytes
         attributes = {key: value for key, value in attributes.items() if key not in FILLS}
@@ -255,17 +257,15 @@ def _kept(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if name not in (*PACKING, "coordinates")}
 
 
-def _of_bounds(name: str, labels: Mapping[str, Label]) -> dict[str, Any]:
-    """The units of the variable whose bounds these are: the bounds have none of their own."""
-    group, _, own = name.rpartition("/")
-    for other, label in labels.items():
-        if (
-            str(label.attributes.get("bounds")) == own
-            and other.rpartition("/")[0] == group
-            and _is_time(label.attributes)
-        ):
-            return {key: label.attributes[key] for key in ("units", "calendar") if key in label.attributes}
-    return {}
+def _units_of_bounds(labels: Mapping[str, Label]) -> dict[tuple[str, str], dict[str, Any]]:
+    """By group and name of the bounds of times: the units of their variables, as bounds have none of their own."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for name, label in labels.items():
+        if "bounds" in label.attributes and _is_time(label.attributes):
+            bounds = name.rpartition("/")[0], str(label.attributes["bounds"])
+            kept = "units", "calendar"
+            found.setdefault(bounds, {key: value for key, value in label.attributes.items() if key in kept})
+    return found
 
 
 def _unit_of_numbers(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> _Unit:
