@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as npst
 
 import tfrecord_io as tfr
 from rounds import COMPLETE
+from tfrecord_io.file_formats.array_files import hdf5_files
 from tfrecord_io.file_formats.array_files.hdf5_files import open_hdf5
 from tfrecord_io.schema.column_selection import Projection
 from transfers import convert_flat
@@ -435,3 +436,19 @@ def test_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(tfr.errors.MissingDependencyError, match=r"pip install 'tfrecord_io\[hdf5\]'"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.h5")
+
+
+def test_the_chunks_of_each_dataset_take_a_mib_of_memory_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tfr.write_tfrecord({"x": [1], "text": ["a"]}, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.h5")
+    caches, real = [], hdf5_files._array
+
+    def array(dataset: Any, *arguments: Any) -> Any:
+        caches.append(dataset.id.get_access_plist().get_chunk_cache())
+        return real(dataset, *arguments)
+
+    monkeypatch.setattr(hdf5_files, "_array", array)
+    tfr.convert(tmp_path / "a.h5", tmp_path / "back.tfrecord")
+    assert [slots * 8 + size <= 2 << 20 for slots, size, _ in caches] == [True, True]
