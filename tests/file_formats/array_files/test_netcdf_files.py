@@ -207,3 +207,24 @@ def test_a_damaged_cdf5_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.nc").write_bytes(b"CDF\x05" + b"\xff" * 20)
     with pytest.raises(tfr.errors.DecodeError, match=r"a\.nc: damaged"):
         tfr.convert(tmp_path / "a.nc", tmp_path / "a.tfrecord")
+
+
+def test_the_size_of_the_dimension_is_looked_for_once_for_each_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library looks for it in all variables."""
+    from h5netcdf.dimensions import Dimension
+
+    looks, real = 0, Dimension.size.fget
+
+    def size(dimension: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        return real(dimension)
+
+    monkeypatch.setattr(Dimension, "size", property(size))
+    tfr.write_tfrecord({f"x{i}": range(3) for i in range(20)}, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.nc")
+    assert 0 < looks <= 22
+    with xr.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as found:
+        assert found["x19"].values.tolist() == [0, 1, 2]

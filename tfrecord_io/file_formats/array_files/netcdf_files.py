@@ -164,6 +164,7 @@ class _Writer:
         self._file, self._export = file, export
         self._filters = filters(compressed)
         self._rows: dict[str, int] = {}
+        self._size = 0  # of the dimension of the rows, which the library looks for in all variables
 
     def append(self, name: str, values: Array | Ragged, is_bytes: bool) -> None:
         """Add rows to a variable, which is made for the first ones."""
@@ -172,8 +173,9 @@ class _Writer:
             self._create(name, values, own)
         begin = self._rows.get(name, 0)
         self._rows[name] = end = begin + len(values)
-        if self._file.dimensions[RECORD].size < end:
+        if self._size < end:
             self._file.resize_dimension(RECORD, end)
+            self._size = end
         if values.size:
             try:
                 self._file[name][begin:end] = values
