@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import tfrecord_io as tfr
+from counted_calls import calls
 from reading import read_by
 from records import blobs, example, floats, int64s, written
 from strategies import sequence_example
@@ -420,3 +421,16 @@ def test_an_override_that_reads_no_feature_of_its_column_is_an_error(
             tfr.errors.SchemaError, match=f"'x': it is stored as .* read from other features: {features};"
         ):
             tfr.read_table(tfr.dataset(tmp_path / "a.tfrecord", schema_overrides={"x": type_}), columns=columns)
+
+
+@pytest.mark.parametrize("embed_schema", [True, False])
+def test_many_overrides_take_the_same_for_each(tmp_path: Path, embed_schema: bool) -> None:
+    counts = []
+    for columns in (100, 1000):
+        names = [f"x{i}" for i in range(columns)]
+        path = tmp_path / f"{columns}.tfrecord"
+        tfr.write_tfrecord({name: pa.array([0.5], "float32") for name in names}, path, embed_schema=embed_schema)
+        dataset = tfr.dataset(path, schema_overrides=dict.fromkeys(names[::2], "float64"), threads=1)
+        counts.append(calls(lambda dataset=dataset: dataset.to_table()))
+        assert dataset.schema.types.count(pa.float64()) == columns // 2
+    assert counts[1] < 11 * counts[0], counts

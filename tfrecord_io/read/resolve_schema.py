@@ -56,8 +56,8 @@ from tfrecord_io.schema.column_selection import (
     apply_overrides,
     as_stored,
     is_glob,
-    is_overridden,
     matches_any,
+    overridden_by,
     refuse_other_features,
 )
 from tfrecord_io.schema.embedded import EmbeddedSchema
@@ -592,7 +592,7 @@ class _Planner:
         if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in chunks):
             # One feature list makes all records SequenceExamples, also those that were decoded as Examples.
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
-        folded = folded_columns(chunks, observations, self._may_fold) if assumptions.fold_tensors else {}
+        folded = folded_columns(chunks, observations, self._may_fold()) if assumptions.fold_tensors else {}
         schema = self._overridden(inferred_schema(observations, options, folded), left_out=seen)
         resolved = ResolvedSchema(
             schema,
@@ -626,8 +626,8 @@ class _Planner:
 
     def _newly_declared(self, assumptions: Assumptions) -> Callable[[str], bool]:
         """Whether ``schema_overrides=`` declares the type of a feature, and it is not decoded as such yet."""
-        overrides = self.options.schema_overrides
-        return lambda name: name not in assumptions.declared and is_overridden(name, overrides)
+        is_overridden = overridden_by(self.options.schema_overrides)
+        return lambda name: name not in assumptions.declared and is_overridden(name)
 
     def _declared_columns(self, declared: Mapping[str, Observation]) -> list[PlanColumn]:
         """How features are decoded in the sample whose type ``schema_overrides=`` declares."""
@@ -659,11 +659,10 @@ class _Planner:
             return embedded or self.all_embedded
         return merge(self.all_embedded, embedded)
 
-    def _may_fold(self, name: str) -> bool:
+    def _may_fold(self) -> Callable[[str], bool]:
         """Whether a feature may become a tensor: it is selected, and neither it nor a companion has a declared type."""
-        overrides = self.options.schema_overrides
-        declared = any(is_overridden(other, overrides) for other in (name, *companions(name)))
-        return self._projection(name) and not declared
+        is_overridden = overridden_by(self.options.schema_overrides)
+        return lambda name: self._projection(name) and not any(map(is_overridden, (name, *companions(name))))
 
     def _hidden_companions(
         self, schema: Schema, sample: Sequence[DecodedChunk], names: Collection[str]

@@ -25,7 +25,7 @@ from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, schema
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.schema.column_features import shown_type
-from tfrecord_io.schema.column_selection import Projection, is_overridden
+from tfrecord_io.schema.column_selection import Projection, overridden_by
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.inferred_type import Observation
 from tfrecord_io.schema.pandas_metadata import stored_index
@@ -62,9 +62,9 @@ class ResolvedSchema:
     def is_inferred(self) -> bool:
         return self.source in ("inferred", "companions")
 
-    def declares(self, column: str, overrides: Mapping[str, Any] | None) -> bool:
+    def declares(self, overrides: Mapping[str, Any] | None) -> Callable[[str], bool]:
         """Whether the type of a column was declared, and not found in the records."""
-        return not (self.is_inferred or self.source == "embedded") or is_overridden(column, overrides)
+        return overridden_by(overrides) if self.is_inferred or self.source == "embedded" else lambda name: True
 
 
 class _Compiled:
@@ -260,8 +260,8 @@ class Scan(Configured):
     def conflicts(self) -> Mapping[str, SchemaError]:
         """The columns that are read for which the embedded schemas of files have no common type, and the errors."""
         found = self.resolved.embedded.conflicts if self.resolved.embedded is not None else {}
-        names, overrides = self.features.names, self.options.schema_overrides
-        return {name: error for name, error in found.items() if name in names and not is_overridden(name, overrides)}
+        names, is_overridden = set(self.features.names), overridden_by(self.options.schema_overrides)
+        return {name: error for name, error in found.items() if name in names and not is_overridden(name)}
 
     def refuse_conflicts(self) -> None:
         """Raise SchemaError if the embedded schemas of files have no common type for a column that is read."""
@@ -564,7 +564,7 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
         plan = Plan(check_crc=options.check_crc, max_record_bytes=options.limits.record_bytes)
         return DecodeSettings(plan, as_bytes=True)
     text = Text.STRICT if resolved.is_inferred else Text.UTF8
-    is_declared = partial(resolved.declares, overrides=options.schema_overrides)
+    is_declared = resolved.declares(options.schema_overrides)
     compiled = plan_columns(columns, text=text, folded=resolved.folded, promoted=is_declared)
     unknown, ignored, plan_of_columns = "fault", compiled.ignored, compiled.columns
     if resolved.is_inferred:

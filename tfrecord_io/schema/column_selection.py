@@ -129,11 +129,11 @@ def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature
     return FeatureNotFoundError(reason, feature=feature, advice=name_advice(feature, names))
 
 
-def is_overridden(name: str, overrides: Mapping[str, Any] | None) -> bool:
+def overridden_by(overrides: Mapping[str, Any] | None) -> Callable[[str], bool]:
     """Whether a key of `overrides`, as those of `apply_overrides`, names a column."""
-    if overrides is None or name in overrides:
-        return overrides is not None
-    return any(is_glob(key) and matches(key, name) for key in overrides)
+    keys = overrides or {}
+    patterns = [*map(_pattern, filter(is_glob, keys))]
+    return lambda name: name in keys or _fits(patterns, name)
 
 
 def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) -> Schema:

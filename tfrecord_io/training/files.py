@@ -100,8 +100,8 @@ class Files(RowSource):
         lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
         if not lists:
             return {}
-        overrides = scan.options.schema_overrides
-        of_declared = [field for field in scan.schema if scan.resolved.declares(field.name, overrides)]
+        is_declared = scan.resolved.declares(scan.options.schema_overrides)
+        of_declared = [field for field in scan.schema if is_declared(field.name)]
         declared = {field.name for field in leaf_fields(pa.schema(of_declared))}
         lists = [i for i in lists if fields[i].name not in declared]
         layouts = {i: options.layout_of(fields[i].name) for i in lists}
