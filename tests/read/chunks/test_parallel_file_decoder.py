@@ -180,3 +180,26 @@ def test_many_features_cost_the_same_on_all_threads(tmp_path: Path, exact: list[
     assert path.stat().st_size > 4 << 20
     table = tfr.read_table(tfr.dataset(path, threads=threads))
     assert (table.num_rows, table.num_columns, table.column(0).num_chunks) == (10, 20_000, 1)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_segments_know_the_names_of_those_before(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """Names that appear late, or no longer, are columns in the order of a read without segments."""
+    rows = [{f"x{(i // 300 * 7 + i % 4) % 19}": i, "y": -i} for i in range(ROWS)]
+    path = written(tmp_path / "a", [example(**{name: int64s(x) for name, x in row.items()}) for row in rows])
+    whole, met, segments = tfr.read_table(path), list[Any](), FileDecoder.segments
+
+    def recorded(self: FileDecoder) -> Iterator[Segment[Any]]:
+        for segment in segments(self):
+            met.extend(segment.part.chunk.new_names)
+            yield segment
+
+    monkeypatch.setattr(FileDecoder, "segments", recorded)
+    with blocks_of(1000):
+        table = tfr.read_table(tfr.dataset(path, threads=threads))
+    assert table.schema == whole.schema
+    assert table.to_pylist() == [dict.fromkeys(table.column_names) | row for row in rows]
+    assert {name for name, _ in met} == set(table.column_names)
+    assert threads > 1 or len(met) == table.num_columns

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tfrecord_io.background import WorkerPool
-from tfrecord_io.engine.contract import Decoder, FileView
+from tfrecord_io.engine.contract import Decoder, FeatureName, FileView
 from tfrecord_io.format.feature_types import Kind, RecordType
 from tfrecord_io.options import LIMITS, MIB, cpu_count
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, KnownRecords, is_little
@@ -65,8 +65,8 @@ class SegmentDecoders:
         self.in_parts = in_parts  # the decoders keep the rows, which are appended to batches from them
         self._empty: deque[tuple[DecodeSettings, Decoder]] = deque()  # with memory to use again
 
-    def take(self, settings: DecodeSettings) -> Decoder:
-        """A decoder for a segment."""
+    def take(self, settings: DecodeSettings, names: Sequence[FeatureName]) -> Decoder:
+        """A decoder for a segment; a new one knows the names, which records before the segment had."""
         while self._empty:
             try:
                 known, decoder = self._empty.pop()
@@ -74,7 +74,10 @@ class SegmentDecoders:
                 break
             if known is settings:
                 return decoder
-        return settings.decoder(keep_lengths=self.in_parts)
+        decoder = settings.decoder(keep_lengths=self.in_parts)
+        if names:
+            decoder.know(names)
+        return decoder
 
     def put_back(self, settings: DecodeSettings, decoder: Decoder) -> None:
         """Use the memory of a decoder again."""
@@ -85,15 +88,17 @@ class SegmentDecoders:
 class DecodedPart(Part):
     """The rows of a segment, and what is checked of them when their turn comes."""
 
-    def __init__(self, path: str, number: int, settings: DecodeSettings, decoders: SegmentDecoders) -> None:
-        self.settings = settings
+    def __init__(
+        self, path: str, number: int, settings: DecodeSettings, decoders: SegmentDecoders, names: Sequence[FeatureName]
+    ) -> None:
+        self.settings, self._names = settings, names
         # Without columns if the rows are held by the `decoder`, to be appended to a batch.
         self.chunk = DecodedChunk(path, number, 0, 0, {}, ends_batch=True)
         self.embedded: list[tuple[int, int, bytes]] = []  # of schemas: record in the segment, its offset, the content
         self._decoders = decoders
 
     def begin(self, size: int) -> None:
-        self.decoder = self._decoders.take(self.settings)
+        self.decoder = self._decoders.take(self.settings, self._names)
         self.decoder.expect(min(size, self._decoders.max_bytes))
 
     def take(self, data: Bytes, offset: int, final: bool) -> int:
@@ -224,7 +229,8 @@ class FileDecoder(Segments[DecodedPart]):
             if self._limited is None or self._limited[0] is not settings:  # decoders are used again by these settings
                 self._limited = settings, settings.with_plan(max_expansion=limit // self._pool.most_ahead)
             settings = self._limited[1]
-        return DecodedPart(self.position.path, self.position.number, settings, self._decoders)
+        path, number, names = self.position.path, self.position.number, () if self.in_parts else self._known.names
+        return DecodedPart(path, number, settings, self._decoders, tuple(names))
 
     def is_exact(self, part: DecodedPart) -> bool:
         """See `Segments`."""
