@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from functools import cache, partial
-from itertools import zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +19,6 @@ from tfrecord_io.arrow.casts import category_encode, integer_range, with_one_dic
 from tfrecord_io.arrow.decode.decode_plan import field_layout, field_leaves, reads_companions
 from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_array, without_empties
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import LIST_MARK, Array, ColumnBuffers, FeatureColumns
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.format.companions import companions
@@ -165,9 +163,9 @@ class BatchBuilder:
         """The arrays of the rows, those that are `made` among them; or the fault of the first row that does not fit."""
         arrays: list[pa.Array] = []
         first: RowFault | None = None
-        for make, array in zip_longest(self._makers, made):
+        for at, array in enumerate(made or [None] * len(self._compiled)):
             try:
-                arrays.append(make(columns, rows) if array is None else array)
+                arrays.append(self._maker(at)(columns, rows) if array is None else array)
             except RowFault as fault:
                 first = fault if first is None or fault.row < first.row else first
         return arrays, first
@@ -188,10 +186,11 @@ class BatchBuilder:
             return [(field, np.array(OTHER, np.int64)) for field in self._fields]
         return list(zip(self._fields, self._forms.distinct[self._forms.number], strict=True))
 
-    @cached_property
-    def _makers(self) -> list[Maker]:
-        """Of the columns; those that an engine makes are compiled when they are needed, as it makes most arrays."""
-        return [made or _when_needed(f) for made, f in zip(self._compiled, self._fields, strict=True)]
+    def _maker(self, at: int) -> Maker:
+        """Of a column; one that an engine makes, too, is compiled when it is needed, as it makes most arrays."""
+        made = self._compiled[at] or _compile(self._fields[at], {}, folded=False)
+        self._compiled[at] = made
+        return made
 
     def _made_by_engine(self, columns: Columns) -> pa.RecordBatch | Sequence[pa.Array | None]:
         """The whole batch if the engine makes it, else the arrays that it makes, None for the other columns."""
@@ -232,12 +231,6 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
         return pa.Table.from_batches([batch_of([], sum(len(batch) for batch in held), schema)])
     table = pa.Table.from_batches(held, schema)
     return with_one_dictionary(table) if len(held) > 1 else table
-
-
-def _when_needed(field: Field) -> Maker:
-    """The maker of a column that an engine makes, too, compiled at the first call."""
-    compiled = cache(partial(_compile, field, {}, folded=False))
-    return lambda columns, rows: compiled()(columns, rows)
 
 
 def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
