@@ -492,3 +492,25 @@ def test_bytes_that_rarely_repeat_are_as_pyarrow_makes_them(type_: pa.DataType, 
     assert len(set(map(id, frame["same"]))) == 1  # one object, as in pyarrow
     assert [*to_pandas(table, "pyarrow")["x"]] == [pd.NA if value is None else value for value in values]
     assert frame.drop(columns=["x", "y"]).equals(to_pandas(table.select(["n", "same"]), backend))
+
+
+@pytest.mark.parametrize("columns", [1, 3, 60])
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint32"])
+def test_many_integers_with_nulls_are_those_of_pandas(dtype: str, columns: int) -> None:
+    """They are copied once, from all chunks; between columns of other types, and with null values that are not zero."""
+    rows = 10_001
+    values = np.arange(rows).astype(dtype)
+    lacking = np.random.default_rng(columns).random((columns, rows)) < 0.5
+    arrays = {f"n{at}": pa.array(values, mask=mask) for at, mask in enumerate(lacking)}
+    arrays["n0"] = pa.Array.from_buffers(arrays["n0"].type, rows, [arrays["n0"].buffers()[0], pa.py_buffer(values)])
+    table = pa.table({"text": ["x"] * rows} | arrays | {"number": values})
+    table = pa.concat_tables([table.slice(3, 1000), table.slice(1003)])
+    frame, name = to_pandas(table), pd.api.types.pandas_dtype(dtype.replace("i", "I").replace("u", "U")).name
+    assert list(frame) == table.column_names
+    for at, mask in enumerate(lacking):
+        expected = pd.array(np.where(mask, 0, values)[3:], dtype=name)
+        expected[mask[3:]] = pd.NA
+        pd.testing.assert_extension_array_equal(frame[f"n{at}"].array, expected)
+    frame.loc[0, "n0"] = 5  # the memory is the frame's own
+    assert frame["n0"][0] == 5
+    assert frame["number"].dtype == dtype

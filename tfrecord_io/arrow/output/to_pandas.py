@@ -8,6 +8,7 @@ is checked against the table, and columns without a valid entry get the dtype of
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -31,7 +32,9 @@ from tfrecord_io.arrow.output.to_numpy import (
 from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells, to_ndarray
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.numpy_output import NumberColumn, join_numbers
 from tfrecord_io.errors import SchemaError, SchemaWarning, printable, say, warn
+from tfrecord_io.options import cpu_count
 from tfrecord_io.schema.pandas_metadata import (
     KEY,
     frame_description,
@@ -226,7 +229,7 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
         texts = _arrow_texts(table, stated)
         own |= {at: _undescribed(table.column_names[at], table.column(at), "pyarrow") for at in texts}
     if backend != "pyarrow":
-        own |= _distinct_bytes(table, stated)
+        own |= _distinct_bytes(table, stated) | _masked_integers(table, stated)
     if own:
         frame = _frame(table.select([at for at in range(table.num_columns) if at not in own]), stated, backend)
         return _with_columns(frame, {at: (table.schema.field(at).name, values) for at, values in own.items()})
@@ -513,6 +516,28 @@ def _distinct_bytes(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, Arr
         return {}
     chunks = {at: table.column(at).chunks for at in columns}
     return {at: bytes_rows(own).values for at, own in chunks.items() if _rarely_repeats(max(own, key=len))}
+
+
+def _masked_integers(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, pd.Series]:
+    """Those columns of integers that have nulls, where there are many: pandas copies each twice, in one thread."""
+    import pandas as pd
+
+    own: dict[int, pd.Series] = {}
+    columns: dict[pa.DataType, list[int]] = {}
+    for at, field in enumerate(table.schema):
+        has_nulls = t.is_integer(field.type) and table.column(at).null_count
+        if has_nulls and _dtype_name(field, table, at, _stated_dtype(field, stated)) == _masked_integer(field.type):
+            columns.setdefault(field.type, []).append(at)
+    for type_, same in columns.items():
+        shape = len(same), table.num_rows
+        if math.prod(shape) < _LEAST_SHARED:
+            continue
+        values, missing = np.empty(shape, type_.to_pandas_dtype()), np.empty(shape, np.bool_)
+        numbers = list(map(NumberColumn, range(len(same)), values, missing))
+        join_numbers(table.select(same).to_batches(), numbers, cpu_count())
+        for at, column in zip(same, numbers, strict=True):
+            own[at] = pd.Series(pd.arrays.IntegerArray(column.values, column.missing), copy=False)
+    return own
 
 
 def _rarely_repeats(array: pa.Array) -> bool:
