@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,6 +16,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.fs
 import pytest
 
@@ -335,3 +338,18 @@ def test_what_the_page_says(store: Store, store_name: str, column: str, monkeypa
 
 def test_the_page_has_the_table() -> None:
     assert {"local disk", "`s3://`", "`az://`, `abfs://`", "`ftp://`"} < set(STORES)
+
+
+def test_folders_of_an_ftp_server_are_read_by_several_threads_and_forked_processes(ftp: str, tmp_path: Path) -> None:
+    table = pa.table({"x": list(range(200)), "p": [x % 20 for x in range(200)]})
+    tfr.write_tfrecord(table, tmp_path / "parts", partition_by="p")
+    dataset = tfr.dataset(f"{ftp}parts/")
+    assert sorted(dataset.to_table()["x"].to_pylist()) == list(range(200))
+    if hasattr(os, "fork"):
+        with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
+            counts = [pool.submit(rows_of, dataset) for _ in range(2)]
+            assert [count.result() for count in counts] == [200, 200]
+
+
+def rows_of(dataset: tfr.Dataset) -> int:
+    return dataset.to_table().num_rows

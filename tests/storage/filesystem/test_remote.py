@@ -7,6 +7,8 @@ import multiprocessing
 import os
 import re
 import sys
+from collections.abc import Callable
+from threading import Barrier, BrokenBarrierError, Thread
 from typing import Any
 
 import fsspec
@@ -274,3 +276,43 @@ def test_looks_and_removals_pay_where_requesters_pay(s3: Bucket, monkeypatch: py
     del paid["head_object"]  # of the path, by s3fs
     assert FsspecFileSystem(fs).entry(f"{s3.name}/d/t-00000-of-00002", is_file=True) is not None
     assert all(paid[name] for name in ("head_object", "delete_objects", "put_object"))
+
+
+class OfOneConnection(MemoryFileSystem):
+    """A filesystem whose calls note whether two threads are in one of them at the same time."""
+
+    protocol = "ftp"
+    cachable = False
+    met: list[bool]
+    meeting: Barrier
+
+    def _meet(self) -> None:
+        try:
+            self.meeting.wait(0.2)
+            self.met.append(True)
+        except BrokenBarrierError:
+            pass
+
+    def info(self, path: str, **keywords: Any) -> Any:
+        self._meet()
+        return super().info(path, **keywords)
+
+    def ls(self, path: str, detail: bool = True, **keywords: Any) -> Any:
+        self._meet()
+        return super().ls(path, detail, **keywords)
+
+
+def test_calls_of_several_threads_share_the_connection_of_ftp_in_turn() -> None:
+    fsspec_filesystem = OfOneConnection()
+    fsspec_filesystem.met, fsspec_filesystem.meeting = [], Barrier(2)
+    fsspec_filesystem.pipe_file("/turns/a.tfrecord", b"x")
+    fs = FsspecFileSystem(fsspec_filesystem)
+    fs.fsspec.exists("/turns")  # the filesystem is prepared in one thread
+    fsspec_filesystem.meeting.reset()
+    calls: list[Callable[[], Any]] = [lambda: fs.entry("/turns/a.tfrecord"), lambda: fs.listing("/turns")]
+    threads = [Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert fsspec_filesystem.met == []

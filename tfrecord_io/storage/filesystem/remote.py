@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from json import JSONDecodeError
 from operator import index
+from threading import RLock
 from typing import Any
 
 from fsspec import AbstractFileSystem
@@ -78,6 +79,9 @@ _STORES = {
 }
 _PAGE = 1000  # objects that are listed by a request: the most in both stores
 _PREPARED = "_is_prepared_by_tfrecord_io"  # an attribute of a filesystem: this is looked up at each use
+_ONE_CONNECTION = {"ftp", "sftp", "ssh"}  # whose clients mix up the answers to calls of several threads
+_REQUESTS = "info ls find glob exists isdir cat_file pipe_file makedirs mv cp_file rm_file".split()
+_FILE_REQUESTS = "read readinto write flush seek close commit discard".split()
 # Messages of Python about numbers and times that an answer should have; other ValueErrors are about arguments.
 _NOT_PARSED = ("invalid literal for", "could not convert", "Invalid isoformat")
 
@@ -407,7 +411,8 @@ def _takes(kind: Any, method: str, keyword: str) -> bool:
 def of_this_process(fsspec: Any) -> Any:
     """A filesystem, or in a forked process a copy of one that the parent opened: its event loop is a thread there.
 
-    Those that it wraps, as an ``fs``, are looked at, too. `leave_retries` and `ask_over_https` say what else is done.
+    Those that it wraps, as an ``fs``, are looked at, too. `leave_retries`, `ask_over_https` and `_use_in_turn` say
+    what else is done.
     """
     process, inner = os.getpid(), fsspec
     while inner is not None:
@@ -418,8 +423,36 @@ def of_this_process(fsspec: Any) -> Any:
                 leave_retries(inner)
                 ask_over_https(inner)
                 setattr(inner, _PREPARED, True)
+        elif hasattr(inner, "protocol") and not _ONE_CONNECTION.isdisjoint(protocols(inner)):
+            if getattr(inner, _PREPARED, process) != process:
+                return of_this_process(_opened_again(fsspec, process))
+            if not hasattr(inner, _PREPARED):
+                _use_in_turn(inner)
+                setattr(inner, _PREPARED, process)
         inner = getattr(inner, "fs", None)
     return fsspec
+
+
+def _use_in_turn(fsspec: Any) -> None:
+    """Let the calls of a filesystem, and of its files, wait for each other."""
+    lock = RLock()
+
+    def lock_calls(instance: Any, names: Sequence[str]) -> None:
+        for name in names:
+            if hasattr(instance, name):
+                setattr(instance, name, partial(in_turn, getattr(instance, name)))
+
+    def in_turn(call: Any, *arguments: Any, **keywords: Any) -> Any:
+        with lock:
+            return call(*arguments, **keywords)
+
+    def open_file(call: Any, *arguments: Any, **keywords: Any) -> Any:
+        file = in_turn(call, *arguments, **keywords)
+        lock_calls(file, _FILE_REQUESTS)
+        return file
+
+    lock_calls(fsspec, _REQUESTS)
+    fsspec._open = partial(open_file, fsspec._open)
 
 
 @lru_cache(maxsize=64)
