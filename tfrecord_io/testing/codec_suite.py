@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfrecord_io.compression import CODECS, Codec, get_codec, open_decompressed, sniff
@@ -165,6 +165,7 @@ class CodecSuite(ABC):
         data = records(40_000)
         assert len(write(self.codec, [data], threads=2)) < 1.1 * len(self.elsewhere(data))
 
+    @settings(deadline=None)  # of a machine that is busy
     @given(st.binary(max_size=5000), st.integers(1, 6000))
     def test_reads_what_others_write(self, data: bytes, step: int) -> None:
         made = self.elsewhere(data)
@@ -178,6 +179,7 @@ class CodecSuite(ABC):
     def test_an_empty_file_has_no_bytes(self) -> None:
         assert read(b"", self.codec)[:2] == (b"", None)
 
+    @settings(deadline=None)  # of a machine that is busy
     @given(st.lists(st.binary(max_size=100), min_size=1, max_size=6), st.integers(1, 200))
     def test_members_are_read_one_after_the_other(self, parts: list[bytes], step: int) -> None:
         made = b"".join(self.elsewhere(p) for p in parts)

@@ -94,7 +94,7 @@ def compact(
     """
     options = replace(CopyOptions.of_call(compact, locals(), source, **storage_of(source)), partitions="drop")
     path = one_path(source, "compact")
-    check_integer("max_shard_bytes", max_shard_bytes, 1)
+    max_shard_bytes = check_integer("max_shard_bytes", max_shard_bytes, 1)
     sources = resolve_inputs(path, options.storage)
     compaction = _Compaction(manifest_of(sources, path, "compacted", _ONE_DATASET), path)
     compaction.join(sources, max_shard_bytes)

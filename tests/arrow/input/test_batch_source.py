@@ -235,6 +235,9 @@ def test_frames_of_polars() -> None:
     for data in (frame.with_columns(pointers), frame.with_columns(pointers).lazy(), {"o": pointers}):
         with pytest.raises(EncodeError, match="feature 'o': a polars Object column holds pointers"):
             open_input(data)
+    for nul in (pl.DataFrame({"a\0b": [1]}), pl.LazyFrame({"s": [{"a\0b": 1}]}), pl.Series("a\0b", [1])):
+        with pytest.raises(EncodeError, match="NUL"):  # polars would end the process
+            open_input(nul)
 
 
 def test_a_query_that_refuses_to_count_its_rows_is_read() -> None:

@@ -351,18 +351,22 @@ def is_object_dtype(dtype: Any) -> bool:
 def refuse_polars_types(name: str, dtype: Any) -> None:
     """Refuse columns of polars that Arrow cannot hold, also nested ones.
 
-    In Object columns it sees the addresses of Python objects; integers of 128 bits it does not have.
+    In Object columns it sees the addresses of Python objects; integers of 128 bits it does not have. Names with a NUL
+    make polars end the process when it hands them over.
     """
     polars = imported("polars")
     if polars is None or not isinstance(dtype, polars.DataType | type(polars.Object)):
         return
+    fields = getattr(dtype, "fields", ())
+    if any("\0" in each for each in (name, *(field.name for field in fields))):
+        raise EncodeError("the name has a NUL, which polars cannot hand over", feature=name, advice="rename it")
     if dtype == polars.Object:
         reason = "a polars Object column holds pointers to Python objects, which cannot be stored in a TFRecord"
         raise EncodeError(reason, feature=name, advice="convert it to a type such as pl.String, or drop it")
     if str(dtype) in ("Int128", "UInt128"):
         advice = "cast it to pl.Int64, pl.Decimal(38, 0) or pl.String"
         raise EncodeError(f"a polars {dtype} column cannot be stored in a TFRecord", feature=name, advice=advice)
-    for inner in [getattr(dtype, "inner", None), *(field.dtype for field in getattr(dtype, "fields", ()))]:
+    for inner in [getattr(dtype, "inner", None), *(field.dtype for field in fields)]:
         refuse_polars_types(name, inner)
 
 

@@ -495,9 +495,8 @@ class S3Output(PartedOutput):
         return super()._is_refused(error) or error_code(error) in _EXISTS
 
     def _was_stored(self, error: OSError) -> bool:
-        return (
-            self._metadata[_WRITING] in (self._stored_metadata() or {}).values()
-        )  # servers write names in upper or lower case
+        stored = self._stored_metadata() or {}
+        return self._metadata[_WRITING] in stored.values()  # servers write names in upper or lower case
 
     def _exists(self) -> bool:
         return self._looks and self._stored_metadata() is not None
