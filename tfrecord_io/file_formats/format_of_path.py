@@ -192,7 +192,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         listings[path] = frames
         if "videos" in present:
             warn(f"{printable(path)}: the frames of a LeRobot dataset are converted, left out: 'videos'", UserWarning)
-        return FORMATS["parquet"]
+        return _format_of_names(path, [frames[0].basename]) or TFRECORD
     if _may_have_images(names) and has_file(path, storage, IMAGE_SUFFIXES):
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
     if record_files(listing) or _has_records(fs, listing):
