@@ -133,7 +133,7 @@ def overridden_by(overrides: Mapping[str, Any] | None) -> Callable[[str], bool]:
     """Whether a key of `overrides`, as those of `apply_overrides`, names a column."""
     keys = overrides or {}
     patterns = [*map(_pattern, filter(is_glob, keys))]
-    return lambda name: name in keys or _fits(patterns, name)
+    return (lambda name: name in keys or _fits(patterns, name)) if patterns else keys.__contains__
 
 
 def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) -> Schema:
