@@ -173,11 +173,11 @@ class TableRepresentation:
 
 
 STRICTER = [  # what we refuse and TensorFlow reads: it cuts, or makes zeros
-    "values for a shape of",
+    "for a shape of",
     "is outside of",
     "halves of complex numbers",
     "with values in",
-    "bytes of content for 0 values",
+    "of content for 0 values",
     "rank is unknown",
     "DT_QINT8",
     "DT_FLOAT8",
