@@ -116,7 +116,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "a first append is foreign to another": (
         ("s3", "disk"),
-        edited(Publication, "_check_existing", "if self._grows and listing and", "if False and"),
+        edited(Publication, "_check_existing", "if self.output.grows and listing and", "if False and"),
     ),
     "staged shards that are gone are a fault of the store": (
         ("s3",),
@@ -125,7 +125,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "an overtaken writer copies over what is there": (
         ("s3", "gcs"),
         both(
-            edited(Publication, "_name_staged", "if self._place.is_conditional else None", "if False else None"),
+            edited(Publication, "_name_staged", "if self.place.is_conditional else None", "if False else None"),
             edited(Publication, "_stop_others", "[*staged, *outdated]", "outdated"),
         ),
     ),

@@ -37,6 +37,7 @@ from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, ids_repla
 from tfrecord_io.storage.paths.resolve import record_files
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_named, place_of
+from tfrecord_io.storage.write.atomic_local import remove_directories
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.value_class import value_class
@@ -178,6 +179,7 @@ class CopiedDataset(Publication):
     """
 
     _completion = say("{tfr.copy(source, target, update=True)|tfr copy SOURCE TARGET --update} completes it")
+    _overtaken_text = "another writer has written this dataset meanwhile: copy it again"
 
     def __init__(self, fs: FileSystem, directory: str, known: Manifest | None, planned: Plan) -> None:
         self.plan, self._before = planned, known
@@ -190,7 +192,7 @@ class CopiedDataset(Publication):
             self._id = known.id  # files are only added: readers that have begun go on
 
     def _check_existing(self) -> list[str]:
-        if not self._is_before(self._place.read()):
+        if not self._is_before(self.place.read()):
             raise self.overtaken_error()
         return []
 
@@ -223,19 +225,19 @@ class CopiedDataset(Publication):
         def begun(manifest: Manifest | None) -> Manifest:
             if not self._is_before(manifest) and (manifest is None or manifest.id != self._id):
                 raise self.overtaken_error()
-            ids = ids_replaced(manifest, self.plan.wanted, is_conditional=self._place.is_conditional)
+            ids = ids_replaced(manifest, self.plan.wanted, is_conditional=self.place.is_conditional)
             left = self._left_in(manifest)
             new = replace(self.plan.wanted, id=self._id, complete=False, replaces=left, replaced_ids=ids)
             if not known_to_copies:
                 new = _unknown_to_copies(new)
             return replace(new, staged_before=self._staged_before(manifest, new))
 
-        return self._place.update(begun, lambda manifest: manifest.id == self._id)[1]
+        return self.place.update(begun, lambda manifest: manifest.id == self._id)[1]
 
     def target_of(self, number: int) -> str:
         """The name in the filesystem under which a file is stored."""
         path = self.plan.wanted.files[number].path
-        return self._directory + self.plan.staged.get(path, path)
+        return self.place.directory + self.plan.staged.get(path, path)
 
     def is_exclusive(self, number: int) -> bool:
         """Whether a file is stored only if none has its name: another writer may give the same one."""
@@ -248,18 +250,18 @@ class CopiedDataset(Publication):
         self.old.prepare_removal([path], self._id)
         self._check_still_begun()
         if path in self.old.versions:
-            self._place.remove(path, self.old.versions[path])
+            self.place.remove(path, self.old.versions[path])
 
     def open_file(self, number: int, upload_bytes: int) -> OutputFile:
         """Open a file to be stored; it takes about so many bytes of memory."""
         path = self.plan.wanted.files[number].path
-        if not isinstance(self._fs, FsspecFileSystem):
-            return self._place.open(path, self.plan.staged.get(path), [path])
+        if not isinstance(self.place.fs, FsspecFileSystem):
+            return self.place.open(path, self.plan.staged.get(path), [path])
         return open_named(
-            self._fs,
+            self.place.fs,
             self.target_of(number),
             exclusive=self.is_exclusive(number),
-            path=self._fs.display_path(self._directory + path),
+            path=self.place.fs.display_path(self.place.directory + path),
             looks=False,
             upload_bytes=upload_bytes,
         )
@@ -277,10 +279,10 @@ class CopiedDataset(Publication):
         if not self.changes:
             return
         self.old.remove([index for name in sorted(self.plan.new()) for index in index_names(name) if index in listing])
-        self._place.sync()
-        with self._place.alone(required=False):
+        self.place.sync()
+        with self.place.alone(required=False):
             try:
-                old, new = self._place.update(self._published_by, self._has_own)
+                old, new = self.place.update(self._published_by, self._has_own)
             except BaseException:
                 self._note_whether_readable()
                 raise
@@ -298,7 +300,7 @@ class CopiedDataset(Publication):
         new = self._final(self._before)
         replaces = tuple(dict.fromkeys((*new.replaces, *self._left_in(manifest))))
         ids = new.replaced_ids
-        if self._place.is_conditional:  # no name has the id by which a later manifest shows this copy
+        if self.place.is_conditional:  # no name has the id by which a later manifest shows this copy
             ids = (*ids, self._copy_id)
         return replace(new, replaces=replaces, staged_before=self._staged_before(manifest, new), replaced_ids=ids)
 
@@ -322,12 +324,12 @@ class CopiedDataset(Publication):
             self._remark_published(error, is_there=is_there)
         with suppress(OSError):  # the error before is the one to report
             numbered = [number for number in self.plan.moved if self.is_exclusive(number)]
-            if numbered and (current := self._place.find()) is not None and current.id != self._id:
+            if numbered and (current := self.place.find()) is not None and current.id != self._id:
                 self._stored = {self.plan.wanted.files[number].path for number in numbered}
                 self.old.note_versions(names=self._stored)
                 self._leave(current)
             self.old.remove(sorted(self.old.fences))
-        self._place.discard()
+        remove_directories(self.place.created)
 
     def _final(self, known: Manifest | None) -> Manifest:
         wanted, plan = self.plan.wanted, self.plan
@@ -337,16 +339,13 @@ class CopiedDataset(Publication):
             id=self._id,
             files=files,
             replaces=(*(known.replaces if known is not None else ()), *(name for name in plan.gone if not id_in(name))),
-            replaced_ids=ids_replaced(known, wanted, is_conditional=self._place.is_conditional),
+            replaced_ids=ids_replaced(known, wanted, is_conditional=self.place.is_conditional),
         )
 
     def _has_own(self, manifest: Manifest) -> bool:
         """Whether a manifest has the files of the copy, and others only that were appended to it since."""
         is_named = {*_contents(self.plan.wanted)} <= {*_contents(manifest)}
         return manifest.complete and is_named and not {*self.plan.gone} & {*manifest.paths}
-
-    def overtaken_error(self) -> OSError:
-        return self._overtaken_by("another writer has written this dataset meanwhile: copy it again")
 
 
 def check_may_write(

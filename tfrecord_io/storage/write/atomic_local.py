@@ -168,19 +168,14 @@ def remove_directories(created: Iterable[str]) -> None:
             os.rmdir(directory)
 
 
-def _is_other_than_directory(path: str) -> bool:
-    """Whether a file or a link has the name; asked once, as another process may create or remove a directory of it."""
-    try:
-        return not stat.S_ISDIR(os.lstat(path).st_mode)
-    except OSError:
-        return False
-
-
 def create_directories(directory: str) -> tuple[str, ...]:
     """Create a directory and its parents; returns those that were missing, the deepest first."""
     if not directory or os.path.isdir(directory):
         return ()
-    if _is_other_than_directory(directory):
+    is_other = False
+    with suppress(OSError):  # asked once, as another process may create or remove a directory of this name
+        is_other = not stat.S_ISDIR(os.lstat(directory).st_mode)
+    if is_other:
         raise NotADirectoryError(errno.ENOTDIR, "expected a directory, got a file or a dangling link", directory)
     parent = os.path.dirname(directory)
     created = create_directories(parent)
@@ -295,6 +290,3 @@ class LocalPlace(Place):
         for directory in sorted(self._changed):
             system.current.sync_directory(directory or ".")
             self._changed.discard(directory)
-
-    def discard(self) -> None:
-        remove_directories(self.created)

@@ -85,24 +85,19 @@ def open_remote(
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
     if entry is not None and exclusive:
         raise exists_error(path)
-    output = _opened(fs, name, path, exclusive, memory, looks)
+    inner, inner_name = unwrap(fs.fsspec, name)
+    store = store_of(inner) if isinstance(inner, AsyncFileSystem) and not inner.asynchronous else None
+    output: OutputFile
+    if store == "s3":
+        output = S3Output(inner, inner_name, path, exclusive, memory, looks=looks)
+    elif store == "gcs":
+        output = GcsOutput(fs, name, path, exclusive, memory)
+    elif store == "azure":
+        output = AzureOutput(inner, inner_name, path, exclusive, memory)
+    else:
+        output = MovedOutput(fs, name, path, exclusive)
     output.replaces = entry is not None
     return output
-
-
-def _opened(
-    fs: FsspecFileSystem, name: str, path: str, exclusive: bool, memory: UploadMemory | None, looks: bool
-) -> OutputFile:
-    inner, inner_name = unwrap(fs.fsspec, name)
-    if isinstance(inner, AsyncFileSystem) and not inner.asynchronous:
-        store = store_of(inner)
-        if store == "s3":
-            return S3Output(inner, inner_name, path, exclusive, memory, looks=looks)
-        if store == "gcs":
-            return GcsOutput(fs, name, path, exclusive, memory)
-        if store == "azure":
-            return AzureOutput(inner, inner_name, path, exclusive, memory)
-    return MovedOutput(fs, name, path, exclusive)
 
 
 def _as_stated(value: int) -> str:
@@ -470,23 +465,20 @@ class S3Output(PartedOutput):
         await self._call("complete_multipart_upload", **upload, **self._condition)
 
     def _commit(self) -> None:
-        if self._body is not None:
-            self._complete_body(self._body)
-        super()._commit()
-        self._upload_id = self._body = None
-
-    def _complete_body(self, body: ObjectBody) -> None:
-        """Let a request end that was begun before all was there, unless it has failed as its signature needs all."""
-        if self.offset != len(body):
-            raise OSError(errno.EIO, f"{self.offset} bytes instead of {len(body)}", self.path)
-        body.complete()
-        if self._put is not None:
+        body = self._body
+        if body is not None:
+            if self.offset != len(body):
+                raise OSError(errno.EIO, f"{self.offset} bytes instead of {len(body)}", self.path)
+            body.complete()
+        if body is not None and self._put is not None:  # a request that was begun before all was there
             try:
                 result_of(self._put)
-            except UnsupportedOperation:
+            except UnsupportedOperation:  # its signature needs all
                 self._put = None
             except OSError:
-                return  # the commit raises it
+                pass  # the commit raises it
+        super()._commit()
+        self._upload_id = self._body = None
 
     def _may_be_stored(self) -> bool:
         return self._body is None or self._body.is_complete
@@ -622,18 +614,14 @@ class GcsOutput(ObjectOutput):
         with raise_os_errors(self.path):
             self._file.commit()
         if self.states_crc32c:
-            self._check_stored()
+            entry = self._outer.entry(self._outer_name, is_file=True)
+            stored, own = ({} if entry is None else entry.info or {}), _as_stated(self._crc)
+            is_own = self._file.generation in (None, stored.get("generation"))  # and not that of another writer
+            if is_own and stored.get("crc32c", own) != own:
+                self._outer.remove(self._outer_name)
+                reason = f"the store has received other bytes: it states the CRC32C {stored['crc32c']}, of those sent"
+                raise OSError(errno.EIO, f"{reason} it is {own}; the object was removed, write it again", self.path)
         self._forget()
-
-    def _check_stored(self) -> None:
-        """Remove the object of an upload if its store states another CRC32C than that of the bytes that were sent."""
-        entry = self._outer.entry(self._outer_name, is_file=True)
-        stored, own = ({} if entry is None else entry.info or {}), _as_stated(self._crc)
-        is_own = self._file.generation in (None, stored.get("generation"))  # and not one that another writer has put
-        if is_own and stored.get("crc32c", own) != own:
-            self._outer.remove(self._outer_name)
-            reason = f"the store has received other bytes: it states the CRC32C {stored['crc32c']}, of those sent it is"
-            raise OSError(errno.EIO, f"{reason} {own}; the object was removed, write it again", self.path)
 
     def _was_stored(self, error: OSError) -> bool:
         if self._has_parts or not isinstance(error, FileExistsError):

@@ -49,10 +49,6 @@ class ObjectBody:
         self.is_complete = True
         self._loop.call_soon_threadsafe(self._change.set)
 
-    async def _changed(self) -> None:
-        await self._change.wait()
-        self._change.clear()
-
     async def __aiter__(self) -> AsyncGenerator[memoryview]:
         at = 0
         while at < len(self):
@@ -61,7 +57,8 @@ class ObjectBody:
                 yield self.content[at:end]
                 at = end
             else:
-                await self._changed()
+                await self._change.wait()
+                self._change.clear()
 
     # ---- what botocore signs, where a signature is of the content
 

@@ -38,7 +38,7 @@ class OldFiles:
     """
 
     def __init__(self, place: Place, stem: str, *, grows: bool) -> None:
-        self._place, self._stem, self._grows = place, stem, grows
+        self._place, self.stem, self._grows = place, stem, grows
         self.versions: dict[str, str | None] = {}
         self.fences: set[str] = set()
         self.left: dict[str, OSError] = {}
@@ -59,7 +59,7 @@ class OldFiles:
     def is_shard(self, name: str) -> bool:
         """Whether a file has the name of a shard of the dataset."""
         shard = parse_shard(name)
-        return shard is not None and shard.stem == self._stem
+        return shard is not None and shard.stem == self.stem
 
     def is_numbered(self, name: str) -> bool:
         """Whether another writer may give a shard the same name, in a store where versions tell them apart."""
@@ -109,23 +109,19 @@ class OldFiles:
         if not names:
             return
         found: list[str] = []
-        self._look_beside({os.path.dirname(name) for name in names} if self._grows else set())
-        for name in names:
-            found += [index for index in index_names(name) if index in self._beside.get(os.path.dirname(name), ())]
-            found.append(name)
-        self.remove(found)
-
-    def _look_beside(self, folders: set[str]) -> None:
-        """Note the names in some folders: of many folders by a listing of all."""
-        folders = {folder for folder in folders if folder not in self._beside}
+        folders = {os.path.dirname(name) for name in names if self._grows}.difference(self._beside)
         for folder in {""} & folders if len(folders) > _LISTED_ALONE else folders:
             self._beside[folder] = {os.path.join(folder, each) for each in self.listing(folder)}
-        left = {folder for folder in folders if folder not in self._beside}
+        left = folders.difference(self._beside)  # of many folders, by a listing of all
         self._beside.update((folder, set()) for folder in left)
         for entry in self._place.fs.below(self._place.directory) if left else ():
             name = self.name_of(entry)
             if (folder := os.path.dirname(name)) in left:
                 self._beside[folder].add(name)
+        for name in names:
+            found += [index for index in index_names(name) if index in self._beside.get(os.path.dirname(name), ())]
+            found.append(name)
+        self.remove(found)
 
     def warn_of_left(self) -> None:
         """Warn of files that should have been removed, when nothing else is to be done."""

@@ -107,9 +107,6 @@ class Place(ABC):
         """Make calls, several at a time where the filesystem supports that; after an error, `stop` those under way."""
         return list(ordered(iter(calls), self.moves, "publish", stop))
 
-    def discard(self) -> None:  # noqa: B027 — only local directories are created
-        """Remove directories that were created."""
-
     # ---- the manifest
 
     @contextmanager

@@ -16,6 +16,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -289,10 +290,7 @@ class S3Place(ConditionalPlace):
 
     def put_fence(self, id: str) -> None:
         self._fence = fence_name(id)
-        self._tried(self._put_any, self._key_of(self._fence), self._fence.encode())
-
-    async def _put_any(self, key: str, body: bytes) -> None:
-        await self._call("put_object", key, Body=body)
+        self._tried(partial(self._call, "put_object", Body=self._fence.encode()), self._key_of(self._fence))
 
     def remove(self, name: str, version: str | None = None) -> None:
         """See `Place.remove`: a copy of the fence takes the place of the file, and is removed by its own ETag."""

@@ -45,6 +45,7 @@ from tfrecord_io.storage.paths.resolve import list_directory, other_files, recor
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.paths.sniff_files import readable_files_with_records
 from tfrecord_io.storage.read.source import Source, source_of
+from tfrecord_io.storage.write.atomic_local import remove_directories
 from tfrecord_io.storage.write.old_files import OldFiles
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import Place
@@ -120,6 +121,7 @@ class Publication:
     sources_without_rows: tuple[Mapping[str, str | int], ...] = ()  # see `Manifest`
     replaced_values: Mapping[str, str | None] | None = None  # of columns: all folders of these are replaced
     _completion: Message = say("writing it again completes it")  # what to do if it is published, and something is left
+    _overtaken_text = "another writer has written this dataset at the same time; write it again"
     _verb: str | None = None  # what is done, for the log, if it is neither written nor replaced
 
     def __init__(
@@ -130,21 +132,18 @@ class Publication:
         distributed_id: str | None = None,
         partition_by: tuple[str, ...] = (),
     ) -> None:
-        self._place, self._mode, self._partition_by = place, mode, partition_by
-        self._fs, self._directory, self.side_by_side = place.fs, place.directory, place.is_local
-        self.output, self._grows = output, output.grows
-        self._stem = output.stem
+        self.place, self._mode, self._partition_by = place, mode, partition_by
+        self.output, self.side_by_side = output, place.is_local
         self._id, self._is_distributed = distributed_id or new_id(), distributed_id is not None
-        self._replaces = mode == "overwrite"
-        place.replaces_damaged = self._replaces or not self._grows
+        place.replaces_damaged = mode == "overwrite" or not output.grows
         self._known: Manifest | None = None  # that of the dataset, if it grows
-        self.old = OldFiles(place, self._stem, grows=output.grows)
+        self.old = OldFiles(place, output.stem, grows=output.grows)
         self._is_published = False  # the manifest is replaced, and the store has confirmed it
         self._is_readable = False  # it is replaced, but that failed, so that a loss of power may take it
         self._overtaken: OSError | None = None  # the error that says that another writer has replaced it
         self._existing = self._check_existing()
-        self._models = list(islice(filter(self.old.is_shard, self._existing), 1))
-        self._stages = not self._grows and bool(place.is_local or self._existing or distributed_id)
+        self.models = list(islice(filter(self.old.is_shard, self._existing), 1))
+        self._stages = not self.output.grows and bool(place.is_local or self._existing or distributed_id)
         # Another writer may write to the names of a new dataset, too; a shard that is added is stored once, also if an
         # answer is lost: one that is stored again is another version than the one that a reader has listed.
         self._is_exclusive = place.is_conditional and not self._stages
@@ -156,55 +155,45 @@ class Publication:
         self._has_shards = False  # to publish
         place.create()
         known = self._known
-        if self._grows:
+        if self.output.grows:
             paths: list[str] = [] if known is None else known.paths
             shards = [parse_shard(os.path.basename(path)) for path in paths]
             first = 1 + max((shard.index for shard in shards if shard is not None), default=-1)
             self.output = output.added_by(self._id, first, None if known is None else known.compression)
             self.keeps_empty = known is None or not known.files
         # The dataset to whose rows others are added.
-        self._extended = None if known is None or self._replaces or known.is_begun else known
+        self._extended = None if known is None or self._mode == "overwrite" or known.is_begun else known
         self.known_schema = None if self._extended is None else self._extended.schema
         self.known_partition_schema = None if self._extended is None else self._extended.partition_schema
-
-    @property
-    def created(self) -> tuple[str, ...]:
-        """Local directories that were missing, the deepest first."""
-        return self._place.created
-
-    @property
-    def model(self) -> os.stat_result | None:
-        """Owner and mode for new files."""
-        return self._place.model([self._shard_name(0), *self._models])
 
     # ---- what there is
 
     def _check_existing(self) -> list[str]:
         """Names of the dataset's existing files; raises FileExistsError if it must not be written."""
-        if self._grows and self._is_known():
+        if self.output.grows and self._is_known():
             return []
         listing: list[Entry] = []  # one for both checks: between two, another writer may publish its shards
         with suppress(FileNotFoundError, NotADirectoryError):
-            list_all = list_directory if self.output.directory else type(self._fs).listing
-            listing = list_all(self._fs, self._directory)
-        if self._grows and listing and self._is_known():  # another writer may have begun it meanwhile
+            list_all = list_directory if self.output.directory else type(self.place.fs).listing
+            listing = list_all(self.place.fs, self.place.directory)
+        if self.output.grows and listing and self._is_known():  # another writer may have begun it meanwhile
             return []
-        if self._place.is_conditional:
+        if self.place.is_conditional:
             self.old.note_versions(listing)
         names = [self.old.name_of(entry) for entry in listing if not entry.directory]
         for missing in self._handed_over.difference(names):
             text = "a finished part was removed, perhaps by another process: write the dataset again, which makes it"
-            raise FileNotFoundError(errno.ENOENT, text, self._fs.display_path(self._directory + missing))
-        existing = [name for name in names if self.old.is_shard(name) or name == manifest_name(self._stem)]
+            raise FileNotFoundError(errno.ENOENT, text, self.place.fs.display_path(self.place.directory + missing))
+        existing = [name for name in names if self.old.is_shard(name) or name == manifest_name(self.old.stem)]
         if self.output.directory:
             self._check_no_foreign_files(existing, listing)
-        if existing and (self._grows or not self._replaces):
+        if existing and (self.output.grows or self._mode != "overwrite"):
             raise self._exists(min(existing))
         return existing
 
     def _is_known(self) -> bool:
         """Whether the dataset, which grows, has a manifest."""
-        self._known = self._place.read()
+        self._known = self.place.read()
         if self._known is not None:
             self._check_partitions(self._known)
         return self._known is not None
@@ -214,36 +203,36 @@ class Publication:
         if self._mode in ("append", "overwrite_partitions"):
             text = say("shards of this name exist without a manifest, which {mode=} needs", mode=self._mode)
             text &= say("{tfrecord_io.adopt|tfr adopt} writes one")
-        return FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + name))
+        return FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory + name))
 
     def _check_partitions(self, manifest: Manifest) -> None:
         """Raise an error if the dataset exists and must not, or has other folders."""
-        if self._replaces or manifest.is_begun:
+        if self._mode == "overwrite" or manifest.is_begun:
             return
         if self._mode == "error":
             text = "a sharded dataset of this name exists" & say(
                 "{mode='overwrite'} replaces it, {mode='append'} adds to it"
             )
-            raise FileExistsError(errno.EEXIST, text, self._place.path)
+            raise FileExistsError(errno.EEXIST, text, self.place.path)
         if manifest.partition_by != self._partition_by:
             known = list(manifest.partition_by)
-            reason = f"'{self._place.path}': the dataset is {f'partitioned by {known}' if known else 'not partitioned'}"
+            reason = f"'{self.place.path}': the dataset is {f'partitioned by {known}' if known else 'not partitioned'}"
             advice = say("pass {partition_by=}", partition_by=known) if known else say("leave out {partition_by=}")
             raise ValueError(reason & advice)
 
     def _check_no_foreign_files(self, existing: Sequence[str], listing: Sequence[Entry]) -> None:
         """Without a manifest, files of the dataset's name are foreign too: the caller named only the directory."""
-        found = [*record_files(listing), *readable_files_with_records(self._fs, other_files(listing))]
+        found = [*record_files(listing), *readable_files_with_records(self.place.fs, other_files(listing))]
         foreign = {self.old.name_of(entry) for entry in found}
-        foreign.difference_update(existing if manifest_name(self._stem) in existing else ())
-        old = self._place.find() if foreign else None
+        foreign.difference_update(existing if manifest_name(self.old.stem) in existing else ())
+        old = self.place.find() if foreign else None
         if old is not None:
             named = foreign.intersection(old.paths)
             if old.partition_by and named == foreign:
                 known = list(old.partition_by)
                 reason = f"the dataset is partitioned by {known}, and output without folders does not replace it"
                 text: str = reason & say("pass {partition_by=}", partition_by=known) | "choose another directory"
-                raise FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory))
+                raise FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory))
             foreign -= named  # another writer has published them since the directory was listed
         if not foreign:
             return
@@ -253,7 +242,7 @@ class Publication:
         if self._mode in ("append", "overwrite_partitions"):
             stem = next((shard.stem for name in sorted(foreign) if (shard := parse_shard(name)) is not None), None)
             if stem is not None and any(entry.basename == manifest_name(stem) for entry in listing):
-                base = self._fs.display_path(self._directory + stem)
+                base = self.place.fs.display_path(self.place.directory + stem)
                 text &= say("name their dataset, '{}@*'", printable(base))
             else:
                 text &= say("{mode=} needs a manifest that names them", mode=self._mode)
@@ -262,25 +251,29 @@ class Publication:
             text &= say("reading the directory would mix them, and {mode='overwrite'} does not delete them") + (
                 f": choose another directory, or name the dataset, as in name@{'*' if self._is_distributed else 8}"
             )
-        raise FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + first))
+        raise FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory + first))
 
     def beside_last(self, suffix: str) -> tuple[Source, int] | None:
         """The file with this suffix next to the last shard that had rows before others were added, and its bytes."""
         known: Sequence[ManifestFile] = () if self._extended is None else self._extended.files
         last = next((file for file in reversed(known) if file.records), None)
-        entry = None if last is None else self._fs.entry(f"{self._directory}{last.path}{suffix}", is_file=True)
-        return None if last is None or entry is None or entry.directory else (source_of(self._fs, entry), last.bytes)
+        entry = (
+            None if last is None else self.place.fs.entry(f"{self.place.directory}{last.path}{suffix}", is_file=True)
+        )
+        return (
+            None if last is None or entry is None or entry.directory else (source_of(self.place.fs, entry), last.bytes)
+        )
 
     def set_partition_schema(self, schema: bytes) -> None:
         """State the types of the partition columns."""
         self._partition_schema = schema
         if self._extended is not None:
-            self.unite(self._extended.partition_schema, schema, self._place.path)
+            self.unite(self._extended.partition_schema, schema, self.place.path)
 
     def check_schema(self, schema: bytes | None) -> None:
         """Raise SchemaError if rows of this schema cannot be added."""
         if self._extended is not None:
-            self.unite(self._extended.schema, schema, self._place.path)
+            self.unite(self._extended.schema, schema, self.place.path)
 
     # ---- shards
 
@@ -288,15 +281,15 @@ class Publication:
         """Open a shard for writing."""
         name = folder + self._shard_name(index)
         staged = staged_name(self._id, index) if self._stages else None
-        models = [name, *self._models]  # the old dataset may have had fewer shards
-        return self._place.open(name, staged, models, exclusive=self._is_exclusive)
+        models = [name, *self.models]  # the old dataset may have had fewer shards
+        return self.place.open(name, staged, models, exclusive=self._is_exclusive)
 
     def _shard_name(self, index: int) -> str:
         return self.output.shard(index).rpartition("/")[2]
 
     def store(self, shard: WrittenShard) -> None:
         """Begin to give a shard its name before it is published, if it would stay in memory until then."""
-        if self._grows and not self.side_by_side:
+        if self.output.grows and not self.side_by_side:
             self._begin_growing()
             assert shard.output is not None
             self._stored.add(shard.folder + self._shard_name(shard.index))
@@ -307,12 +300,12 @@ class Publication:
     def _begin_growing(self) -> None:
         """Write the first manifest of a dataset that grows, if it has none."""
         if self._known is None:
-            with self._place.alone():  # or that of another writer would be lost
-                self._known = self._place.update(self._begun, lambda manifest: True)[1]
+            with self.place.alone():  # or that of another writer would be lost
+                self._known = self.place.update(self._begun, lambda manifest: True)[1]
 
     def _begun(self, manifest: Manifest | None) -> Manifest:
         """A manifest that names no file, so that no shard is read before it is published."""
-        return manifest or Manifest(self._stem, self._id, (), partition_by=self._partition_by)
+        return manifest or Manifest(self.old.stem, self._id, (), partition_by=self._partition_by)
 
     def _put(self, shard: WrittenShard, name: str) -> None:
         """Give a shard the name under which it is published."""
@@ -321,17 +314,17 @@ class Publication:
         if shard.output is None:
             if not is_stored and shard.staged != name:
                 version = "" if self._is_exclusive else None
-                if not self._place.move(str(shard.staged), name, size=shard.bytes, version=version):
-                    self._place.check([ManifestFile(name, shard.records, shard.bytes, shard.crc32c)])
+                if not self.place.move(str(shard.staged), name, size=shard.bytes, version=version):
+                    self.place.check([ManifestFile(name, shard.records, shard.bytes, shard.crc32c)])
         elif shard.output.is_open:
             try:
                 shard.output.commit()
             except FileExistsError as error:
-                if self._grows:  # no other writer has its name
+                if self.output.grows:  # no other writer has its name
                     raise
                 self._stored.discard(name)
                 self._check_still_begun()
-                raise (self.overtaken_error() if self._replaces else error) from None
+                raise (self.overtaken_error() if self._mode == "overwrite" else error) from None
 
     # ---- publishing
 
@@ -347,24 +340,24 @@ class Publication:
         changed = partial(self._changed, own)
         named = [(shard, file.staged or file.path) for shard, file in zip(shards, own.files, strict=True)]
         try:
-            known = self._known or self._begun(None) if self._grows else replace(own, complete=False)
-            self._place.text_of(changed(known))  # before any file is moved
+            known = self._known or self._begun(None) if self.output.grows else replace(own, complete=False)
+            self.place.text_of(changed(known))  # before any file is moved
             if self._stages:
                 self._put_all(named)
-            with self._place.alone(required=self._grows):
+            with self.place.alone(required=self.output.grows):
                 # A store refuses what would replace an object, but not other files in a directory.
-                if not self._grows and (self.output.directory or not self._is_exclusive):
+                if not self.output.grows and (self.output.directory or not self._is_exclusive):
                     self._existing = self._check_existing()
                 try:
                     if not self._stages:
                         self._begin(own)
                         self._put_all(named)
-                    old, new = self._place.update(changed, self._has_own)
+                    old, new = self.place.update(changed, self._has_own)
                     self._is_published = True
                     self._settle(old, new)
                     self._log(own, old, new)
                 except KeyboardInterrupt:  # renames are fast: the published dataset is better left in order
-                    if self._place.is_local and (published := self._published()) is not None:
+                    if self.place.is_local and (published := self._published()) is not None:
                         self._settle(None, published)
                     raise
                 except BaseException:
@@ -377,46 +370,48 @@ class Publication:
     def _note_whether_readable(self) -> None:
         """Look at the manifest after an error: on a disk while other writers are locked out."""
         with suppress(OSError):
-            manifest = self._place.find()
+            manifest = self.place.find()
             self._is_readable = manifest is not None and (self._has_own(manifest) or self._was_replaced(manifest))
 
     def _log(self, own: Manifest, old: Manifest | None, new: Manifest) -> None:
         """Log what was published: files that are not in the new manifest are removed."""
         gone = len(set(() if old is None else old.paths).difference(new.paths))
         done = {"append": "appended to", "overwrite_partitions": "folders replaced"}.get(self._mode, "replaced")
-        if old is None or not old.files or (old.id == self._id and not self._grows):
+        if old is None or not old.files or (old.id == self._id and not self.output.grows):
             done = "replaced" if self._existing else "written"
         amounts = counted(len(own.files), "file"), counted(own.records, "record"), counted(gone, "file")
-        logger.info("%s: %s, %s with %s; %s removed", self._verb or done, self._place.path, *amounts)
+        logger.info("%s: %s, %s with %s; %s removed", self._verb or done, self.place.path, *amounts)
 
     def _put_all(self, named: Sequence[tuple[WrittenShard, str]]) -> None:
         outputs = [shard.output for shard, _ in named if shard.output is not None]
-        for some in [named] if self._stages or self._grows or self._is_exclusive else self._rounds(named):
+        for some in [named] if self._stages or self.output.grows or self._is_exclusive else self._rounds(named):
             if some is not named:  # another writer may write to these names, too
                 self._check_still_begun()
-            self._place.each((partial(self._put, shard, name) for shard, name in some), partial(_cancel, outputs))
-        self._place.sync()
+            self.place.each((partial(self._put, shard, name) for shard, name in some), partial(_cancel, outputs))
+        self.place.sync()
 
     def _rounds(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
         """Items that are handled together, after a check that the dataset is still that of this writer."""
-        size = max(self._place.moves, -(-len(items) // _MOST_ROUNDS))
+        size = max(self.place.moves, -(-len(items) // _MOST_ROUNDS))
         for first in range(0, len(items), size):
             yield items[first : first + size]
 
     def _begin(self, own: Manifest) -> None:
         """Write the manifest by which readers pass over the shards, or refuse the dataset, which is new."""
-        if self._grows:
+        if self.output.grows:
             self._begin_growing()
             return
 
         def begun(manifest: Manifest | None) -> Manifest:
             if manifest is not None or self._existing:
-                raise self.overtaken_error() if self._replaces else self._exists(manifest_name(self._stem))
+                raise (
+                    self.overtaken_error() if self._mode == "overwrite" else self._exists(manifest_name(self.old.stem))
+                )
             return replace(own, complete=False)
 
         if not self._existing:
-            self._place.expect_none()
-        self._place.update(begun, lambda manifest: manifest.id == self._id)
+            self.place.expect_none()
+        self.place.update(begun, lambda manifest: manifest.id == self._id)
 
     def _own_manifest(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Manifest:
         """The manifest of the shards of this writing alone."""
@@ -426,11 +421,11 @@ class Publication:
             staged = each.staged or staged_name(self._id, each.index) if self._stages else None
             files.append(ManifestFile(name, each.records, each.bytes, each.crc32c, staged=staged, source=each.source))
         compression, without_rows = self.output.compression, self.sources_without_rows
-        return Manifest(self._stem, self._id, tuple(files), compression, schema, sources_without_rows=without_rows)
+        return Manifest(self.old.stem, self._id, tuple(files), compression, schema, sources_without_rows=without_rows)
 
     def _changed(self, own: Manifest, manifest: Manifest | None) -> Manifest:
         """The manifest with the new shards, replacing `manifest`."""
-        if self._grows:
+        if self.output.grows:
             new = self._grown(own.files, own.schema, manifest)
         else:
             is_own = manifest is not None and manifest.id == self._id
@@ -439,8 +434,8 @@ class Publication:
                 raise self.overtaken_error()
             if not self._stages and not is_own:
                 raise self.overtaken_error()
-            if not self._replaces and manifest is not None and not is_own:
-                raise self._exists(manifest_name(self._stem))
+            if self._mode != "overwrite" and manifest is not None and not is_own:
+                raise self._exists(manifest_name(self.old.stem))
             if self._stages and not is_own:
                 if self._seen_ids:  # it is not the first try
                     self._check_never_published(own, manifest)
@@ -453,8 +448,8 @@ class Publication:
             new = replace(own, replaces=tuple(name for name in dict.fromkeys(old) if name not in names))
         if new is manifest:
             return new
-        ids = ids_replaced(manifest, new, is_conditional=self._place.is_conditional)
-        if self._grows and not own.files:  # no name has the id by which a later manifest shows it
+        ids = ids_replaced(manifest, new, is_conditional=self.place.is_conditional)
+        if self.output.grows and not own.files:  # no name has the id by which a later manifest shows it
             ids = (*ids, self._id)
         return replace(new, staged_before=self._staged_before(manifest, new), replaced_ids=ids)
 
@@ -462,7 +457,7 @@ class Publication:
         """Raise OSError if the shards were published, the answer was lost, and another writer has replaced them."""
         staged = next((file.staged for file in own.files if file.staged is not None), None)
         if staged is not None and manifest is not None and manifest.id not in self._seen_ids:
-            is_there = self._fs.entry(self._directory + staged, is_file=True) is not None
+            is_there = self.place.fs.entry(self.place.directory + staged, is_file=True) is not None
             if not is_there or staged in manifest.staged_before:
                 raise self.overtaken_error()
 
@@ -472,21 +467,21 @@ class Publication:
             return () if manifest is None else manifest.staged_before
         kept = {file.staged for file in new.files}
         names = [f.staged for f in manifest.files if f.staged not in kept]
-        if self._place.is_conditional:  # elsewhere a lock or a claim stops the writers before that one
+        if self.place.is_conditional:  # elsewhere a lock or a claim stops the writers before that one
             names = [*manifest.staged_before, *names]
-        if not self._grows or names or manifest.replaces:  # else its writer removes nothing any more
-            names.append(self._place.fence(manifest.id))
+        if not self.output.grows or names or manifest.replaces:  # else its writer removes nothing any more
+            names.append(self.place.fence(manifest.id))
         # A copy that is made again has the names of the one before, of which writers in between have a note.
         return tuple(dict.fromkeys(name for name in names if name is not None and name not in kept))
 
     def _grown(self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None) -> Manifest:
         if manifest is None:
-            raise FileNotFoundError(errno.ENOENT, "the dataset was deleted while it was written to", self._place.path)
+            raise FileNotFoundError(errno.ENOENT, "the dataset was deleted while it was written to", self.place.path)
         self._check_partitions(manifest)
         is_new = self._mode == "overwrite" or manifest.is_begun
         types = self._partition_schema
         if not is_new and manifest.partition_schema is not None:
-            types = self.unite(manifest.partition_schema, types, self._place.path)
+            types = self.unite(manifest.partition_schema, types, self.place.path)
         kept = manifest.files
         if self._mode == "overwrite":
             kept = ()
@@ -494,7 +489,7 @@ class Publication:
             kept = self._outside_replaced(kept, files, types)
         without_rows = not any(file.records for file in manifest.files)
         rows = {"without_rows": without_rows, "adds_rows": any(file.records for file in files)}
-        united = schema if is_new else self.unite(manifest.schema, schema, self._place.path, **rows)
+        united = schema if is_new else self.unite(manifest.schema, schema, self.place.path, **rows)
         still = {file.path for file in kept}
         names = {file.path for file in manifest.files if file.path not in still and not id_in(file.path)}
         if not manifest.complete:  # it does not name all shards
@@ -545,40 +540,35 @@ class Publication:
         unseen = {name for name in gone if self.old.is_numbered(name) and name not in self.old.versions}
         self.old.remove_replaced(gone)
         if staged or new.replaces or new.staged_before:
-            self._place.update(partial(self._settled, new), lambda manifest: manifest == self._settled(new, manifest))
+            self.place.update(partial(self._settled, new), lambda manifest: manifest == self._settled(new, manifest))
+        # Those of the shards that a writer that was overtaken has stored since they were looked for: it does not state
+        # them itself if it saw them stated, before this writer settled.
         if unseen:
-            self._state_late(unseen)
-        if not self._place.is_local:  # copies were made
+            self.old.note_versions(names=unseen)
+            if late := sorted(unseen & self.old.versions.keys()):
+                self._state(late, self.place.find())
+        if not self.place.is_local:  # copies were made
             self.old.remove_replaced([*(str(file.staged) for file in staged), *self.old.fences])
 
     def _still_gone(self, gone: Sequence[str]) -> list[str]:
         """Those of the files that were replaced which this writer may remove, by the manifest as it is now."""
         self.old.prepare_removal(gone, self._id)
         current = self._published()
-        if current is None and not self._grows:
+        if current is None and not self.output.grows:
             raise self.overtaken_error()
-        if self._place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
+        if self.place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
             self._others.update(filter(self.old.is_numbered, gone))
         used = set(() if current is None else current.paths)
         gone = [name for name in gone if id_in(name) or (current is not None and name not in used)]
         return [name for name in gone if name not in self._others]
-
-    def _state_late(self, unseen: Set[str]) -> None:
-        """State which of these shards a writer that was overtaken has stored since they were looked for.
-
-        That one does not if it saw them stated, before this writer settled.
-        """
-        self.old.note_versions(names=unseen)
-        if late := sorted(unseen & self.old.versions.keys()):
-            self._state(late, self._place.find())
 
     def _stop_others(self, staged: Sequence[str], named: Set[str] = frozenset()) -> None:
         """Remove the files without which a writer that was overtaken changes nothing, and the indexes of old shards.
 
         These are all of the dataset that is replaced; of one that grows, those of names that are given now.
         """
-        outdated = self.old.indexes() if self._existing or (self._grows and named) else []
-        if self._grows:
+        outdated = self.old.indexes() if self._existing or (self.output.grows and named) else []
+        if self.output.grows:
             outdated = [name for name in outdated if indexed_file(name) in named]
         self.old.remove([*staged, *outdated])
         if failed := self.old.left.keys() & set(staged):
@@ -595,7 +585,7 @@ class Publication:
             try:
                 for some in self._rounds(staged):
                     self._name_staged(some)
-                self._place.check(staged)
+                self.place.check(staged)
             except OSError as error:
                 current = self._published()
                 if current is None:  # another writer removed the staged shards
@@ -614,16 +604,14 @@ class Publication:
         A writer that was overtaken replaces no shard of the other: its staged ones are gone before the other gives a
         name, and for a copy that is under way then, its target is another version.
         """
-
-        def move(file: ManifestFile) -> bool:
-            version = self.old.versions.get(file.path, "") if self._place.is_conditional else None
-            return self._place.move(str(file.staged), file.path, size=file.bytes, version=version)
-
         for _ in range(_MOST_ROUNDS):
-            if not self._place.is_exclusive and self._published() is None:
+            if not self.place.is_exclusive and self._published() is None:
                 raise self.overtaken_error()
-            calls = [partial(move, file) for file in files]
-            files = [file for file, is_moved in zip(files, self._place.each(calls), strict=True) if not is_moved]
+            calls = []
+            for file in files:
+                version = self.old.versions.get(file.path, "") if self.place.is_conditional else None
+                calls.append(partial(self.place.move, str(file.staged), file.path, size=file.bytes, version=version))
+            files = [file for file, is_moved in zip(files, self.place.each(calls), strict=True) if not is_moved]
             if not files:
                 return
             self.old.note_versions(names=[file.path for file in files])
@@ -632,7 +620,7 @@ class Publication:
     def _settled(self, new: Manifest, current: Manifest | None) -> Manifest:
         """The manifest at the end, with the shards that other writers have added meanwhile."""
         if current is None or not self._has_own(current):
-            if self._grows:
+            if self.output.grows:
                 return current or new
             raise self.overtaken_error()
         # A manifest that has replaced this one may have files of the same names, which its writer has yet to move.
@@ -646,10 +634,10 @@ class Publication:
 
     def complete(self) -> Manifest | None:
         """The manifest of this writer, if it is published; what its process did not do before it stopped is done."""
-        if self._grows or (manifest := self._published()) is None:
+        if self.output.grows or (manifest := self._published()) is None:
             return None
         if manifest.replaces or manifest.staged_before or any(file.staged is not None for file in manifest.files):
-            with self._place.alone(required=False):
+            with self.place.alone(required=False):
                 self._settle(None, manifest)
         return replace(
             manifest, files=tuple(replace(file, staged=None) for file in manifest.files), replaces=(), staged_before=()
@@ -673,13 +661,13 @@ class Publication:
 
     def _try_to_withdraw(self) -> bool:
         """Remove what was stored; returns whether the manifest names it, and it stays."""
-        is_new = not (self._grows or self._stages)
+        is_new = not (self.output.grows or self._stages)
         self.old.prepare_removal(self._stored, self._id)
-        current = self._place.find()
+        current = self.place.find()
         if current is not None and self._has_own(current):
             return True
         is_own = current is not None and current.id == self._id
-        if is_new and not is_own and not self._place.is_conditional:
+        if is_new and not is_own and not self.place.is_conditional:
             return False  # the names are those of another writer now
         for output in self._sent:  # or what is under way would be stored after it was removed
             if output.is_open:
@@ -691,7 +679,7 @@ class Publication:
                 stored = stored - set(self._leave(current))
             self.old.remove(sorted(stored))
         if is_new and is_own and not self.old.left:
-            self._place.withdraw()
+            self.place.withdraw()
         self.old.remove(sorted(self.old.fences))
         return False
 
@@ -700,7 +688,7 @@ class Publication:
         appends = self._mode == "append" and self._verb is None
         if not is_there:
             text: str = _REPLACED
-        elif self._place.is_local and not self._is_published:
+        elif self.place.is_local and not self._is_published:
             text = Unconfirmed("the new dataset can be read, but a loss of power may take it")
             text &= say("look for the rows before they are appended again") if appends else self._completion
         elif appends:
@@ -730,19 +718,19 @@ class Publication:
             return replace(manifest, replaces=(*manifest.replaces, *new)) if new else manifest
 
         if stated(current) is not current:
-            self._place.read()  # the one that this writer knows may be older
-            self._place.update(stated, lambda manifest: stated(manifest) is manifest)
+            self.place.read()  # the one that this writer knows may be older
+            self.place.update(stated, lambda manifest: stated(manifest) is manifest)
 
     def discard(self) -> None:
         """Remove what was stored and is not published, and directories that were created."""
-        if self._grows and self._stored:
+        if self.output.grows and self._stored:
             self._withdraw()
-        self._place.discard()
+        remove_directories(self.place.created)
 
     def _has_own(self, manifest: Manifest) -> bool:
         """Whether a manifest has what this writer adds: one that it only began has its id, too, as have later ones."""
-        is_named = manifest.id == self._id and manifest.complete and not (self._grows and self._has_shards)
-        return is_named or (self._grows and manifest.has_shards_of(self._id))
+        is_named = manifest.id == self._id and manifest.complete and not (self.output.grows and self._has_shards)
+        return is_named or (self.output.grows and manifest.has_shards_of(self._id))
 
     def _was_replaced(self, manifest: Manifest) -> bool:
         """Whether a manifest has replaced that of this writer, which was published then."""
@@ -750,26 +738,23 @@ class Publication:
 
     def _published(self) -> Manifest | None:
         """The manifest, if it is that of this writer."""
-        manifest = self._place.find()
+        manifest = self.place.find()
         return manifest if manifest is not None and self._has_own(manifest) else None
 
     def _check_still_begun(self) -> None:
-        if (manifest := self._place.find()) is None or manifest.id != self._id:
+        if (manifest := self.place.find()) is None or manifest.id != self._id:
             raise self.overtaken_error()
 
     def overtaken_error(self) -> OSError:
         """The error for a dataset, or a shard, that another writer was faster to write."""
-        return self._overtaken_by("another writer has written this dataset at the same time; write it again")
-
-    def _overtaken_by(self, text: str) -> OSError:
-        self._overtaken = OSError(errno.EBUSY, text, self._place.path)
+        self._overtaken = OSError(errno.EBUSY, self._overtaken_text, self.place.path)
         if self._is_published:
             add_remark(self._overtaken, _REPLACED)
         return self._overtaken
 
     def withdraw_indexes(self) -> None:
         """Remove the indexes of shards that another writer has replaced before they were written."""
-        if not self._grows and self._published() is None:
+        if not self.output.grows and self._published() is None:
             self.old.remove(self.old.indexes())
 
 

@@ -10,6 +10,7 @@ import errno
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
 from tfrecord_io.errors import CorruptRecordError, printable, say
 from tfrecord_io.storage.paths.file_names import parse_shard, shard_name, split_suffixes, stem_of
@@ -70,7 +71,7 @@ class Replacement(Publication):
         super().__init__(output, place_of(version.fs, directory + slash, stem), "append")
 
     def _check_existing(self) -> list[str]:
-        self._known = self._place.read()
+        self._known = self.place.read()
         if self._known is None or self._known.id != self._version.id:
             raise self._is_changed()
         self._check_settled(self._known)
@@ -84,14 +85,21 @@ class Replacement(Publication):
 
     def path_of(self, source: Source) -> str:
         """The path of a shard, as the manifest states it."""
-        return (source.path if source.remote is None else source.remote[1]).removeprefix(self._directory)
+        return (source.path if source.remote is None else source.remote[1]).removeprefix(self.place.directory)
 
     def plan(self, files: Sequence[ManifestFile], records: int | None = None) -> str:
         """Plan a shard in the place of the first of `files`, with all of their records or so many.
 
         Returns its path.
         """
-        name = self._new_name(files[0].path)
+        # It comes after the names of the shards before it, also for programs that go by names.
+        folder, slash, base = files[0].path.rpartition("/")
+        shard = parse_shard(base)  # none: a file that was adopted
+        _, record, packed = split_suffixes(base if shard is None else shard.base + shard.suffix)
+        suffix = (record if record.startswith(".") else ".tfrecord") + packed
+        numbers = count(0 if shard is None else shard.index)
+        names = (f"{folder}{slash}{shard_name(self.old.stem, at, None, self._id)}{suffix}" for at in numbers)
+        name = next(name for name in names if name not in self._replaced)
         self._replaced[name] = [*files]
         self._expected.append(sum(file.records for file in files) if records is None else records)
         self._names.append(name)
@@ -101,25 +109,12 @@ class Replacement(Publication):
         """Plan to take shards out of the dataset."""
         self._dropped += files
 
-    def _new_name(self, path: str) -> str:
-        """A name that comes after those of the shards before it, also for programs that go by names."""
-        folder, slash, base = path.rpartition("/")
-        shard = parse_shard(base)  # none: a file that was adopted
-        _, record, packed = split_suffixes(base if shard is None else shard.base + shard.suffix)
-        suffix = (record if record.startswith(".") else ".tfrecord") + packed
-        number = 0 if shard is None else shard.index
-        while True:
-            name = f"{folder}{slash}{shard_name(self._stem, number, None, self._id)}{suffix}"
-            if name not in self._replaced:
-                return name
-            number += 1
-
     def _shard_name(self, index: int) -> str:
         return self._names[index].rpartition("/")[2]
 
     def open_planned(self, index: int) -> OutputFile:
         """Open a planned shard, by its number, for writing."""
-        return self._place.open(self._names[index], None, ())
+        return self.place.open(self._names[index], None, ())
 
     def written(self, index: int, records: int, size: int, crc32c: int, output: OutputFile) -> WrittenShard:
         """A shard, after it was checked to have all of its records."""
@@ -129,7 +124,7 @@ class Replacement(Publication):
             reason = f"{len(replaced)} shards from '{printable(replaced[0].path)}' on"
             reason = f"'{printable(replaced[0].path)}'" if len(replaced) == 1 else reason
             text = f"{reason} have {records} records, and the manifest states {expected}; nothing is changed"
-            raise CorruptRecordError(text, path=self._place.path, expected=expected, got=records)
+            raise CorruptRecordError(text, path=self.place.path, expected=expected, got=records)
         folder = name[: len(name) - len(name.rpartition("/")[2])]
         return WrittenShard(index, records, size, crc32c, output, folder=folder)
 
@@ -142,7 +137,10 @@ class Replacement(Publication):
         replaced = [*(file for run in self._replaced.values() for file in run), *self._dropped]
         if any(current.get(file.path) != replace(file, staged=None) for file in replaced):
             raise self._is_changed()
-        new = {run[0].path: _of(run, file) for run, file in zip(self._replaced.values(), files, strict=True)}
+        new = {}
+        for run, file in zip(self._replaced.values(), files, strict=True):
+            sources = [source for each in run for source in each.sources] if all(each.sources for each in run) else ()
+            new[run[0].path] = replace(file, joined=tuple(sources))
         gone = {file.path for file in replaced}
         kept = [new.get(file.path, file) for file in manifest.files if file.path in new or file.path not in gone]
         return replace(
@@ -158,21 +156,15 @@ class Replacement(Publication):
 
     def _is_changed(self) -> OSError:
         text = f"another writer has replaced this dataset meanwhile; nothing of it is {self._verb}: do so again"
-        return OSError(errno.EBUSY, text, self._place.path)
+        return OSError(errno.EBUSY, text, self.place.path)
 
     def _check_settled(self, manifest: Manifest) -> None:
         """Raise an error if a writer may be giving the files of the manifest their names.
 
         On a disk it has the lock until it has done so, or died: `publish` waits for that, and does what is left.
         """
-        if not self._place.is_local and any(file.staged is not None for file in manifest.files):
+        if not self.place.is_local and any(file.staged is not None for file in manifest.files):
             text = "a writer is replacing this dataset, or died while doing so: do this when it has ended"
             call = "{tfr.convert(path, path, mode='overwrite')|tfr convert PATH PATH --mode overwrite}"
             advice = say(f"if it died, {call} completes the dataset first")
-            raise OSError(errno.EBUSY, say("{}", text) & advice, self._place.path)
-
-
-def _of(run: Sequence[ManifestFile], file: ManifestFile) -> ManifestFile:
-    """The file in which a run is joined, with the sources of all, if each of them states its own."""
-    is_known = all(each.sources for each in run)
-    return replace(file, joined=tuple(source for each in run for source in each.sources) if is_known else ())
+            raise OSError(errno.EBUSY, say("{}", text) & advice, self.place.path)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -88,7 +89,8 @@ class DistributedTarget:
         writer = open_publication(output, storage, mode=mode, distributed_id=id, partition_by=partition_by)
         output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
         known = writer.known_schema, writer.known_partition_schema
-        return cls(output, storage, mode, id, writer.created, writer.model, resumable, partition_by, *known)
+        model = writer.place.model([posixpath.basename(output.shard(0)), *writer.models])
+        return cls(output, storage, mode, id, writer.place.created, model, resumable, partition_by, *known)
 
     def _writer(self, output: Output) -> Publication:
         """The writer that publishes to `output`."""
