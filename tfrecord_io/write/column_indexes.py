@@ -45,7 +45,20 @@ class ColumnIndexes:
 
     def resolved(self) -> ColumnIndexes:
         """With the columns of the dataset, if none are named; before its last shard may be replaced."""
-        return self if self.columns else replace(self, columns=self._kept(), is_optional=True)
+        if self.columns:
+            return self
+        found = None if self.dataset is None else self.dataset.beside_last(COLUMNS_SUFFIX)
+        if found is None:
+            return replace(self, columns=(), is_optional=True)
+        source, shard_bytes = found
+
+        def names() -> Sequence[str]:
+            with open_random_access(source) as opened:
+                return ColumnIndex(opened, source.path, shard_bytes).names
+
+        columns, text = unless_stale(names)  # none, with a warning, if the index is damaged
+        warn_of_stale([text])
+        return replace(self, columns=columns or (), is_optional=True)
 
     def write(self, files: Mapping[str, int]) -> None:
         """Write those of published files, whose paths have the numbers of their records; none without records."""
@@ -62,21 +75,6 @@ class ColumnIndexes:
                 index_columns(written, self.columns, options, is_just_written=True, is_optional=self.is_optional)
         except (ReplacedError, FileNotFoundError):  # or does so now: the call has added its rows, and must not fail
             logger.info("not indexed: %s, another writer has replaced what was written", self.path)
-
-    def _kept(self) -> Sequence[str]:
-        """The columns of the index of the dataset's last shard; none, with a warning, if that is damaged."""
-        found = None if self.dataset is None else self.dataset.beside_last(COLUMNS_SUFFIX)
-        if found is None:
-            return ()
-        source, shard_bytes = found
-
-        def names() -> Sequence[str]:
-            with open_random_access(source) as opened:
-                return ColumnIndex(opened, source.path, shard_bytes).names
-
-        columns, text = unless_stale(names)
-        warn_of_stale([text])
-        return columns or ()
 
 
 def check_indexed(columns: Sequence[str], schema: pa.Schema, features: Collection[str] = ()) -> None:

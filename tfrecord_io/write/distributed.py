@@ -8,6 +8,7 @@ for all of them. `DistributedWriter.begin` is called once, `write_part` by each 
 from __future__ import annotations
 
 import os
+import posixpath
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,7 @@ from tfrecord_io.schema.merged_schema import lacks_only_values, merge
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.manifest import Manifest
-from tfrecord_io.storage.paths.resolve_output import Output, directory_of_folders, resolve_output
+from tfrecord_io.storage.paths.resolve_output import directory_of_folders, resolve_output
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Unite, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget
@@ -174,7 +175,11 @@ class DistributedWriter:
             Of anything that `write_tfrecord` accepts.
         """
         if self.options.partition_by:
-            return self._write_folders(task, tables)
+            attempt = Attempt(self.target, task)
+            report, rounding = self._written(self.target.output.path, ShardedSink(attempt, self.options), tables)
+            part = WrittenPart(task, "", attempt.schema, report.columns, report.index, rounding, report.records, 0, 0)
+            types = attempt.partition_schema
+            return replace(part, bytes=report.bytes, shards=tuple(attempt.shards), partition_schema=types)
         part, output = self.begin_part(task, tables)
         output.commit()
         return part
@@ -187,14 +192,6 @@ class DistributedWriter:
         report, rounding = self._written(output.path, sink, tables)
         columns = (sink.schema, report.columns, report.index, rounding)
         return WrittenPart(task, name, *columns, sink.records, sink.bytes, sink.crc32c), output
-
-    def _write_folders(self, task: int, tables: Iterable[Any]) -> WrittenPart:
-        """Write the tables of a task to shards in the folders of their rows."""
-        attempt = Attempt(self.target, task)
-        report, rounding = self._written(self.target.output.path, ShardedSink(attempt, self.options), tables)
-        shards, types = tuple(attempt.shards), attempt.partition_schema
-        part = WrittenPart(task, "", attempt.schema, report.columns, report.index, rounding, report.records, 0, 0)
-        return replace(part, bytes=report.bytes, shards=shards, partition_schema=types)
 
     def _written(self, path: str, sink: Sink, tables: Iterable[Any]) -> tuple[WriteReport, Rounding]:
         with _PartWriter(path, self.options, sink) as writer:
@@ -242,16 +239,13 @@ class DistributedWriter:
         if self.options.float64 is None:
             rounding.warn()  # the warning may be an error: then nothing is published
         output, published = self.target.publish(shards, schema, types, self._unite, empty)
-        files = tuple(WrittenFile(_path_of(shard, output), shard.records, shard.bytes) for shard in published)
-        return self._report(files, filled, dict(rounding.counts))
-
-    def _report(
-        self, files: tuple[WrittenFile, ...], parts: Sequence[WrittenPart], rounded: dict[str, int]
-    ) -> WriteReport:
-        columns, index = (tuple(dict.fromkeys(n for p in parts for n in getattr(p, a))) for a in ("columns", "index"))
-        records, size = sum(file.records for file in files), sum(file.bytes for file in files)
-        output = self.target.output
-        return WriteReport(output.path, records, size, output.compression, columns, rounded, files, index)
+        names = [f"{output.folder}{each.folder}{posixpath.basename(output.shard(each.index))}" for each in published]
+        files = tuple(WrittenFile(name, each.records, each.bytes) for name, each in zip(names, published, strict=True))
+        columns = tuple(dict.fromkeys(name for part in filled for name in part.columns))
+        index = tuple(dict.fromkeys(name for part in filled for name in part.index))
+        totals = sum(file.records for file in files), sum(file.bytes for file in files)
+        path, compression = self.target.output.path, self.target.output.compression
+        return WriteReport(path, *totals, compression, columns, dict(rounding.counts), files, index)
 
     def _common_schema(self, parts: Sequence[WrittenPart], name: str) -> bytes | None:
         """The schema of this name for the manifest, which covers those of all parts; None if they have none."""
@@ -286,11 +280,6 @@ def _numbered(parts: Sequence[WrittenPart]) -> list[WrittenShard]:
     return shards
 
 
-def _path_of(shard: WrittenShard, output: Output) -> str:
-    directory, slash, name = output.shard(shard.index).rpartition("/")
-    return f"{directory}{slash}{shard.folder}{name}"
-
-
 def _refuse_other_columns(own: pa.Schema, common: pa.Schema, path: str) -> None:
     """Raise SchemaError for a column that a part lacks, or has in another type, unless it is null throughout there."""
     types = {field.name: field.type for field in own}
@@ -320,5 +309,4 @@ class _PartSink(FrameSink):
 class _PartWriter(Writer):
     """Writes one part; the process that publishes all of them warns of rounded values."""
 
-    def _warn_of_rounding(self) -> None:
-        pass
+    _warns_of_rounding = False

@@ -90,7 +90,8 @@ class PartitionFolders:
 
     def _type(self, field: pa.Field) -> pa.DataType:
         """The type of a column's values in the names of folders: that of the dataset if it holds them."""
-        known, type_ = self.types or self._known, _plain_type(field.type)
+        known, plain = self.types or self._known, nested_handed(field.type)
+        type_ = plain.value_type if pa.types.is_dictionary(plain) else plain
         if known is None:
             return type_
         own = known.field(field.name).type
@@ -122,7 +123,9 @@ class PartitionFolders:
             codes, texts = _values_of(batch.column(column), self.types.field(column))
             for text in texts if column in self.replaced else ():
                 stated = self.replaced[column]
-                if text != stated and not self._are_equal(column, text, stated):
+                # The folders of equal values are replaced together: 0 and -0 are.
+                values = (folder_values([(column, each)], self.schema) for each in {text, stated})
+                if len({*values}) > 1:
                     reason: str = say("the data has the value {}, and {overwrite_where=} states ", printable(text))
                     reason += f"{printable(self._where[column])}: it would be in a folder that is not replaced"
                     raise EncodeError(reason, feature=column, advice="leave the row out, or state its value")
@@ -139,10 +142,6 @@ class PartitionFolders:
                 self.folders.append(folder)
         known = [self._numbers[folder] for folder in folders]
         return np.array(known, np.int64)[numbers] if known else numbers
-
-    def _are_equal(self, column: str, first: str | None, second: str | None) -> bool:
-        """Whether two texts are of equal values, whose folders are replaced together: 0 and -0 are."""
-        return folder_values([(column, first)], self.schema) == folder_values([(column, second)], self.schema)
 
 
 @dataclass(slots=True, eq=False)
@@ -167,12 +166,6 @@ def stored_columns(schema: pa.Schema, partition_by: Sequence[str] | None) -> lis
             reason = say("{partition_by=} names a column that the data does not have")
             raise FeatureNotFoundError(reason, feature=column, advice=f"it has: {', '.join(schema.names)}")
     return [at for at, name in enumerate(schema.names) if name not in (partition_by or ())]
-
-
-def _plain_type(type_: pa.DataType) -> pa.DataType:
-    """The type of the values in folders' names."""
-    plain = nested_handed(type_)
-    return plain.value_type if pa.types.is_dictionary(plain) else plain
 
 
 @lru_cache(maxsize=1)  # asked for each folder of a dataset

@@ -131,7 +131,8 @@ class ResumableWriter:
                 else:
                     _check_settings(begun.settings, now.settings, journal.path)
                     now = replace(now, id=begun.id)
-            conversion = _digest(now.settings, digest)
+            follows_from = json.dumps([sorted(now.settings.items()), digest])  # the content of the parts, with sources
+            conversion = hashlib.sha256(follows_from.encode()).hexdigest()[:16]
             existing = None
             if begun is None or overwrite:
                 existing = whole_dataset(place_of(*directory_of(output, options.storage), output.stem))
@@ -146,7 +147,9 @@ class ResumableWriter:
             target = DistributedTarget.begin(output, options.storage, mode=mode, id=now.id, resumable=True)
             finished: dict[str, list[tuple[Document, Source]]] = {}
             for document, file in () if begun is None else journal.parts(now.id):
-                finished.setdefault(_path_of(document), []).append((document, file))
+                noted = document.get("source")
+                named = str(noted.get("path")) if isinstance(noted, dict) else ""
+                finished.setdefault(named, []).append((document, file))
             if begun != now:
                 journal.write(now, overwrite=begun is not None)
                 locks.enter_context(journal.locked())
@@ -166,16 +169,14 @@ class ResumableWriter:
             if not is_version(document["source"], source) or document.get("rows") != self.schema:
                 continue
             part = _part_of(document, task)
-            if part is not None and file.size == part.bytes and self._is_content(part, file):
+            if part is None or file.size != part.bytes:
+                continue
+            noted = part.bytes, part.crc32c, part.records, part.schema if part.records else None
+            if self._content(file, crc32c) == noted:
                 candidates.remove((document, file))  # a source that is named twice has two parts
-                return self._of(part, source)
+                return replace(part, source=_made_of(source, self.conversion))
         copied = self._copied(task, _made_of(source, self.conversion))
         return None if copied is None else self.add(copied, source)
-
-    def _is_content(self, part: WrittenPart, file: Source) -> bool:
-        """Whether a file has the content that was noted of a part."""
-        schema = part.schema if part.records else None
-        return self._content(file, crc32c) == (part.bytes, part.crc32c, part.records, schema)
 
     def _copied(self, task: int, made_of: SourceVersion) -> WrittenPart | None:
         """A copy of the shard that the dataset to overwrite has of a source; None if it has none, or it is damaged."""
@@ -248,9 +249,6 @@ class ResumableWriter:
     def add(self, part: WrittenPart, source: SourceVersion) -> WrittenPart:
         """Note that the part of a task is finished, and of which source it was made."""
         self.journal.add_part(part.staged, {"source": source, "rows": self.schema, **_description(part)})
-        return self._of(part, source)
-
-    def _of(self, part: WrittenPart, source: SourceVersion) -> WrittenPart:
         return replace(part, source=_made_of(source, self.conversion))
 
     def commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
@@ -284,11 +282,6 @@ def _resolved(path: Any, options: WriteOptions) -> Output:
             say("{mode='append'} cannot be used with {resume=True}, which compares all sources with the dataset")
         )
     return resolve_output(path, options.storage, shards=1, compression=options.compression, stated=options.any_suffix)
-
-
-def _digest(settings: Mapping[str, str], schema: str) -> str:
-    """What the content of the parts follows from, but for their sources, in 16 hex digits."""
-    return hashlib.sha256(json.dumps([sorted(settings.items()), schema]).encode()).hexdigest()[:16]
 
 
 def _made_of(source: SourceVersion, conversion: str) -> SourceVersion:
@@ -349,11 +342,6 @@ def _check_settings(earlier: Mapping[str, str], settings: Mapping[str, str], jou
             reason = f"{name} is {printable(now, _SHOWN)}, but it was {printable(before, _SHOWN)} when it was begun"
             advice = f"pass the same keywords, or delete '{printable(journal)}' to convert all files again"
             raise ValueError(f"the conversion cannot be resumed: {reason}; {advice}")
-
-
-def _path_of(document: Document) -> str:
-    source = document.get("source")
-    return str(source.get("path")) if isinstance(source, dict) else ""
 
 
 def _description(part: WrittenPart) -> Document:

@@ -161,7 +161,11 @@ class ShardedSink(Sink):
             self._spool = self._spool or Spool(_MEMORY_BYTES if self._is_counted else LIMITS.spool_memory_bytes)
             self._spool.write(piece.data, number=piece.number)
             return
-        folder = self._folders.setdefault(piece.number, self._assigner())
+        if (folder := self._folders.get(piece.number)) is None:
+            folder = BySize(self._output.max_shard_bytes or 2**62, len(self._prefix))
+            if self._output.count is not None and self._rows is not None:
+                folder = Contiguous(self._rows, self._output.count)
+            self._folders[piece.number] = folder
         begin = 0
         for shard, rows in folder.assign(piece.sizes):
             if folder.begun not in (None, shard):
@@ -172,11 +176,6 @@ class ShardedSink(Sink):
                 end = begin + int(piece.sizes[rows].sum())
                 part, begin = Piece(piece.data[begin:end], rows.stop - rows.start, piece.sizes[rows]), end
             self._append(self._shard(piece.number, shard), part)
-
-    def _assigner(self) -> ShardAssigner:
-        if self._output.count is not None and self._rows is not None:
-            return Contiguous(self._rows, self._output.count)
-        return BySize(self._output.max_shard_bytes or 2**62, len(self._prefix))
 
     def _append(self, shard: FrameSink, piece: Piece) -> None:
         """Append frames to a shard, whose first record gets the embedded schema."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -137,6 +137,8 @@ class Writer(PublishingWriter):
     report : WriteReport or None
         After ``close()``.
     """
+
+    _warns_of_rounding = True
 
     def __init__(
         self, path: Any, options: WriteOptions, sink: Sink | None = None, *, may_move: bool = False
@@ -299,7 +301,8 @@ class Writer(PublishingWriter):
             sink.finish()
             if is_lost:  # a warning may be an error: then nothing is published
                 warn_of_lost_schema(sink, len(columns))
-            self._warn_of_rounding()
+            if self._warns_of_rounding and self._options.float64 is None:
+                self.rounding.warn()
         except BaseException as error:
             sink.discard_after(error)
             raise
@@ -310,10 +313,6 @@ class Writer(PublishingWriter):
             path = path.removeprefix(self._directory)
             files = tuple(replace(file, path=file.path.removeprefix(self._directory)) for file in files)
         self.report = WriteReport(path, self._rows, size, sink.compression, columns, rounded, files, index)
-
-    def _warn_of_rounding(self) -> None:
-        if self._options.float64 is None:
-            self.rounding.warn()
 
     def discard(self) -> None:
         """Discard what was written; nothing is published."""
@@ -377,7 +376,9 @@ def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
     if isinstance(message := options.record_type, MessageType):
         _fields_of(message, schema)
         return WritePlan(schema, (), (), (), float64=options.float64)
-    if options.record_type == "bytes" and (len(schema) != 1 or not _is_binary(schema.field(0).type)):
+    binary = (t.is_binary, t.is_large_binary, t.is_fixed_size_binary, t.is_binary_view)
+    is_binary = len(schema) == 1 and any(check(schema.field(0).type) for check in binary)
+    if options.record_type == "bytes" and not is_binary:
         reason = say(
             "{record_type='bytes'} writes one binary column, got {}", ", ".join(map(str, schema.types)) or "none"
         )
@@ -463,21 +464,17 @@ class Conforming:
             if name not in present:
                 reason = "the schema names a column that the data does not have"
                 raise SchemaError(reason, feature=name, advice=f"it has: {', '.join(source.schema.names)}")
-        self._warn_of_left_out(present)
-        written = self._written
-        if not written.metadata:
-            written = written.with_metadata(source.schema.metadata)
-        return source.mapped(written, partial(self._cast, written), row_base)
-
-    def _warn_of_left_out(self, present: Iterable[str]) -> None:
-        """Warn, once for each, of columns of the data that the schema does not name."""
         left_out = [name for name in present if not (name in self._selected or _UNNAMED_INDEX.fullmatch(name))]
-        self._selected.update(left_out)
+        self._selected.update(left_out)  # each is named by one warning
         if left_out:
             shown = ", ".join(f"'{printable(name)}'" for name in left_out[:_MOST_NAMED])
             more = and_more(len(left_out) - _MOST_NAMED)
             reason = f"the schema leaves out {counted(len(left_out), 'column')} of the data: {shown}{more}"
             warn(f"{reason}; select the columns of the data to write them without this warning", SchemaWarning)
+        written = self._written
+        if not written.metadata:
+            written = written.with_metadata(source.schema.metadata)
+        return source.mapped(written, partial(self._cast, written), row_base)
 
     def _cast(self, written: pa.Schema, batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -496,11 +493,6 @@ def written_schema(schema: Schema) -> pa.Schema:
     for field in named:
         check_name(field.column)
     return pa.schema([field.to_arrow() for field in named], metadata=dict(schema.metadata) or None)
-
-
-def _is_binary(type_: pa.DataType) -> bool:
-    t = pa.types
-    return any(check(type_) for check in (t.is_binary, t.is_large_binary, t.is_fixed_size_binary, t.is_binary_view))
 
 
 class Memory:
