@@ -134,20 +134,16 @@ def _matching(pattern: str) -> Iterator[str]:
 def _matching_names(pattern: str) -> Iterator[str]:
     """The same for a pattern without ``**``."""
     head, tail = os.path.split(pattern)
-    for folder in _matching_names(head) if _has_wildcards(head) else [_unescaped(head)]:
+    for folder in _matching_names(head) if _has_wildcards(head) else [_ESCAPED.sub(r"\1", head)]:
         if _has_wildcards(tail):
             names = (entry.name for entry in _entries(folder) if tail.startswith(".") or not entry.name.startswith("."))
             yield from (os.path.join(folder, name) for name in fnmatch.filter(names, tail))
-        elif _exists(name := os.path.join(folder, _unescaped(tail))):
+        elif _exists(name := os.path.join(folder, _ESCAPED.sub(r"\1", tail))):
             yield name
 
 
 def _has_wildcards(pattern: str) -> bool:
     return glob.has_magic(_ESCAPED.sub("", pattern))
-
-
-def _unescaped(pattern: str) -> str:
-    return _ESCAPED.sub(r"\1", pattern)
 
 
 def _exists(name: str) -> bool:
@@ -182,7 +178,9 @@ def _below(folder: str, within: frozenset[_Folder | None]) -> Iterator[tuple[str
     for entry in _entries(folder):
         if entry.name.startswith("."):
             continue
-        own = _identity(folder + entry.name) if _is_folder(entry) else None
+        own = None
+        with suppress(OSError):  # of links that lead to each other
+            own = _identity(folder + entry.name) if entry.is_dir() else None
         is_folder = own is not None and own not in within
         yield folder, entry.name, is_folder
         if is_folder:
@@ -194,12 +192,6 @@ def _identity(folder: str) -> _Folder | None:
         status = os.stat(system.current.full_name(folder))
         return status.st_dev, status.st_ino
     return None
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    with suppress(OSError):  # of links that lead to each other
-        return entry.is_dir()
-    return False
 
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
@@ -247,15 +239,16 @@ class LocalFileSystem:
         A dangling link is a file without a size, so that only opening it fails. Pipes, sockets and devices are left
         out: they are read by their own names only, as reading may block.
         """
-        return list(filter(None, map(self._entry_or_link, names)))
-
-    def _entry_or_link(self, name: str) -> Entry | None:
-        entry = None
-        with _nothing_there():
-            entry = self.entry(name)
-        if entry is None:
-            return Entry(name, None, False) if os.path.islink(name) else None
-        return entry if entry.directory or entry.size is not None else None
+        found = []
+        for name in names:
+            entry = None
+            with _nothing_there():
+                entry = self.entry(name)
+            if entry is None and os.path.islink(name):
+                found.append(Entry(name, None, False))
+            elif entry is not None and (entry.directory or entry.size is not None):
+                found.append(entry)
+        return found
 
     def remove(self, name: str) -> None:
         try:

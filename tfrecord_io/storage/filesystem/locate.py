@@ -77,7 +77,7 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
         except ImportError as error:
             raise _missing(text, error) from error
         except ValueError as error:
-            raise _unknown_protocol(text) or _without_account(text, error) or error from error
+            raise _refused_url(text, error) or error from error
         except TypeError as error:
             raise refused_option(error, storage.storage_options or {}, text) or error from error
     if _ONE_SLASH.match(text) and not os.path.lexists(text.partition("/")[0]):
@@ -114,15 +114,6 @@ def is_remote(fs: FileSystem) -> TypeGuard[FsspecFileSystem]:
     return type(fs) is not LocalFileSystem
 
 
-def _without_account(url: str, error: ValueError) -> ValueError | None:
-    """The error that says how to name the account of Azure, if adlfs was given none."""
-    if "account_name" not in str(error):
-        return None
-    advice = say("pass {storage_options=}, with a key or a token", storage_options={"account_name": "…"})
-    reason = f"'{printable(url)}': no account of Azure is named"
-    return ValueError(reason & (advice | "set AZURE_STORAGE_ACCOUNT_NAME or AZURE_STORAGE_CONNECTION_STRING"))
-
-
 def _missing(url: str, error: ImportError) -> MissingDependencyError:
     """The error that names what to install for a URL; each part of a chained URL has a protocol."""
     parts = [part.partition("://")[0] for part in url.split("::")]
@@ -134,16 +125,20 @@ def _missing(url: str, error: ImportError) -> MissingDependencyError:
     return MissingDependencyError(reason, path=url)
 
 
-def _unknown_protocol(url: str) -> ValueError | None:
-    """The error that names what was probably meant; None if all protocols of a URL are known."""
+def _refused_url(url: str, error: ValueError) -> ValueError | None:
+    """The error that names the protocol that was probably meant, or says how to name the account of Azure."""
     from fsspec import available_protocols
 
     known = available_protocols()
     unknown = next((part for part in re.findall(r"(?:^|::)([^:/]+)(?:://|(?=::))", url) if part not in known), None)
-    if unknown is None:
+    if unknown is not None:
+        question = did_you_mean(unknown, known)
+        return ValueError(f"'{printable(url)}': unknown protocol '{printable(unknown)}'{question and f'; {question}'}")
+    if "account_name" not in str(error):
         return None
-    question = did_you_mean(unknown, known)
-    return ValueError(f"'{printable(url)}': unknown protocol '{printable(unknown)}'{question and f'; {question}'}")
+    advice = say("pass {storage_options=}, with a key or a token", storage_options={"account_name": "…"})
+    reason = f"'{printable(url)}': no account of Azure is named"
+    return ValueError(reason & (advice | "set AZURE_STORAGE_ACCOUNT_NAME or AZURE_STORAGE_CONNECTION_STRING"))
 
 
 def check_writable(fs: FileSystem, name: str) -> None:

@@ -338,19 +338,14 @@ class FsspecFileSystem:
             except (NotImplementedError, ImportError):
                 raise
             except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
-                self._check_options(error, path)
+                known = inspect.signature(type(self.fsspec).__init__).parameters
+                if refused := refused_option(error, self.fsspec.storage_options, path, known):
+                    raise refused from error
                 is_argument = isinstance(error, ValueError) and not isinstance(error, JSONDecodeError)
                 if is_argument and not str(error).startswith(_NOT_PARSED):
                     raise ValueError(f"'{printable(path)}': {error}") from error
                 reason = f"the storage's description of it is damaged ({type(error).__name__}: {printable(error, 100)})"
                 raise OSError(errno.EIO, reason, path) from error
-
-    def _check_options(self, error: Exception, path: str) -> None:
-        """Raise ValueError if an error is about the options of the filesystem."""
-        known = inspect.signature(type(self.fsspec).__init__).parameters
-        refused = refused_option(error, self.fsspec.storage_options, path, known)
-        if refused is not None:
-            raise refused from error
 
 
 def _from_info(info: dict[str, Any]) -> Entry:
