@@ -98,7 +98,7 @@ def test_what_a_store_has_copied_is_not_in_the_way_of_a_copy_that_begins_again(
             time.sleep(0.01)
         return crc
 
-    monkeypatch.setattr(store_copy, "copy_within", copy_within)
+    monkeypatch.setattr(copy_module, "copy_within", copy_within)
     monkeypatch.setattr(copy_module, "Traffic", lambda *each: traffic.append(Traffic(*each)) or traffic[-1])
     assert copied(store, "d", store, "e", threads=2).retries == 1
     assert store.files("e") == store.files("d")

@@ -40,7 +40,6 @@ from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, checksum, total
 from tfrecord_io.storage.write.atomic import place_of
-from tfrecord_io.tools.copied_files import location
 from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, StorageLike
 from tfrecord_io.write.frame_sink import WrittenFile
 from tfrecord_io.write.writer import WriteReport
@@ -113,7 +112,7 @@ def adopt(
     directory = f"{name.rstrip('/')}/" if name.rstrip("/") else name
     if parse_spec(name) is not None:
         directory = name[: len(name) - len(name.rpartition("/")[2])]
-    names = [location(source)[1] for source in sources]
+    names = [source.location[1] for source in sources]
     if not all(each.startswith(directory) for each in names):
         text = "adopt makes a dataset of the files of a directory, or of all shards of a name (train@*)"
         raise NotADirectoryError(errno.ENOTDIR, text, secret_url(os.fspath(path)))

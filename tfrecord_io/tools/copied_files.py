@@ -15,7 +15,7 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.schema.formats.tfds_info import FEATURES, INFO
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
@@ -212,19 +212,12 @@ def _part(sources: Sequence[Source]) -> FoundDataset:
     manifest = None if entry is None else parse_manifest(read_manifest(fs, entry), version.path)
     if manifest is None or manifest.id != version.id:
         raise replaced_error(version.path, "dataset")
-    names = {location(source)[1][len(root) :] for source in sources}
+    names = {source.location[1][len(root) :] for source in sources}
     files = tuple(file for file in manifest.files if file.path in names)
     is_part = len(files) < len(manifest.files)
     listing = {each.name[len(root) :]: each for each in list_directory(fs, root) if not each.directory}
     manifest = replace(manifest, files=files, sources_without_rows=() if is_part else manifest.sources_without_rows)
     return FoundDataset(fs, manifest, version, root, listing, is_part)
-
-
-def location(source: Source) -> tuple[FileSystem, str]:
-    """The filesystem of a file, and its name there."""
-    if source.remote is None:
-        return LocalFileSystem(), source.path
-    return FsspecFileSystem(source.remote[0]), source.remote[1]
 
 
 def _indexes_of(name: str) -> list[str]:
@@ -233,7 +226,7 @@ def _indexes_of(name: str) -> list[str]:
 
 def _indexes_beside(source: Source) -> Iterator[tuple[str, Source]]:
     """The indexes of a single file; on a web server none is looked for."""
-    fs, name = location(source)
+    fs, name = source.location
     if not fs.can_list:
         return
     names = _indexes_of(name)

@@ -52,10 +52,10 @@ from tfrecord_io.tools.copied_files import (
     find,
     is_found_by,
     known_manifest,
-    location,
     matching,
 )
 from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
+from tfrecord_io.tools.store_copy import can_copy, copy_within
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
 from tfrecord_io.value_class import value_class
 
@@ -372,21 +372,19 @@ class _Copy:
             found.files = [(base, source)]
             found.others = [(base + other.removeprefix(old), each) for other, each in found.others]
             return
-        self._check_directory(name, text)
+        # Files keep their names in a directory, which is not named like TFRecord files.
+        base = name.rpartition("/")[2]
+        if not text.endswith("/") and (is_record_file(base) or parse_spec(base)):
+            entry = self.fs.entry(name)
+            if entry is None or not entry.directory:
+                reason = "is named like TFRecord files, and several files, or a dataset, are copied to a directory"
+                advice = say(
+                    "write '{}/' for one of this name; {tfr.merge|tfr merge} writes other files", printable(text)
+                )
+                raise ValueError(f"'{printable(text)}' {reason}" & advice)
         self.directory = f"{name.rstrip('/')}/" if name else ""
         if name.startswith("/") and not name.rstrip("/"):
             self.directory = "/"
-
-    def _check_directory(self, name: str, text: str) -> None:
-        """Refuse a target that is named like TFRecord files, and is no directory: the files keep their names in it."""
-        base = name.rpartition("/")[2]
-        if text.endswith("/") or not (is_record_file(base) or parse_spec(base)):
-            return
-        entry = self.fs.entry(name)
-        if entry is None or not entry.directory:
-            reason = "is named like TFRecord files, and several files, or a dataset, are copied to a directory"
-            advice = say("write '{}/' for one of this name; {tfr.merge|tfr merge} writes other files", printable(text))
-            raise ValueError(f"'{printable(text)}' {reason}" & advice)
 
     def _check_apart(self, found: Found) -> None:
         """Refuse a target in a directory that is copied, and files that would replace themselves."""
@@ -401,7 +399,7 @@ class _Copy:
             if identity(each.fs, each.root) == (store, directory):
                 raise ValueError(f"'{printable(os.fspath(self.target))}' is the directory that is copied")
         for name, source in (*found.files, *found.others):
-            if identity(*location(source)) == identity(self.fs, self.directory + name):
+            if identity(*source.location) == identity(self.fs, self.directory + name):
                 raise ValueError(f"'{printable(source.path)}' is the file that would be written")
 
     def _check_names(self, found: Found) -> None:
@@ -450,7 +448,7 @@ class _Copy:
             names = set(wanted.paths)
             others = [file for file in known.files if file.path not in chosen and file.path not in names]
             wanted = replace(wanted, files=(*wanted.files, *others))
-        by_store = bool(found.manifest.files) and self._is_by_store(found.source(found.manifest.files[0]))
+        by_store = bool(found.manifest.files) and can_copy(found.source(found.manifest.files[0]), self.fs)
         keeps = self.options.mode != "overwrite" or is_own
         planned = plan(wanted, known, self.listing, keeps=keeps, stages_all=is_local, by_store=by_store)
         lost = next((number for number in planned.moved if number >= len(found.manifest.files)), None)
@@ -460,13 +458,6 @@ class _Copy:
             )
             raise FileNotFoundError(errno.ENOENT, text, self.fs.display_path(self.directory + wanted.files[lost].path))
         return _DatasetCopy(found, known, planned)
-
-    def _is_by_store(self, source: Source) -> bool:
-        if not isinstance(self.fs, FsspecFileSystem):
-            return False
-        from tfrecord_io.tools.store_copy import can_copy  # imports fsspec
-
-        return can_copy(source, self.fs)
 
     def _changed(self, files: Sequence[tuple[str, Source]]) -> list[tuple[str, Source]]:
         """The files that the target has not, or with other content."""
@@ -598,14 +589,14 @@ class _Copy:
             return self._move_file(name, source, records, share)
         except FileNotFoundError:
             found.version.check_unchanged()
-            if found.fs.entry(source.path if source.remote is None else source.remote[1], is_file=True) is not None:
+            if found.fs.entry(source.location[1], is_file=True) is not None:
                 raise  # what is missing is of the target
             return None
 
     def _move_file(self, name: str, source: Source, records: bool, share: _Share) -> _Done:
         path = self.directory + name
         is_new = name not in self.listing
-        by_store = self._copy_by_store(source, path) if self._is_by_store(source) else None
+        by_store = self._copy_by_store(source, path) if can_copy(source, self.fs) else None
         if by_store is not None:
             self._own.add(name)  # also if another file has failed
             self.traffic.passed(by_store.bytes)
@@ -634,8 +625,6 @@ class _Copy:
 
         With `make_room`, which removes it, a copy is made only if no file has the name.
         """
-        from tfrecord_io.tools.store_copy import copy_within  # imports fsspec
-
         assert isinstance(self.fs, FsspecFileSystem)
         assert source.size is not None, "it was listed"
         with suppress(TFRecordError):  # read it, to tell where it is damaged

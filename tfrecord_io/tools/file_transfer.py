@@ -172,7 +172,7 @@ def open_whole(source: Source, most: int, *, arrives: bool = False) -> Raw:
 
     readers: list[RangeReader] = []
     window = Window(iter(readers), most=most)
-    raw = source.open_arriving(window) if arrives else source.open(window)
+    raw = source.open(window, arrives=arrives)
     if isinstance(raw, RangeReader):
         readers.append(raw)  # its next ranges are requested while one is used
     return raw

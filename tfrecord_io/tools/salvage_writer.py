@@ -31,7 +31,6 @@ from tfrecord_io.storage.paths.resolve_output import Output, check_named, check_
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import make_parent, open_publication
 from tfrecord_io.storage.write.publication import WrittenShard
-from tfrecord_io.tools.copied_files import location
 from tfrecord_io.tools.record_outputs import say_published
 from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import FrameSink, prefixed
@@ -214,7 +213,7 @@ def plan_targets(
     if (twice := next((path for path, count in Counter(paths).items() if count > 1), None)) is not None:
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
     files = (source for source in sources if source.local or source.remote is not None)
-    read = {place for source in files for place in _places(*location(source))}
+    read = {place for source in files for place in _places(*source.location)}
     reported = set() if report is None else _places(*locate(report, storage))
     for target in targets:
         own = _places(*locate(target.path, storage))

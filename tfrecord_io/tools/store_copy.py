@@ -11,6 +11,7 @@ from fsspec.asyn import AsyncFileSystem, sync
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.storage.filesystem.google import rewrite
+from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of, unwrap
 from tfrecord_io.storage.filesystem.retries import http_status, retry
@@ -22,9 +23,11 @@ _PARTS = 8  # at a time
 _REPLACED = ("PreconditionFailed", "412", "NoSuchKey", "404")
 
 
-def can_copy(source: Source, fs: FsspecFileSystem) -> bool:
+def can_copy(source: Source, fs: FileSystem) -> bool:
     """Whether a store that states checksums holds both the source and the target."""
-    if source.remote is None or source.remote[0] is not fs.fsspec or source.size is None:
+    if not isinstance(fs, FsspecFileSystem) or source.remote is None or source.size is None:
+        return False
+    if source.remote[0] is not fs.fsspec:
         return False
     inner = unwrap(fs.fsspec, "")[0]
     return isinstance(inner, AsyncFileSystem) and not inner.asynchronous and store_of(inner) in ("s3", "gcs")

@@ -107,9 +107,9 @@ def test_closing_ends_the_request() -> None:
 def test_an_object_of_s3_arrives_by_one_request(s3: Bucket) -> None:
     s3.fs.pipe_file(s3.url("a"), DATA)
     (source,) = resolve_inputs(s3.url("a"), StorageOptions(s3.storage_options))
-    raw = source.open_arriving(Window(iter(())))
+    raw = source.open(Window(iter(())), arrives=True)
     assert isinstance(raw, ArrivingObject)
     assert read(raw) == DATA
     s3.fs.pipe_file(s3.url("a"), DATA[::-1])
     with pytest.raises(OSError, match="replaced"):
-        read(source.open_arriving(Window(iter(()))))
+        read(source.open(Window(iter(())), arrives=True))

@@ -211,7 +211,7 @@ def test_what_needs_a_regular_file_is_refused(fifo: MakePipe, contents: dict[str
 
 def test_a_released_pipe_is_not_opened_again(fifo: MakePipe) -> None:
     pipe = Pipe(str(fifo(b"data")))
-    pipe.release()
+    pipe.is_read_once = True
     pipe.open().close()
     with pytest.raises(OSError, match="cannot be read a second time") as raised:
         pipe.open()

@@ -72,10 +72,10 @@ from tfrecord_io.storage.read.source import (
     MOST_MANIFEST_BYTES,
     ManifestShard,
     ManifestVersion,
+    NoContent,
     Source,
     read_manifest,
     source_of,
-    source_without_records,
 )
 from tfrecord_io.value_class import value_class
 
@@ -491,7 +491,8 @@ class Manifests:
             version, partitions = dataset.version, tuple((name, None) for name in dataset.manifest.partition_by)
             if not dataset.manifest.is_begun:
                 shard = ManifestShard(version, 0, 0, None, None, watched=False)
-                self.without_rows[version.name] = source_without_records(shard, partitions)
+                told: dict[str, Any] = {"shard": shard, "partitions": partitions, "derived": NoContent()}
+                self.without_rows[version.name] = Source(version.path, 0, False, **told)
         return [self.listed[dataset.version.name] for dataset in found]
 
     def family(self, name: str) -> str:
@@ -574,11 +575,21 @@ class Manifests:
             advice = say("write it again by {write_tfrecord(…, mode='overwrite')}")
             self._fail(CorruptRecordError(INCOMPLETE, path=manifest, advice=advice))
             return
-        self.shards.update(self._shards(dataset, {name: file for name, file in stated.items() if name in existing}))
         is_local = isinstance(self.fs, LocalFileSystem)
+        found = {name: file for name, file in stated.items() if name in existing}
+        # In a bucket, where to watch a shard costs a request, only the last one is watched, for all of them.
+        last = None if is_local else max(found, key=natural_key, default=None)
+        for name, file in found.items():
+            staged = None if file.staged is None else dataset.directory + file.staged
+            watched = is_local or name == last
+            shard = ManifestShard(dataset.version, file.records, file.bytes, file.crc32c, staged, watched)
+            self.shards[name] = shard
         for name in stated:
             if name in existing and not (is_local and existing[name].size is None and is_dangling(name)):
-                self._check_size(existing[name], self.shards[name])
+                size, shard = existing[name].size, self.shards[name]
+                if self.check_sizes and size not in (None, shard.bytes):
+                    shard.manifest.check_unchanged()
+                    shard.check_size(size, self.fs.display_path(name))
             elif not complete:
                 self.missing.append(name)
             else:
@@ -587,23 +598,6 @@ class Manifests:
                     "{allow_missing_shards=True} reads the others"
                 )
                 raise FileNotFoundError(errno.ENOENT, text, self.fs.display_path(name))
-
-    def _check_size(self, entry: Entry, shard: ManifestShard) -> None:
-        if self.check_sizes and entry.size not in (None, shard.bytes):
-            shard.manifest.check_unchanged()
-            shard.check_size(entry.size, self.fs.display_path(entry.name))
-
-    def _shards(self, dataset: _Dataset, files: Mapping[str, ManifestFile]) -> dict[str, ManifestShard]:
-        """Local shards are all watched; in a bucket, where that costs a request, only the last one, for all of them."""
-        local = isinstance(self.fs, LocalFileSystem)
-        last = None if local else max(files, key=natural_key, default=None)
-
-        def shard(name: str, file: ManifestFile) -> ManifestShard:
-            staged = None if file.staged is None else dataset.directory + file.staged
-            watched = local or name == last
-            return ManifestShard(dataset.version, file.records, file.bytes, file.crc32c, staged, watched)
-
-        return {name: shard(name, file) for name, file in files.items()}
 
 
 def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[Source | None]:
@@ -623,7 +617,7 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
     for source, parent in zip(sources, parents, strict=True):
         is_unknown = source.remote is not None and source.beside is None and parent not in listings
         if is_unknown and counts[parent] >= _LISTING_PAYS:
-            fs, _ = _location(source)
+            fs, _ = source.location
             with suppress(OSError, NotImplementedError):  # without permission to list, single look-ups may work
                 listings[parent] = {entry.name: entry for entry in fs.listing(parent[1])} if fs.can_list else {}
         without = source.is_file_object or source.span is not None or source.derived is not None
@@ -635,7 +629,7 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
 def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry] | None) -> Source | None:
     if source.shard is not None and source.shard.staged is not None:
         return None  # its name is not certain yet: what is next to it may be the index of the shard that it replaces
-    fs, name = _location(source)
+    fs, name = source.location
     if not fs.can_list and "?" in name:
         return None
     front, record_suffix, compression_suffix = split_suffixes(name)
@@ -666,16 +660,8 @@ def sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mappin
     return {}
 
 
-def _location(source: Source) -> tuple[FileSystem, str]:
-    if source.remote is None:
-        return LocalFileSystem(), source.path
-    from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-
-    return FsspecFileSystem(source.remote[0]), source.remote[1]
-
-
 def _parent(source: Source) -> Any:
-    fs, name = _location(source)
+    fs, name = source.location
     return (id(fs.fsspec), fs.fsspec._parent(name)) if is_remote(fs) else None
 
 

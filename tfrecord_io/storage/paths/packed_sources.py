@@ -76,7 +76,12 @@ class PackedSources:
         manifests: dict[ManifestVersion, int] = {}
         names, rows = [], []
         for source in sources:
-            _check_reopenable(source)
+            if source.is_file_object:
+                path = without_secrets(source.path)
+                raise TypeError(f"{path}: a read of a file object cannot be pickled: pass a path")
+            if source.pipe is not None:
+                reason = "a read of a pipe cannot be pickled, as only this process has its data: save it to a file"
+                raise TypeError(f"{without_secrets(source.path)}: {reason}")
             place, version, stated = None, _version(source), _NO_SHARD
             if (remote := source.remote) is not None:
                 place, _ = filesystems.setdefault(id(remote[0]), (len(filesystems), remote[0]))
@@ -110,15 +115,6 @@ class PackedSources:
             known = {"origin": origin, "derived": derived, "file_bytes": file_bytes, "records": records}
             sources.append(Source(path, size, local, fsspec, name, None, span, shard, partitions, info, **known))
         return tuple(sources)
-
-
-def _check_reopenable(source: Source) -> None:
-    """Raise TypeError if only this process can read a source."""
-    if source.is_file_object:
-        raise TypeError(f"{without_secrets(source.path)}: a read of a file object cannot be pickled: pass a path")
-    if source.pipe is not None:
-        reason = "a read of a pipe cannot be pickled, as only this process has its data: save it to a file"
-        raise TypeError(f"{without_secrets(source.path)}: {reason}")
 
 
 def _version(source: Source) -> str:

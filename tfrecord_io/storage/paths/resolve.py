@@ -356,7 +356,12 @@ class _Search:
         literal = literal_prefix(self.fs, pattern)
 
         def listed() -> list[Entry]:
-            everything[:] = self._matched(pattern, literal)
+            everything[:] = self.fs.glob(pattern, literal)
+            folders = [entry.name for entry in everything if entry.directory and is_record_file(entry.basename)]
+            if folders and is_remote(self.fs) and self.fs.is_object_store:
+                # fsspec has a folder for an object that is one, too, as "a" by the key "a/b".
+                objects = existing_files(self.fs, folders)
+                everything[:] = [objects.get(entry.name, entry) for entry in everything]
             named.update(entry.name for entry in everything)
             above = self._manifests_above(pattern, {e.parent for e in everything if not e.directory})
             return [*everything, *self._manifests_of(pattern, literal, everything), *above]
@@ -385,15 +390,6 @@ class _Search:
             others = others or "".join(f"; {files}" for files in filter(None, [files_next_to(self.fs, pattern)]))
             raise _nothing(self.fs, pattern, "no file matches the pattern" + others)
         return self._sorted(files, complete=self.complete, wanted=functools.partial(fnmatch.fnmatchcase, pat=base))
-
-    def _matched(self, pattern: str, literal: int) -> list[Entry]:
-        """What matches a pattern; fsspec has a folder for an object that is one, too, as "a" by the key "a/b"."""
-        found = self.fs.glob(pattern, literal)
-        names = [entry.name for entry in found if entry.directory and is_record_file(entry.basename)]
-        if not names or not (is_remote(self.fs) and self.fs.is_object_store):
-            return found
-        objects = existing_files(self.fs, names)
-        return [objects.get(entry.name, entry) for entry in found]
 
     def _unnamed(self) -> str:
         """What to say of files that were found, and left out."""

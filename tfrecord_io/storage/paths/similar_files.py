@@ -47,8 +47,12 @@ def similar_files(fs: FileSystem, name: str) -> str:
         return ""
     by_stem: dict[str, str] = {}
     for known in sorted(names)[:_MOST_COMPARED]:
-        if not (is_hidden(known) or is_sidecar(known)):
-            by_stem.setdefault(*_stem_and_path(known))
+        if is_hidden(known) or is_sidecar(known):
+            continue
+        if (shard := parse_shard(known)) is None:
+            by_stem.setdefault(split_suffixes(known)[0], known)
+        else:  # what to read instead are those of its dataset
+            by_stem.setdefault(shard.stem, f"{shard.stem}@{'*' if shard.count is None else shard.count}")
     stem, before = split_suffixes(base)[0], base.partition(".")[0]
     stem = before if before in by_stem else stem  # where the suffix is misspelt
     return did_you_mean(stem, by_stem, by_stem.__getitem__)
@@ -115,11 +119,3 @@ def _pattern(name: str) -> str:
     suffix, shard = name[len(split_suffixes(name)[0]) :], parse_shard(name)
     suffix = suffix or ("" if shard else os.path.splitext(name)[1])  # of another format
     return f"*{glob.escape(suffix)}" if suffix or shard is None else f"{glob.escape(shard.base)}-*"
-
-
-def _stem_and_path(name: str) -> tuple[str, str]:
-    """The name to compare, and what to read instead: of a shard, those of its dataset."""
-    shard = parse_shard(name)
-    if shard is None:
-        return split_suffixes(name)[0], name
-    return shard.stem, f"{shard.stem}@{'*' if shard.count is None else shard.count}"

@@ -42,15 +42,15 @@ def readable_files_with_records(fs: FileSystem, files: Sequence[Entry], *, most:
 
     Names with the suffix of another format, such as ``.csv``, are skipped.
     """
+    possible = []
+    for entry in files:
+        other = other_suffix(entry.basename)
+        if other is None or not (other.is_known or other.suffix in _NEVER_RECORDS):
+            possible.append(entry)
     try:
-        return files_with_records(fs, [entry for entry in files if _may_have_records(entry.basename)], most=most)
+        return files_with_records(fs, possible, most=most)
     except OSError:
         return []
-
-
-def _may_have_records(name: str) -> bool:
-    other = other_suffix(name)
-    return other is None or not (other.is_known or other.suffix in _NEVER_RECORDS)
 
 
 def _begins_with_record(fs: FileSystem, entry: Entry) -> bool:

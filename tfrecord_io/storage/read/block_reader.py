@@ -80,7 +80,11 @@ class BlockReader:
         held = self._end - self._begin
         if self._error is None:
             room = self._size if held < self._size else 2 * held
-            self._make_room(room)
+            rest = self._buffer[self._begin : self._end]  # moved to the start, of a larger buffer if this is too small
+            if room + SPARE > len(self._buffer):
+                self._buffer = block_memory(room + SPARE)
+            self._buffer[:held] = rest
+            self._begin, self._end = 0, held
             self._fill(room if self._started else min(room, FIRST_BYTES))
             self._started = True
         if self._error is not None and self._end - self._begin == held:
@@ -102,14 +106,6 @@ class BlockReader:
             raise ValueError(f"{n} bytes consumed of a block with {held}")
         self._begin += n
         self._offset += n
-
-    def _make_room(self, room: int) -> None:
-        """Move the unconsumed bytes to the start, of a larger buffer if this one is too small for `room` bytes."""
-        held = self._buffer[self._begin : self._end]
-        if room + SPARE > len(self._buffer):
-            self._buffer = block_memory(room + SPARE)
-        self._buffer[: len(held)] = held
-        self._begin, self._end = 0, len(held)
 
     def _fill(self, room: int) -> None:
         view = self._buffer.data

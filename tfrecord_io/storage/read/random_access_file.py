@@ -142,7 +142,17 @@ class LocalRandomAccessFile(RandomAccessFile):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self._fd = _open_descriptor(source)
+        shard = source.shard
+        if source.pipe is not None:
+            source.open().close()
+            self._fd = os.dup(source.pipe.spooled_descriptor())
+        elif source.has_no_file:
+            self._fd = os.open(os.devnull, os.O_RDONLY)
+        elif shard is None:
+            self._fd = os.open(system.current.full_name(source.path), os.O_RDONLY | system.current.open_flags)
+        else:  # under its staged or final name, after a check that its dataset was not replaced
+            with shard.open_checked(lambda: shard.by_name(source.path, open_raw)) as raw:
+                self._fd = os.dup(raw.fileno())
         try:
             self._status = os.fstat(self._fd)
             self.size = self._status.st_size
@@ -199,32 +209,15 @@ def read_local(files: Sequence[RandomAccessFile], number: Array, begins: Array, 
     at, sizes = begins[first].tolist(), (ends[last] - begins[first]).tolist()
     of = [descriptors[file] for file in number[first].tolist()]
     if len(files) == 1 and len(at) > 1:
-        _announce(of[0], int(begins.min()), int(ends.max()), sum(sizes), len(at))
+        # The disk reads what is between ranges that are near each other as one request, if it is not in memory.
+        begin, end = int(begins.min()), int(ends.max())
+        if end - begin <= sum(sizes) + len(at) * LIMITS.gap_bytes[True] and hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(of[0], begin, end - begin, os.POSIX_FADV_WILLNEED)
     try:
         data = b"".join(map(os.pread, of, sizes, at))
     except OSError:
         return None
     return np.frombuffer(data, np.uint8) if len(data) == sum(sizes) else None
-
-
-def _announce(descriptor: int, begin: int, end: int, wanted: int, ranges: int) -> None:
-    """Let the disk read what is between ranges that are near each other, as one request, if it is not in memory."""
-    if end - begin <= wanted + ranges * LIMITS.gap_bytes[True] and hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(descriptor, begin, end - begin, os.POSIX_FADV_WILLNEED)
-
-
-def _open_descriptor(source: Source) -> int:
-    """Open a local file; a shard under its staged or final name, after a check that its dataset was not replaced."""
-    shard = source.shard
-    if source.pipe is not None:
-        source.open().close()
-        return os.dup(source.pipe.spooled_descriptor())
-    if source.has_no_file:
-        return os.open(os.devnull, os.O_RDONLY)
-    if shard is None:
-        return os.open(system.current.full_name(source.path), os.O_RDONLY | system.current.open_flags)
-    with shard.open_checked(lambda: shard.by_name(source.path, open_raw)) as raw:
-        return os.dup(raw.fileno())
 
 
 def requests_for_ranges(size: int, ranges: int) -> int:
@@ -297,8 +290,12 @@ class RemoteRandomAccessFile(RandomAccessFile):
 
     def _read_concurrently(self, readers: list[RangeReader], spans: list[tuple[int, int]]) -> list[Bytes]:
         """One request for each span, all under way at a time; retried, and checked against the object's version."""
-        if len(readers) < len(spans):
-            return self._read_one_by_one(spans)
+        if len(readers) < len(spans):  # filesystems that handle one call at a time
+            from tfrecord_io.storage.filesystem.remote import unwrap  # imports fsspec
+
+            fs, _ = self._source.remote or (None, "")
+            fs, name = unwrap(fs, self._source.current_name()[0])
+            return [answer_to(partial(self._range, fs, name, begin, end), self.path) for begin, end in spans]
         for reader, (begin, end) in zip(readers, spans, strict=True):
             reader.request(end - begin)
         parts = []
@@ -313,14 +310,6 @@ class RemoteRandomAccessFile(RandomAccessFile):
                     done += n
                 parts.append(data)
         return parts
-
-    def _read_one_by_one(self, spans: list[tuple[int, int]]) -> list[Bytes]:
-        """For filesystems that handle one call at a time."""
-        from tfrecord_io.storage.filesystem.remote import unwrap  # imports fsspec
-
-        fs, _ = self._source.remote or (None, "")
-        fs, name = unwrap(fs, self._source.current_name()[0])
-        return [answer_to(partial(self._range, fs, name, begin, end), self.path) for begin, end in spans]
 
     def _range(self, fs: Any, name: str, begin: int, end: int) -> Bytes:
         try:

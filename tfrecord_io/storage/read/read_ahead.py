@@ -101,7 +101,10 @@ class ReadAhead:
         if held > _SPLIT_RECORD_BYTES or (held and not self._consumed):
             data = self._join(filled, 0 if self._consumed else held)
         else:
-            data = self._prepend(filled)
+            begin = _SPLIT_RECORD_BYTES - held  # the rest is put before the new bytes
+            filled.buffer[begin:_SPLIT_RECORD_BYTES] = self._rest
+            self._use(filled)
+            data = filled.buffer[begin : _SPLIT_RECORD_BYTES + filled.count]
         assert self._current is not None
         if self._current.error is not None and len(data) == held:
             raise self._current.error
@@ -149,13 +152,6 @@ class ReadAhead:
 
     def _new_buffer(self) -> Bytes:
         return np.empty(_SPLIT_RECORD_BYTES + self._size + SPARE, np.uint8)
-
-    def _prepend(self, filled: _Filled) -> Bytes:
-        """Move the rest before the new bytes."""
-        begin = _SPLIT_RECORD_BYTES - len(self._rest)
-        filled.buffer[begin:_SPLIT_RECORD_BYTES] = self._rest
-        self._use(filled)
-        return filled.buffer[begin : _SPLIT_RECORD_BYTES + filled.count]
 
     def _join(self, filled: _Filled, least: int) -> Bytes:
         """The rest and at least `least` new bytes, if there are as many, in a new buffer."""

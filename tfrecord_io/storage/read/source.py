@@ -21,7 +21,7 @@ from tfrecord_io.compression.stream import PlainStream, Stream
 from tfrecord_io.errors import CorruptRecordError, ReplacedError
 from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.storage import system
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, is_dangling
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
 from tfrecord_io.storage.filesystem.locate import is_remote
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, StoredFile
@@ -64,17 +64,15 @@ class ManifestVersion:
         """Raise ReplacedError if the dataset was replaced: files read before may be of the old one."""
         own = re.compile(rb'"id":\s*"%s"' % self.id.encode())  # names of files have ids, too
         with suppress(FileNotFoundError):
-            if own.search(self._start()) is not None:  # which has the id, as this package writes it
+            if is_remote(self.fs):
+                start = self.fs.read_object(self.name)  # by one request
+            else:
+                start = read_whole(self.fs, Entry(self.name, None, False), 0)
+            if own.search(start) is not None:  # the first bytes have the id, as this package writes it
                 return
         entry = self.fs.entry(self.name, is_file=True)
         if entry is None or own.search(read_manifest(self.fs, entry)) is None:
             raise _replaced(self.path, "dataset")
-
-    def _start(self) -> bytes:
-        """The first bytes; in a bucket all, by one request."""
-        if is_remote(self.fs):
-            return self.fs.read_object(self.name)
-        return read_whole(self.fs, Entry(self.name, None, False), 0)
 
 
 @value_class
@@ -189,18 +187,24 @@ class Source:
     beside: Mapping[str, Entry] | None = field(default=None, repr=False, compare=False)  # the files of its directory
     held: HeldContent | None = field(default=None, repr=False, compare=False)  # of a small object, once it was read
 
-    def open(self, window: Window | None = None) -> Raw:
+    def open(self, window: Window | None = None, *, arrives: bool = False) -> Raw:
         """Open for reading from the start; a file object is read from its first position, and close() leaves it open.
 
-        If a file object cannot seek and was opened before, this is an OSError. `window` is that of a remote file.
+        If a file object cannot seek and was opened before, this is an OSError. `window` is that of a remote file. One
+        that is read once and whole `arrives` by one request and is used meanwhile, if its store allows that.
         """
         if self._file is not None:
             self._file.rewind()
             return BorrowedFile(self._file.file)
-        open_file = partial(self._open, window)
+        open_file = partial(self._open, window, arrives)
         return open_file() if self.shard is None else self.shard.open_checked(open_file)
 
-    def _open(self, window: Window | None) -> Raw:
+    def _open(self, window: Window | None, arrives: bool) -> Raw:
+        remote = self._remote_object() if arrives else None
+        if remote is not None and remote.arrives and self.size and self.span is None:
+            from tfrecord_io.storage.read.arriving_object import ArrivingObject  # imports fsspec
+
+            return ArrivingObject(remote, self.size)
         if self.has_no_file:
             return open_raw(os.devnull)
         if self.held is not None and self.held.content is not None:
@@ -223,19 +227,6 @@ class Source:
 
         end = (self.size or 0) if self.span is None else self.span[1]
         return RangeReader(remote, end, window, self._open_sequential, begin=self.begin)
-
-    def open_arriving(self, window: Window) -> Raw:
-        """Open to read once; a whole object arrives by one request and is used meanwhile, if its store allows that."""
-        open_file = partial(self._open_arriving, window)
-        return open_file() if self.shard is None else self.shard.open_checked(open_file)
-
-    def _open_arriving(self, window: Window) -> Raw:
-        remote = self._remote_object()
-        if remote is None or not remote.arrives or not self.size or self.span is not None:
-            return self._open(window)
-        from tfrecord_io.storage.read.arriving_object import ArrivingObject  # imports fsspec
-
-        return ArrivingObject(remote, self.size)
 
     def _remote_object(self) -> RemoteObject | None:
         """Where range requests are made; None if the filesystem's own file object is to be used, or it is open."""
@@ -313,7 +304,7 @@ class Source:
         if self.derived is not None:
             self.derived.read_once()
         if self.pipe is not None:
-            self.pipe.release()
+            self.pipe.is_read_once = True  # what the next reader reads need not be kept for others
 
     def close(self) -> None:
         """Close a pipe, so that its writer ends, and remove what was kept; of other files nothing is open."""
@@ -344,6 +335,11 @@ class Source:
         from tfrecord_io.storage.filesystem.remote import of_this_process
 
         return of_this_process(self._fsspec), str(self._name)
+
+    @property
+    def location(self) -> tuple[FileSystem, str]:
+        """The filesystem of a file, and the file's final name there."""
+        return (LocalFileSystem(), self.path) if self._fsspec is None else (self._store, str(self._name))
 
     def may_be_beside(self, name: str) -> bool:
         """Whether its directory may have a file of this name: not if that was listed without one."""
@@ -415,7 +411,7 @@ class Source:
 
     @property
     def has_no_file(self) -> bool:
-        """Whether it is a dataset whose manifest names no file; see `source_without_records`."""
+        """Whether it is a dataset whose manifest names no file; see `NoContent`."""
         return self.derived is not None and self.shard is not None
 
     @property
@@ -459,8 +455,8 @@ def source_in_memory(name: str, size: int, content: DerivedContent) -> Source:
     return Source(name, size, False, _file=CallerFile(None), derived=content)
 
 
-class _NoContent:
-    """The content of a dataset without files."""
+class NoContent:
+    """The content of a dataset whose manifest names no file: it has its schema and its columns of folders."""
 
     can_be_read_again = True
     schema: bytes | None = None
@@ -470,11 +466,6 @@ class _NoContent:
 
     def read_once(self) -> None:
         """There is nothing to read."""
-
-
-def source_without_records(shard: ManifestShard, partitions: tuple[tuple[str, str | None], ...]) -> Source:
-    """The source of a dataset whose manifest names no file: it has its schema and its columns of folders."""
-    return Source(shard.manifest.path, 0, False, shard=shard, partitions=partitions, derived=_NoContent())
 
 
 def working_directory(sources: Iterable[Source]) -> str | None:
@@ -597,7 +588,8 @@ class Pipe:
         self._kept: tempfile.SpooledTemporaryFile[bytes] | None = None
         self._size = 0  # bytes kept
         self.may_rewind = True  # its codec may go back, or is not known yet
-        self._opened = self._once = False
+        self._opened = False
+        self.is_read_once = False  # by one reader more, if none is open, which then closes the pipe
         self._gone = False  # some of what was read was not kept
         self._lock = threading.Lock()
 
@@ -614,13 +606,9 @@ class Pipe:
                 self._opened = True
         return PipeReader(self)
 
-    def release(self) -> None:
-        """Allow one reader more, if none is open: what it reads need not be kept for others."""
-        self._once = True
-
     @property
     def keeps(self) -> bool:
-        return self.may_rewind or not self._once
+        return self.may_rewind or not self.is_read_once
 
     def read_at(self, offset: int, buffer: memoryview) -> int | None:
         """Read into `buffer` like ``readinto``, from a byte that was kept or from the next one."""
@@ -679,11 +667,6 @@ class Pipe:
             self._raw = None
         return n
 
-    def reader_closed(self) -> None:
-        """Close the pipe if it has no other reader."""
-        if self._once:
-            self.close()
-
     def close(self) -> None:
         """Close the file, so that its writer is stopped, and remove what was kept."""
         raw, self._raw = self._raw, None
@@ -729,7 +712,8 @@ class PipeReader(_RawFile):
         return self._pipe.keeps
 
     def close(self) -> None:
-        self._pipe.reader_closed()
+        if self._pipe.is_read_once:
+            self._pipe.close()
 
 
 class OpenPlainFile:

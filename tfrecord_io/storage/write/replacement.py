@@ -85,14 +85,14 @@ class Replacement(Publication):
 
     def path_of(self, source: Source) -> str:
         """The path of a shard, as the manifest states it."""
-        return (source.path if source.remote is None else source.remote[1]).removeprefix(self.place.directory)
+        return source.location[1].removeprefix(self.place.directory)
 
     def plan(self, files: Sequence[ManifestFile], records: int | None = None) -> str:
         """Plan a shard in the place of the first of `files`, with all of their records or so many.
 
         Returns its path.
         """
-        # It comes after the names of the shards before it, also for programs that go by names.
+        # The new name comes after those of the shards before it, also for programs that go by names.
         folder, slash, base = files[0].path.rpartition("/")
         shard = parse_shard(base)  # none: a file that was adopted
         _, record, packed = split_suffixes(base if shard is None else shard.base + shard.suffix)
