@@ -131,11 +131,6 @@ def is_begun_copy(wanted: Manifest, known: Manifest | None) -> bool:
     return known is not None and not known.complete and _contents(known) == _contents(wanted)
 
 
-def is_own_copy(wanted: Manifest, known: Manifest | None) -> bool:
-    """Whether a target has a manifest of a copy of the same files, whether or not others go on with what it stored."""
-    return is_begun_copy(wanted, known) or is_begun_copy(_unknown_to_copies(wanted), known)
-
-
 def _unknown_to_copies(manifest: Manifest) -> Manifest:
     """A manifest of other contents, so that no copy goes on with what is stored behind it."""
     return replace(manifest, files=tuple(replace(file, crc32c=file.crc32c ^ 0xFFFFFFFF) for file in manifest.files))
@@ -354,7 +349,9 @@ def check_may_write(
     """Raise FileExistsError if a target has another dataset that is not to be replaced, or files of none."""
     path = fs.display_path(directory + manifest_name(wanted.dataset))
     if known is not None:
-        if replaces or is_own_copy(wanted, known):
+        # A copy of the same files, whether or not others go on with what it stored.
+        is_own = is_begun_copy(wanted, known) or is_begun_copy(_unknown_to_copies(wanted), known)
+        if replaces or is_own:
             return
         text = "a dataset of this name exists" & say(
             "{update=True} copies what differs, {mode='overwrite'} replaces it"

@@ -129,12 +129,16 @@ class CopiedRecords:
             closing(BlockWalker.of_options(prefetched, self.options.reading, progress=progress)) as walker,
         ):
             for frames in walker.intact_frames():
+                source, data = self.sources[walker.number], walker.data[: frames.consumed]
                 at = int(frames.lengths.argmax())
-                self.largest = max(
-                    self.largest, (int(frames.lengths[at]), walker.record + at, self.sources[walker.number].path)
-                )
+                self.largest = max(self.largest, (int(frames.lengths[at]), walker.record + at, source.path))
                 self._note_schema(walker, frames)
-                yield self._copied(walker, frames)
+                if self._features is not None:
+                    self._features.check(data, walker, source)
+                copied = self._without_schemas(data, frames.lengths + FRAME_BYTES)
+                if self._features is not None:
+                    copied = self._features.added(copied, source)
+                yield self._folder_of[id(source)], copied
             if self._features is not None:
                 self._features.check_record_type()
 
@@ -145,14 +149,6 @@ class CopiedRecords:
             content = embedded_content(walker.data[: int(frames.lengths[0]) + FRAME_BYTES])
             if content is not None and _is_readable(content) and field_bytes(content) not in self._fields:
                 self._fields = (*self._fields, field_bytes(content))
-
-    def _copied(self, walker: BlockWalker, frames: Extents) -> tuple[str, Frames]:
-        source, data = self.sources[walker.number], walker.data[: frames.consumed]
-        folder = self._folder_of[id(source)]
-        if self._features is not None:
-            self._features.check(data, walker, source)
-        bare = self._without_schemas(data, frames.lengths + FRAME_BYTES)
-        return folder, bare if self._features is None else self._features.added(bare, source)
 
     def _without_schemas(self, data: Array, sizes: Array) -> Frames:
         ends = np.cumsum(sizes)
@@ -170,7 +166,9 @@ class CopiedRecords:
         """The records that begin with an embedded schema, and its field."""
         if not self._fields:
             return
-        tag = np.frombuffer(_common_start(self._fields), np.uint8)
+        least, most = min(self._fields), max(self._fields)  # which begin as all do: at least by the tag
+        size = next((i for i, (a, b) in enumerate(zip(least, most, strict=False)) if a != b), len(least))
+        tag = np.frombuffer(least[: min(size, 16)], np.uint8)
         candidates = np.flatnonzero(sizes >= FRAME_BYTES + len(tag))
         for i, byte in enumerate(tag):
             candidates = candidates[data[starts[candidates] + HEADER_BYTES + i] == byte]
@@ -440,13 +438,6 @@ def _tagged_lengths(lengths: Array) -> tuple[Array, Array]:
     more = np.concatenate([shifted[:, 1:] > 0, np.zeros((len(lengths), 1), bool)], axis=1)
     tags = np.full((len(lengths), 1), _FEATURES, np.uint8)
     return np.concatenate([tags, ((shifted & 0x7F) | (more << 7)).astype(np.uint8)], axis=1), sizes
-
-
-def _common_start(fields: Sequence[bytes]) -> bytes:
-    """The bytes with which all fields begin: at least the tag."""
-    least, most = min(fields), max(fields)
-    size = next((i for i, (a, b) in enumerate(zip(least, most, strict=False)) if a != b), len(least))
-    return least[: min(size, 16)]
 
 
 def _first_schema(source: Source, reading: ReadOptions) -> tuple[bool, bytes | None]:

@@ -41,7 +41,7 @@ from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, parse_shard, roots_of_folders
-from tfrecord_io.storage.paths.manifest import ManifestFile, find_sidecars
+from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.random_access_file import open_random_access
@@ -303,12 +303,12 @@ class _Deletion:
         sources = [each.source for each in self._rewritten]
         columns = _indexed_columns(sources)
         with ExitStack() as undo:
-            if self._replacement is not None:
-                undo.callback(self._replacement.discard)
-                files = {file.path: file for file in self._replacement.manifest.files}
-                self._replacement.drop([self._file_of(found, files) for found in self._dropped])
+            if (replacement := self._replacement) is not None:
+                undo.callback(replacement.discard)
+                files = {file.path: file for file in replacement.manifest.files}
+                replacement.drop([files[replacement.path_of(found.source)] for found in self._dropped])
                 for found in self._rewritten:
-                    self._replacement.plan([self._file_of(found, files)], found.count - len(found.rows))
+                    replacement.plan([files[replacement.path_of(found.source)]], found.count - len(found.rows))
             sinks, shards = self._write(undo)
             if self._replacement is None:
                 sinks[0].commit()
@@ -323,10 +323,6 @@ class _Deletion:
             self._rebuild(sinks, columns)
         if self._replacement is not None:
             self._replacement.old.warn_of_left()
-
-    def _file_of(self, found: _Found, files: dict[str, ManifestFile]) -> ManifestFile:
-        assert self._replacement is not None
-        return files[self._replacement.path_of(found.source)]
 
     def _write(self, undo: ExitStack) -> tuple[list[FrameSink], list[WrittenShard]]:
         """Rewrite the files, one after the other."""
@@ -379,7 +375,9 @@ class _Deletion:
             for frames in walker.intact_frames():
                 assert walker.file is not None
                 data, sizes = walker.data[: frames.consumed], frames.lengths + FRAME_BYTES
-                stay = self._staying(walker.number, walker.record, len(sizes))
+                rows, stay = self._rewritten[walker.number].rows, np.ones(len(sizes), bool)
+                begin, end = rows.searchsorted([walker.record, walker.record + len(sizes)])
+                stay[rows[begin:end] - walker.record] = False
                 if walker.record == 0:
                     content = None if stay[0] else embedded_content(data[: int(sizes[0])])
                     prefix = b"" if content is None else field_bytes(content)
@@ -387,14 +385,6 @@ class _Deletion:
                 if prefix and stay.any():
                     kept, prefix = _prefixed(kept, prefix, sources[walker.number].path), b""
                 yield walker.number, walker.file.compression, kept
-
-    def _staying(self, number: int, first: int, count: int) -> Array:
-        """Which of the next records of a file stay."""
-        stay = np.ones(count, bool)
-        rows = self._rewritten[number].rows
-        begin, end = rows.searchsorted([first, first + count])
-        stay[rows[begin:end] - first] = False
-        return stay
 
     def _rebuild(self, sinks: Sequence[FrameSink], columns: Sequence[tuple[str, ...] | None]) -> None:
         """Write the column indexes of the new files."""

@@ -45,6 +45,7 @@ from tfrecord_io.storage.paths.file_names import (
 )
 from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.storage.read.source import read_manifest
+from tfrecord_io.storage.write.atomic_remote import unfinished_uploads
 from tfrecord_io.typing import StorageLike
 
 DAY = timedelta(days=1)
@@ -101,7 +102,11 @@ def clean(
         shown = without_secrets(os.fspath(path))
         raise ValueError(f"'{shown}': a web server is read-only: writers leave nothing behind there")
     elif store_of(fs.fsspec) == "s3":
-        uploads = _uploads(fs, name.rstrip("/") + "/" * os.fspath(path).endswith("/"))
+        prefix = name.rstrip("/") + "/" * os.fspath(path).endswith("/")
+        uploads = (
+            Leftover(fs.display_path(each.name), each.id, each.started, each.size(), each.abort)
+            for each in unfinished_uploads(fs, prefix)
+        )
         found = chain(uploads, _remote_files(fs, name, optional=True))
     else:
         found = _remote_files(fs, name)
@@ -179,7 +184,11 @@ class _Manifests:
 
     def read(self, path: str) -> _Stated | None:
         """A manifest; None without one of this package. CorruptRecordError or OSError if it cannot be used."""
-        version = self._version(path)
+        version: object = None
+        if isinstance(self.fs, LocalFileSystem):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                status = os.stat(path)
+                version = status.st_ino, status.st_mtime_ns, status.st_size
         if path not in self._found or self._found[path][0] != version:
             self._found[path] = version, self._parse(path)
         return self._found[path][1]
@@ -193,14 +202,6 @@ class _Manifests:
         directory = path[: path.rindex("/") + 1]
         listed = frozenset(directory + name for file in manifest.files for name in (file.path, file.staged) if name)
         return _Stated(manifest.dataset, listed, frozenset(directory + name for name in manifest.replaces))
-
-    def _version(self, path: str) -> object:
-        if not isinstance(self.fs, LocalFileSystem):
-            return None
-        with suppress(FileNotFoundError, NotADirectoryError):
-            status = os.stat(path)
-            return status.st_ino, status.st_mtime_ns, status.st_size
-        return None
 
 
 def _left(manifests: _Manifests, folder: str, names: Collection[str]) -> set[str]:
@@ -285,14 +286,6 @@ def _remote_files(fs: FsspecFileSystem, folder: str, *, optional: bool = False) 
         for name in sorted(names[base] for base in _left(manifests, parent, names)):
             path, info = fs.display_path(name), files[name]
             yield Leftover(path, None, _time_of(info), info.get("size"), partial(fs.remove, name))
-
-
-def _uploads(fs: FsspecFileSystem, prefix: str) -> Iterator[Leftover]:
-    """Unfinished multipart uploads of a bucket."""
-    from tfrecord_io.storage.write.atomic_remote import unfinished_uploads  # imports fsspec
-
-    for upload in unfinished_uploads(fs, prefix):
-        yield Leftover(fs.display_path(upload.name), upload.id, upload.started, upload.size(), upload.abort)
 
 
 def _time_of(info: Mapping[str, Any]) -> datetime | None:
