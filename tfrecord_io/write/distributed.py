@@ -214,7 +214,30 @@ class DistributedWriter:
             A column that is null throughout in a part has the type of the others.
         """
         try:
-            return self._commit(parts)
+            by_task: dict[int, WrittenPart] = {}
+            for part in parts:
+                by_task.setdefault(part.task, part)
+            attempts = [by_task[task] for task in sorted(by_task)] or [self.write_part(0, ())]
+            filled = [part for part in attempts if part.records] or attempts[:1]
+            schema, types = (self._common_schema(filled, name) for name in ("schema", "partition_schema"))
+            shards = _numbered(filled)
+            with_rows = {part.task for part in filled}
+            empty = [part.source for part in attempts if part.task not in with_rows and part.source is not None]
+            rounding = Rounding()
+            for part in filled:
+                rounding.merge(part.rounding)
+            if self.options.float64 is None:
+                rounding.warn()  # the warning may be an error: then nothing is published
+            output, published = self.target.publish(shards, schema, types, self._unite, empty)
+            files = []
+            for shard in published:
+                name = posixpath.basename(output.shard(shard.index))
+                files.append(WrittenFile(f"{output.folder}{shard.folder}{name}", shard.records, shard.bytes))
+            columns = tuple(dict.fromkeys(name for part in filled for name in part.columns))
+            index = tuple(dict.fromkeys(name for part in filled for name in part.index))
+            totals = sum(file.records for file in files), sum(file.bytes for file in files)
+            path, compression = self.target.output.path, self.target.output.compression
+            return WriteReport(path, *totals, compression, columns, dict(rounding.counts), tuple(files), index)
         except BaseException as error:
             undo_after(error, self.abort, self.target.output.path)
             raise
@@ -222,30 +245,6 @@ class DistributedWriter:
     def abort(self) -> None:
         """Remove what the tasks wrote; after `commit`, do nothing."""
         self.target.abort()
-
-    def _commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
-        by_task: dict[int, WrittenPart] = {}
-        for part in parts:
-            by_task.setdefault(part.task, part)
-        attempts = [by_task[task] for task in sorted(by_task)] or [self.write_part(0, ())]
-        filled = [part for part in attempts if part.records] or attempts[:1]
-        schema, types = (self._common_schema(filled, name) for name in ("schema", "partition_schema"))
-        shards = _numbered(filled)
-        with_rows = {part.task for part in filled}
-        empty = [part.source for part in attempts if part.task not in with_rows and part.source is not None]
-        rounding = Rounding()
-        for part in filled:
-            rounding.merge(part.rounding)
-        if self.options.float64 is None:
-            rounding.warn()  # the warning may be an error: then nothing is published
-        output, published = self.target.publish(shards, schema, types, self._unite, empty)
-        names = [f"{output.folder}{each.folder}{posixpath.basename(output.shard(each.index))}" for each in published]
-        files = tuple(WrittenFile(name, each.records, each.bytes) for name, each in zip(names, published, strict=True))
-        columns = tuple(dict.fromkeys(name for part in filled for name in part.columns))
-        index = tuple(dict.fromkeys(name for part in filled for name in part.index))
-        totals = sum(file.records for file in files), sum(file.bytes for file in files)
-        path, compression = self.target.output.path, self.target.output.compression
-        return WriteReport(path, *totals, compression, columns, dict(rounding.counts), files, index)
 
     def _common_schema(self, parts: Sequence[WrittenPart], name: str) -> bytes | None:
         """The schema of this name for the manifest, which covers those of all parts; None if they have none."""

@@ -17,7 +17,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
@@ -289,8 +289,7 @@ class SchemaUnion:
 
     evolve: bool = False
 
-    def folder_values(self, texts: Iterable[tuple[str, str | None]], schema: bytes | None) -> frozenset[object]:
-        return folder_values(texts, schema)
+    folder_values = staticmethod(folder_values)
 
     def __call__(
         self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False, adds_rows: bool = True

@@ -106,18 +106,15 @@ class WriteReport(Report):
     files: tuple[WrittenFile, ...] = ()
     index: tuple[str, ...] = ()
 
-    def _folders(self) -> list[str]:
-        """The folders of ``partition_by=`` that have rows of this call, such as ``day=05-01``."""
-        base = f"{self.path.rstrip('/')}/"
-        below = (file.path.removeprefix(base) for file in self.files if file.path.startswith(base))
-        return [*dict.fromkeys(printable(path.rpartition("/")[0]) for path in below if "/" in path)]
-
     def _line(self, size: str, done: str = "") -> str:
         """The line about the files, with their size, and what was done with the records."""
         amounts = [counted(len(self.files), "file")] if len(self.files) > 1 else []
         amounts += [f"{counted(self.records, 'record')} {done}".rstrip(), size, self.compression or ""]
         names = [f"{name} (index)" if name in self.index else name for name in self.columns]
-        folders = self._folders()
+        base = f"{self.path.rstrip('/')}/"
+        below = (file.path.removeprefix(base) for file in self.files if file.path.startswith(base))
+        # Those of ``partition_by=`` that have rows of this call, such as ``day=05-01``.
+        folders = [*dict.fromkeys(printable(path.rpartition("/")[0]) for path in below if "/" in path)]
         where = f"in {folders[0]}" if len(folders) == 1 else f"in {counted(len(folders), 'folder')}" if folders else ""
         return f"{printable(self.path)}: {', '.join(filter(None, [*amounts, column_list(names), where]))}"
 

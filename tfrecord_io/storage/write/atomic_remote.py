@@ -217,6 +217,7 @@ class ObjectOutput(OutputFile):
         self._part = bytearray()  # being filled
         self._has_parts = False  # that were sent
         self._put: Future[Any] | None = None  # of an object without parts, if it has begun
+        self._is_sent = True  # all of an object without parts, once it has begun
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def begin_commit(self) -> None:
@@ -233,8 +234,6 @@ class ObjectOutput(OutputFile):
     def _commit(self) -> None:
         self._end_parts()
         self._memory.release(self)
-        if self._exists():
-            raise exists_error(self.path)
         try:
             if self._has_parts:
                 self._complete()
@@ -251,7 +250,7 @@ class ObjectOutput(OutputFile):
 
     def _failure(self, error: OSError) -> OSError | None:
         """What to raise after an error of the request that stores the object; None if it was stored nevertheless."""
-        is_refused = self._exclusive and self._is_refused(error)
+        is_refused = self._exclusive and (isinstance(error, FileExistsError) or error_code(error) in _EXISTS)
         try:
             if self._was_stored(error):
                 return None
@@ -263,14 +262,10 @@ class ObjectOutput(OutputFile):
 
     def _discard(self) -> None:
         self._memory.release(self)
-        if self._put is not None and self._may_be_stored():
+        if self._put is not None and self._is_sent:
             wait([self._put], _STORED_SECONDS)
         with raise_os_errors(self.path):
             result_of(self._submit(self._cancel()))
-
-    def _may_be_stored(self) -> bool:
-        """Whether all of an object without parts was sent."""
-        return True
 
     async def _cancel(self) -> None:
         for task in self._tasks:
@@ -313,14 +308,6 @@ class ObjectOutput(OutputFile):
 
         OSError if the store does not say so.
         """
-
-    def _is_refused(self, error: OSError) -> bool:
-        """Whether the server refused to replace an object."""
-        return isinstance(error, FileExistsError)
-
-    def _exists(self) -> bool:
-        """Whether there is an object that is not to be replaced, on a server that may ignore the condition."""
-        return False
 
 
 class PartedOutput(ObjectOutput):
@@ -403,7 +390,7 @@ class S3Output(PartedOutput):
 
     def expect(self, size: int, crc32c: int | None) -> None:
         if 0 < size <= self._size and not self._looks:
-            self._body = ObjectBody(size, self._fs.loop, crc32c)
+            self._body, self._is_sent = ObjectBody(size, self._fs.loop, crc32c), False
 
     def _write(self, piece: memoryview) -> int:
         if self._body is None:
@@ -470,6 +457,7 @@ class S3Output(PartedOutput):
             if self.offset != len(body):
                 raise OSError(errno.EIO, f"{self.offset} bytes instead of {len(body)}", self.path)
             body.complete()
+            self._is_sent = True
         if body is not None and self._put is not None:  # a request that was begun before all was there
             try:
                 result_of(self._put)
@@ -477,21 +465,15 @@ class S3Output(PartedOutput):
                 self._put = None
             except OSError:
                 pass  # the commit raises it
+        self._end_parts()
+        if self._looks and self._stored_metadata() is not None:  # its server may ignore the condition
+            raise exists_error(self.path)
         super()._commit()
         self._upload_id = self._body = None
-
-    def _may_be_stored(self) -> bool:
-        return self._body is None or self._body.is_complete
-
-    def _is_refused(self, error: OSError) -> bool:
-        return super()._is_refused(error) or error_code(error) in _EXISTS
 
     def _was_stored(self, error: OSError) -> bool:
         stored = self._stored_metadata() or {}
         return self._metadata[_WRITING] in stored.values()  # servers write names in upper or lower case
-
-    def _exists(self) -> bool:
-        return self._looks and self._stored_metadata() is not None
 
     def _stored_metadata(self) -> dict[str, str] | None:
         """The metadata of the stored object; None if it does not exist."""

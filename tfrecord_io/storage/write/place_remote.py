@@ -298,22 +298,17 @@ class S3Place(ConditionalPlace):
             super().remove(name, version)
             return
         key, fence = self._key_of(name), self._fence
-        copied = self._tried(self._copy_object, self._key_of(fence), key, version) or self._copy_of_fence(name)
+        copied = self._tried(self._copy_object, self._key_of(fence), key, version)
+        if not copied:  # perhaps it is a copy of the fence, made by a request whose answer was lost
+            entry, content = self.fs.entry(self.directory + name, is_file=True), fence.encode()
+            is_copy = entry is not None and entry.size == len(content) and self.fs.content(entry.name) == content
+            # The ETag is looked up: where the server encrypts by a key of KMS, each copy has one of its own.
+            copied = version_of(entry) if entry is not None and is_copy else None
         if copied is not None:
             self._remove_version(key, copied)
         elif self.fs.entry(self.directory + name, is_file=True) is not None:
             text = "another writer has written this dataset at the same time"
             raise OSError(errno.EBUSY, text, self.fs.display_path(self.directory + name))
-
-    def _copy_of_fence(self, name: str) -> str | None:
-        """The ETag of a file that is a copy of the fence, made by a request whose answer was lost; else None.
-
-        It is looked up: where the server encrypts by a key of KMS, each copy has an ETag of its own.
-        """
-        entry, content = self.fs.entry(self.directory + name, is_file=True), str(self._fence).encode()
-        if entry is None or entry.size != len(content) or self.fs.content(entry.name) != content:
-            return None
-        return version_of(entry)
 
     async def _get(self, key: str) -> tuple[bytes, str]:
         answer = await self._call("get_object", key)

@@ -110,6 +110,8 @@ class Publication:
         The files of the dataset that is replaced.
     known_schema, known_partition_schema : bytes or None
         Those of the dataset to which shards are added; None if it has none, or is replaced.
+    models : list of str
+        A shard that exists, if one does: new ones get its owner and mode.
     side_by_side : bool
         Whether threads may open and write shards at the same time.
     """
@@ -257,12 +259,10 @@ class Publication:
         """The file with this suffix next to the last shard that had rows before others were added, and its bytes."""
         known: Sequence[ManifestFile] = () if self._extended is None else self._extended.files
         last = next((file for file in reversed(known) if file.records), None)
-        entry = (
-            None if last is None else self.place.fs.entry(f"{self.place.directory}{last.path}{suffix}", is_file=True)
-        )
-        return (
-            None if last is None or entry is None or entry.directory else (source_of(self.place.fs, entry), last.bytes)
-        )
+        if last is None:
+            return None
+        entry = self.place.fs.entry(f"{self.place.directory}{last.path}{suffix}", is_file=True)
+        return None if entry is None or entry.directory else (source_of(self.place.fs, entry), last.bytes)
 
     def set_partition_schema(self, schema: bytes) -> None:
         """State the types of the partition columns."""
@@ -404,9 +404,9 @@ class Publication:
 
         def begun(manifest: Manifest | None) -> Manifest:
             if manifest is not None or self._existing:
-                raise (
-                    self.overtaken_error() if self._mode == "overwrite" else self._exists(manifest_name(self.old.stem))
-                )
+                if self._mode == "overwrite":
+                    raise self.overtaken_error()
+                raise self._exists(manifest_name(self.old.stem))
             return replace(own, complete=False)
 
         if not self._existing:

@@ -92,16 +92,12 @@ class DistributedTarget:
         model = writer.place.model([posixpath.basename(output.shard(0)), *writer.models])
         return cls(output, storage, mode, id, writer.place.created, model, resumable, partition_by, *known)
 
-    def _writer(self, output: Output) -> Publication:
-        """The writer that publishes to `output`."""
-        columns = self.partition_by
-        return open_publication(output, self.storage, mode=self.mode, distributed_id=self.id, partition_by=columns)
-
     def checked(
         self, output: Output, schema: bytes | None, partition_schema: bytes | None, unite: Unite
     ) -> Publication:
         """The writer that publishes shards of these schemas to `output`; SchemaError if they cannot be added."""
-        writer = self._writer(output)
+        columns = self.partition_by
+        writer = open_publication(output, self.storage, mode=self.mode, distributed_id=self.id, partition_by=columns)
         writer.unite = unite
         if partition_schema is not None:
             writer.set_partition_schema(partition_schema)
@@ -156,7 +152,8 @@ class DistributedTarget:
 
     def complete(self) -> Manifest | None:
         """The manifest if the dataset is published; what a process did not do before it was killed is done."""
-        writer = replace(self, mode="overwrite")._writer(self.output)
+        columns, id = self.partition_by, self.id
+        writer = open_publication(self.output, self.storage, mode="overwrite", distributed_id=id, partition_by=columns)
         manifest = writer.complete()
         if manifest is not None:
             self._remove_attempts(writer.old.left)
