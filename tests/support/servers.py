@@ -12,12 +12,13 @@ import sys
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from itertools import cycle
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -85,6 +86,8 @@ def s3_endpoint() -> Iterator[str]:
     serving = pytest.importorskip("werkzeug.serving")
     from werkzeug.test import run_wsgi_app
 
+    change = Lock()  # moto looks at the conditions of a request, and then stores: two writers may pass the same one
+
     class Handler(moto.MotoRequestHandler):  # type: ignore[misc, name-defined]
         """It keeps connections, as the real store does; werkzeug's ends each, as it may leave a part of a body."""
 
@@ -105,7 +108,8 @@ def s3_endpoint() -> Iterator[str]:
                 self.close_connection = True
                 return
             environ["wsgi.input"] = BytesIO(content)
-            parts, status, headers = run_wsgi_app(self.server.app, environ, buffered=True)
+            with nullcontext() if self.command in ("GET", "HEAD") else change:
+                parts, status, headers = run_wsgi_app(self.server.app, environ, buffered=True)
             body = b"".join(parts)
             self.send_response_only(int(status.split()[0]))
             for name, value in headers.items():
