@@ -119,7 +119,10 @@ def _stored_index(columns: pa.Table, stated: Mapping[str, Any], backend: str | N
     import pandas as pd
 
     frame = _frame(zones_that_python_has(columns), stated, backend)  # an index needs Python's zones
-    names = [_index_name(field, stated["columns"].get(field)) for field in columns.column_names]
+    names = []
+    for field in columns.column_names:
+        name = stated["columns"].get(field, {"name": field}).get("name")
+        names.append(None if name == field and is_unnamed(field) else name)
     if len(names) > 1:
         series = (values for _, values in _hashable(frame, columns.schema).items())
         levels = [each.array if isinstance(each.dtype, pd.ArrowDtype) else each for each in series]
@@ -144,11 +147,6 @@ def _hashable(frame: pd.DataFrame, schema: pa.Schema) -> pd.DataFrame:
     return frame
 
 
-def _index_name(field: str, entry: Mapping[str, Any] | None) -> str | None:
-    name = field if entry is None else entry.get("name")
-    return None if name == field and is_unnamed(field) else name
-
-
 def column_labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
     """The column labels: text, or those of the frame if it had every column."""
     import pandas as pd
@@ -161,12 +159,18 @@ def column_labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
         return texts
     of_objects = {"pandas_type": "object", "numpy_type": "object"}  # pandas does not know each type of Arrow by name
     entries = [{**columns[name], "field_name": name, **of_objects} for name in names]
-    levels = [{**level, **of_objects} if _is_of_bools(level) else level for level in stated["column_indexes"]]
+    levels = list(stated["column_indexes"])
+    of_bools = [at for at, level in enumerate(levels) if level.get("numpy_type") in ("bool", "boolean")]
+    for at in of_bools:
+        levels[at] = {**levels[at], **of_objects}
     empty = pa.table({name: pa.array([], pa.null()) for name in names})
     try:
         labels = empty.replace_schema_metadata(_metadata(entries, levels)).to_pandas().columns
-        for at, level in enumerate(stated["column_indexes"]):
-            labels = _with_bools(labels, at, level["numpy_type"]) if _is_of_bools(level) else labels
+        for at in of_bools:  # pyarrow takes each text for True
+            texts = labels.levels[at] if isinstance(labels, pd.MultiIndex) else labels
+            dtype = stated["column_indexes"][at]["numpy_type"]
+            bools = pd.Index([_BOOLS[text] for text in texts], dtype=dtype, name=texts.name)
+            labels = labels.set_levels(bools, level=at) if isinstance(labels, pd.MultiIndex) else bools
     except Exception:  # any writer may have made the metadata, and pandas raises errors of any type
         return texts
     missing = [entry.get("name") is None for entry in entries]
@@ -174,19 +178,6 @@ def column_labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
         return labels
     # between text, pandas makes NaN of None
     return pd.Index([None if none else label for label, none in zip(labels, missing, strict=True)], dtype=object)
-
-
-def _is_of_bools(level: Mapping[str, Any]) -> bool:
-    return level.get("numpy_type") in ("bool", "boolean")
-
-
-def _with_bools(labels: pd.Index, at: int, dtype: str) -> pd.Index:
-    """The labels, of whose level `at` the texts are bools: pyarrow takes each text for True."""
-    import pandas as pd
-
-    texts = labels.levels[at] if isinstance(labels, pd.MultiIndex) else labels
-    bools = pd.Index([_BOOLS[text] for text in texts], dtype=dtype, name=texts.name)
-    return labels.set_levels(bools, level=at) if isinstance(labels, pd.MultiIndex) else bools
 
 
 def _metadata(columns: list[dict[str, Any]], column_indexes: Sequence[Any] = ()) -> dict[bytes, str]:
@@ -206,15 +197,14 @@ def _make_sparse(frame: pd.DataFrame, names: Sequence[str], stated: Mapping[str,
         if fill is None:
             continue
         dtype = frame.iloc[:, at].dtype  # the dtypes of all columns take as long as there are columns
-        if isinstance(dtype, np.dtype) and dtype.name == entry["numpy_type"] and _holds(dtype, fill):
+        if not isinstance(dtype, np.dtype) or dtype.name != entry["numpy_type"]:
+            continue
+        if dtype.kind in "iu":
+            is_one = type(fill) is int and np.iinfo(dtype).min <= fill <= np.iinfo(dtype).max
+        else:
+            is_one = type(fill) is type(dtype.type(0).item())
+        if is_one:
             frame.isetitem(at, pd.arrays.SparseArray(frame.iloc[:, at], fill_value=dtype.type(fill)))
-
-
-def _holds(dtype: np.dtype[Any], value: float) -> bool:
-    """Whether a number from the metadata is one of a dtype."""
-    if dtype.kind not in "iu":
-        return type(value) is type(dtype.type(0).item())
-    return type(value) is int and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
 
 
 def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> pd.DataFrame:
@@ -390,7 +380,14 @@ def is_changed(array: pa.Array) -> bool:
         return any(_is_changed_inside(child, True) for child in struct_fields(array))
     if t.is_map(type_):  # whose rows are pairs of Python values, as those of structs are
         return _is_changed_inside(array.keys, True) or _is_changed_inside(array.items, True)
-    return is_list_like(type_) and _is_changed_inside(_list_values(array), False)
+    if not is_list_like(type_):
+        return False
+    if t.is_fixed_size_list(type_):  # pyarrow converts the values below missing rows, too
+        values = array.values.slice(array.offset * type_.list_size, len(array) * type_.list_size)
+    else:
+        values = array.values
+        values = array.flatten() if values.null_count or t.is_nested(values.type) else values
+    return _is_changed_inside(values, False)
 
 
 def _is_changed_inside(array: pa.Array, in_struct: bool) -> bool:
@@ -401,15 +398,6 @@ def _is_changed_inside(array: pa.Array, in_struct: bool) -> bool:
         return bool(nulls)
     is_nanoseconds = (t.is_timestamp(type_) or t.is_duration(type_)) and type_.unit == "ns"
     return isinstance(type_, pa.BaseExtensionType) or (in_struct and is_nanoseconds) or is_changed(array)
-
-
-def _list_values(array: pa.Array) -> pa.Array:
-    """The values of lists, as pyarrow converts them: of lists of a fixed size, those below missing rows, too."""
-    if not t.is_fixed_size_list(array.type):
-        values = array.values
-        return array.flatten() if values.null_count or t.is_nested(values.type) else values
-    size = array.type.list_size
-    return array.values.slice(array.offset * size, len(array) * size)
 
 
 def _exact_cells(table: pa.Table, at: int) -> Array:
@@ -493,7 +481,9 @@ def _lists_of_numbers(table: pa.Table, columns: Iterable[int], stated: Mapping[s
     for at in columns:
         field = table.schema.field(at)
         is_list = t.is_list(field.type) or t.is_large_list(field.type)
-        if not is_list or number_dtype(field.type.value_type) is None or not _stays_object(field, stated):
+        if not is_list or number_dtype(field.type.value_type) is None:
+            continue
+        if _stated_dtype(field, stated) not in (None, "object"):
             continue
         chunks = table.column(at).chunks
         if any(chunk.values.null_count and chunk.flatten().null_count for chunk in chunks):  # NaN, of pyarrow
@@ -508,14 +498,17 @@ def _distinct_bytes(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, Arr
     """The cells of those columns of bytes whose values rarely repeat, so that pyarrow would share none of them."""
     if table.num_rows < _SAMPLE:
         return {}
-    types = table.schema.types
-    columns = [
-        at for at, type_ in enumerate(types) if t.is_binary(type_) and _stays_object(table.schema.field(at), stated)
-    ]
+    columns = [at for at, type_ in enumerate(table.schema.types) if t.is_binary(type_)]
+    columns = [at for at in columns if _stated_dtype(table.schema.field(at), stated) in (None, "object")]
     if len(columns) > _MOST_INSERTED:
         return {}
-    chunks = {at: table.column(at).chunks for at in columns}
-    return {at: bytes_rows(own).values for at, own in chunks.items() if _rarely_repeats(max(own, key=len))}
+    cells = {}
+    for at in columns:
+        longest = max(table.column(at).chunks, key=len)
+        sample = longest.take(pa.array(np.arange(0, len(longest), -(-len(longest) // _SAMPLE))))
+        if len(sample.unique()) * 8 > len(sample) * 7:
+            cells[at] = bytes_rows(table.column(at).chunks).values
+    return cells
 
 
 def _masked_integers(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, pd.Series]:
@@ -538,15 +531,6 @@ def _masked_integers(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, pd
         for at, column in zip(same, numbers, strict=True):
             own[at] = pd.Series(pd.arrays.IntegerArray(column.values, column.missing), copy=False)
     return own
-
-
-def _rarely_repeats(array: pa.Array) -> bool:
-    sample = array.take(pa.array(np.arange(0, len(array), -(-len(array) // _SAMPLE))))
-    return bool(len(sample.unique()) * 8 > len(sample) * 7)
-
-
-def _stays_object(field: pa.Field, stated: Mapping[str, Any]) -> bool:
-    return _stated_dtype(field, stated) in (None, "object")
 
 
 def _dtype_name(field: pa.Field, table: pa.Table, at: int, stated: str | None) -> str:
@@ -647,21 +631,18 @@ def zones_that_python_has(table: pa.Table) -> pa.Table:
         if not t.is_timestamp(type_) or type_.tz is None:
             continue
         column, utc = column.cast(type_), pa.timestamp(type_.unit, "UTC")
-        if (reason := _far_times(column)) is not None:
-            _warn(field, f"{reason} in a time zone: it is datetime64 in UTC, without a zone")
+        if (far := _far_times(column)) is not None:
+            reason = f"{far} in a time zone: it is datetime64 in UTC, without a zone"
             column = column.cast(utc).cast(pa.timestamp(type_.unit))
         elif not _is_known(type_):
-            _warn(field, f"the time zone '{printable(type_.tz, 60)}' is unknown here: it is in UTC")
+            reason = f"the time zone '{printable(type_.tz, 60)}' is unknown here: it is in UTC"
             column = column.cast(utc)
         else:
             continue
+        warn(say("column '{}': {}", printable(field.name), reason), SchemaWarning)
         column = column.dictionary_encode() if is_categorical else column
         changed[at] = field.with_type(column.type), column
     return with_columns_at(table, changed)
-
-
-def _warn(field: pa.Field, reason: str) -> None:
-    warn(say("column '{}': {}", printable(field.name), reason), SchemaWarning)
 
 
 def _far_times(column: pa.ChunkedArray) -> str | None:
