@@ -110,7 +110,9 @@ class BatchBuilder:
         if parsed.plain is None:
             fields, read, self._compiled, row_bytes = [], [], [], list[int]()
             for given in parsed.fields:
-                field = given if given.is_common else _as_handed(given)
+                field = given
+                if not given.is_common and not (handed := handed_type(given.type)).equals(given.type):
+                    field = replace(given, type=handed)
                 fields.append(field)
                 read.append(field if field.is_common and field.feature is field.column else _as_read(field))
                 is_made = field.is_common or _form_of(field) is not OTHER  # by an engine
@@ -165,7 +167,13 @@ class BatchBuilder:
         first: RowFault | None = None
         for at, array in enumerate(made or [None] * len(self._compiled)):
             try:
-                arrays.append(self._maker(at)(columns, rows) if array is None else array)
+                if array is not None:
+                    arrays.append(array)
+                    continue
+                # A column that an engine makes, too, is compiled when it is needed, as the engine makes most arrays.
+                make = self._compiled[at] or _compile(self._fields[at], {}, folded=False)
+                self._compiled[at] = make
+                arrays.append(make(columns, rows))
             except RowFault as fault:
                 first = fault if first is None or fault.row < first.row else first
         return arrays, first
@@ -185,12 +193,6 @@ class BatchBuilder:
         if self._forms is None:
             return [(field, np.array(OTHER, np.int64)) for field in self._fields]
         return list(zip(self._fields, self._forms.distinct[self._forms.number], strict=True))
-
-    def _maker(self, at: int) -> Maker:
-        """Of a column; one that an engine makes, too, is compiled when it is needed, as it makes most arrays."""
-        made = self._compiled[at] or _compile(self._fields[at], {}, folded=False)
-        self._compiled[at] = made
-        return made
 
     def _made_by_engine(self, columns: Columns) -> pa.RecordBatch | Sequence[pa.Array | None]:
         """The whole batch if the engine makes it, else the arrays that it makes, None for the other columns."""
@@ -370,12 +372,6 @@ def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, companions: Com
         reason = f"its encoding is {field.encoding!r}, which needs a dtype: {error}"
         raise SchemaError(reason, feature=leaf.feature, got=str(leaf.type)) from error
     return _Leaf(leaf, partial(_checked, restore, element), companions)
-
-
-def _as_handed(field: Field) -> Field:
-    """The field with the type of the column in the result."""
-    type_ = handed_type(field.type)
-    return field if type_.equals(field.type) else replace(field, type=type_)
 
 
 def _as_read(field: Field) -> Field:

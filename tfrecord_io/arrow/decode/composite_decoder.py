@@ -172,17 +172,14 @@ def _nest(a: Composite, mask: Array, values: pa.Array, levels: list[_Level]) -> 
     for _ in levels[1:]:
         types.append(types[-1].value_type)
     for level, level_type in zip(reversed(levels[1:]), reversed(types[1:]), strict=True):
-        values = _wrapped(level_type, level, values)
+        if isinstance(level, int):
+            values = pa.Array.from_buffers(level_type, len(values) // level, [None], 0, children=[values])
+        else:
+            values = wrap(level_type, len(level), 0, None, offsets_of(level), values)
     outer = np.full(rows - nulls, levels[0]) if isinstance(levels[0], int) else levels[0]
     offsets = offsets_of(scatter(outer, mask))
     column = wrap(type_, rows, nulls, bitmap_of(mask) if nulls else None, offsets, values)
     return pa.ExtensionArray.from_storage(a.type, column) if a.is_tensor else column
-
-
-def _wrapped(type_: pa.DataType, level: _Level, values: pa.Array) -> pa.Array:
-    if isinstance(level, int):
-        return pa.Array.from_buffers(type_, len(values) // level, [None], 0, children=[values])
-    return wrap(type_, len(level), 0, None, offsets_of(level), values)
 
 
 def _typed(stored: pa.Array, a: Composite, counts: Array) -> pa.Array:

@@ -164,15 +164,13 @@ def _facts_of_seen(observations: Sequence[Observation | None]) -> Array:
     numbers: dict[int, int] = {}  # many columns share an observation
     number = [numbers.setdefault(id(seen), len(numbers)) for seen in observations]
     distinct = dict(zip(number, observations, strict=True))
-    facts = [_facts_of_one(distinct[at]) for at in range(len(distinct))]
-    return np.array(facts, np.int64).reshape(-1, 7)[number]
-
-
-def _facts_of_one(seen: Observation | None) -> tuple[int, ...]:
-    if seen is None:
-        return 0, 0, 0, 0, 0, 0, 0
-    is_present = seen.first is not None and seen.steps is None
-    return seen.kind, seen.layout, seen.text, is_present, seen.listed is not None, seen.binary is not None, 0
+    facts = np.zeros((len(distinct), 7), np.int64)
+    for at, seen in distinct.items():
+        if seen is not None:
+            is_present = seen.first is not None and seen.steps is None
+            has_rows = is_present, seen.listed is not None, seen.binary is not None
+            facts[at] = seen.kind, seen.layout, seen.text, *has_rows, 0
+    return facts[number]
 
 
 def _is_nothing(facts: Array) -> Array:
@@ -224,16 +222,17 @@ def candidates(seen: Mapping[str, Observation]) -> list[str]:
     """The features that may be tensors, by kinds and numbers of values."""
     named = map(feature_of_companion, seen)  # few features have names like those of companions
     names = dict.fromkeys(name for name in named if name is not None and name in seen)
-    return [name for name in names if _is_bytes(seen[name]) and _are_companions(*map(seen.get, companions(name)))]
+    found = []
+    for name in names:
+        shape, dtype = map(seen.get, companions(name))
+        is_shape = shape is not None and shape.kind is Kind.INT64 and shape.steps is None
+        if is_shape and dtype is not None and _is_bytes(dtype) and _is_bytes(seen[name]):
+            found.append(name)
+    return found
 
 
 def _is_bytes(seen: Observation) -> bool:
     return seen.kind is Kind.BYTES and seen.layout is Layout.SCALAR and seen.steps is None
-
-
-def _are_companions(shape: Observation | None, dtype: Observation | None) -> bool:
-    is_shape = shape is not None and shape.kind is Kind.INT64 and shape.steps is None
-    return is_shape and dtype is not None and _is_bytes(dtype)
 
 
 def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) -> FoldedTensor | None:

@@ -46,7 +46,6 @@ def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
         return partial(_nothing, leaf.type)
     value = leaf.type.value_type if is_list_like(leaf.type) else leaf.type
     text, cast = _holds_text(value), value_cast(value, dictionary)
-    plain = partial(_scalars, text, cast) if value is leaf.type else partial(_lists, leaf.type, text, cast)
     # Arrow makes no array of nulls of an extension type, and one of a dictionary type lacks the categories.
     kinds = (kind, *other_kinds(leaf.type))
     nulls_are_plain = not (t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType))
@@ -56,7 +55,10 @@ def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
             return from_kinds(column, restore)
         if column.layout is Layout.NULL and nulls_are_plain:
             return pa.nulls(column.rows, leaf.type)
-        return plain(widen(column, column.kind if column.kind in kinds else kind, layout))
+        column = widen(column, column.kind if column.kind in kinds else kind, layout)
+        if value is leaf.type:
+            return _values(text, cast, column, column.rows, column.null_count, column.validity)
+        return _lists(leaf.type, text, cast, column)
 
     return restore
 
@@ -140,10 +142,6 @@ def _holds_text(type_: pa.DataType) -> bool:
     if isinstance(type_, pa.BaseExtensionType):
         return _holds_text(type_.storage_type)
     return bool(t.is_string(type_) or t.is_large_string(type_))
-
-
-def _scalars(text: bool, cast: Cast, column: ColumnBuffers) -> pa.Array:
-    return _values(text, cast, column, column.rows, column.null_count, column.validity)
 
 
 def _lists(type_: pa.DataType, text: bool, cast: Cast, column: ColumnBuffers) -> pa.Array:
