@@ -315,7 +315,16 @@ def by_kind(column: ColumnBuffers) -> list[ColumnBuffers]:
 
 def cut(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:
     """Rows [begin, end) of a column: views of its values under a bitmap and offsets of their own."""
-    part = _cut_values(column, begin, end)
+    part = replace(column)
+    first, last = begin, end
+    if column.offsets is not None:
+        part.offsets, first, last = _cut_offsets(column.offsets, first, last)
+    if column.steps is not None:
+        part.steps = cut(column.steps, first, last)
+    if column.value_offsets is not None:
+        part.value_offsets, first, last = _cut_offsets(column.value_offsets, first, last)
+    if column.values is not None:
+        part.values = column.values[first:last]
     mask = mask_of(column.validity, column.rows)[begin:end]
     others = [cut(other, begin, end) for other in column.others]
     part.others = tuple(other for other in others if other.null_count < other.rows)
@@ -334,19 +343,6 @@ def cut(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:
 def cut_columns(columns: Mapping[str, ColumnBuffers], begin: int, end: int) -> Mapping[str, ColumnBuffers]:
     """Rows [begin, end) of columns, each as `cut`."""
     return {name: cut(column, begin, end) for name, column in columns.items()}
-
-
-def _cut_values(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:
-    part = replace(column)
-    if column.offsets is not None:
-        part.offsets, begin, end = _cut_offsets(column.offsets, begin, end)
-    if column.steps is not None:
-        part.steps = cut(column.steps, begin, end)
-    if column.value_offsets is not None:
-        part.value_offsets, begin, end = _cut_offsets(column.value_offsets, begin, end)
-    if column.values is not None:
-        part.values = column.values[begin:end]
-    return part
 
 
 def _cut_offsets(offsets: Array, begin: int, end: int) -> tuple[Array, int, int]:

@@ -198,18 +198,18 @@ def _plain_decimals(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     usual = pc.match_substring_regex(texts, rf"^[+-]?0*[0-9]{{0,{whole}}}(\.[0-9]{{0,{fraction}}})?$")
     if pc.all(usual).as_py() is not False:
         return texts
-    return pa.array([None if text is None else _plain_decimal(text, whole, fraction) for text in texts.to_pylist()])
-
-
-def _plain_decimal(text: str, whole: int, fraction: int) -> str:
-    if _DECIMAL.fullmatch(text) is None:
-        raise pa.ArrowInvalid("not a number")
-    number = Decimal(text).normalize(_EXACT)
-    if not number:
-        return "0"
-    if number.adjusted() >= whole or -int(number.as_tuple().exponent) > fraction:
-        raise pa.ArrowInvalid("the number has too many digits")
-    return f"{number:f}"
+    plain: list[str | None] = []
+    for text in texts.to_pylist():
+        if text is None:
+            plain.append(None)
+            continue
+        if _DECIMAL.fullmatch(text) is None:
+            raise pa.ArrowInvalid("not a number")
+        number = Decimal(text).normalize(_EXACT)
+        if number and (number.adjusted() >= whole or -int(number.as_tuple().exponent) > fraction):
+            raise pa.ArrowInvalid("the number has too many digits")
+        plain.append(f"{number:f}" if number else "0")
+    return pa.array(plain)
 
 
 def _bad_value(bad: Array, values: Array, type_: pa.DataType) -> RowFault:

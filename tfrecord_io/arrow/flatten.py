@@ -164,7 +164,7 @@ def cut_lists(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
     rows = _apply_nulls(array, rows)
     is_plain = t.is_list(array.type) or t.is_large_list(array.type)
     if rows.valid is None and rows.index is None and is_plain:  # the common case, with fewer passes
-        offsets = _list_offsets(array)
+        offsets = offset_view(array).astype(np.int64, copy=False)
         begin = int(offsets[0])
         values = array.values.slice(begin, int(offsets[-1]) - begin)
         return values, replace(rows, offsets=offsets - begin if begin else offsets)
@@ -193,12 +193,8 @@ def _extents(array: pa.Array) -> tuple[Array, Array]:
         width = offset_dtype(array.type)
         starts, lengths = (typed_view(buffer, width, begin, count) for buffer in buffers[1:3])
         return starts.astype(np.int64), lengths.astype(np.int64)
-    offsets = _list_offsets(array)
+    offsets = offset_view(array).astype(np.int64, copy=False)
     return offsets[:-1], np.diff(offsets)
-
-
-def _list_offsets(array: pa.Array) -> Array:
-    return offset_view(array).astype(np.int64, copy=False)
 
 
 def _plain(array: pa.Array, rows: Rows) -> pa.Array:

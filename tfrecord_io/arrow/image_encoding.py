@@ -106,7 +106,7 @@ def _image_field(field: pa.Field, name: str) -> pa.Field:
     channels = 1 if len(axes) == _MATRIX else axes[-1]
     possible = _SAVED[name][2]
     if element.name != "uint8" or len(axes) not in (_MATRIX, _IMAGE) or channels not in (None, *possible):
-        expected = f"{_EXPECTED} of {_either(possible)} channels"
+        expected = f"{_EXPECTED} of {' or '.join(map(str, possible))} channels"
         reason = f'the encoding "{name}" is for {expected}, not for {got}'
         raise EncodeError(reason, feature=field.name, expected=expected, got=got)
     shape = (*axes[:2], channels or CHANNELS["RGB"])  # arrays of other channels are refused then
@@ -139,7 +139,7 @@ def _one(images: Any, feature: str, saved: _Saved, row: int, pixels: Array) -> b
     channels = pixels.shape[2] if pixels.ndim == _IMAGE else 1
     fault = partial(EncodeError, feature=feature, record=row, got=pixels.shape)
     if channels not in possible or not pixels.size:
-        expected = f"{_either(possible)} channels, and sides of 1 pixel or more"
+        expected = f"{' or '.join(map(str, possible))} channels, and sides of 1 pixel or more"
         advice = say(
             "declare others with {schema=}",
             schema=Written(f'{{"{feature}": tfr.tensor("uint8", (None, None, channels)), …}}'),
@@ -156,7 +156,3 @@ def _one(images: Any, feature: str, saved: _Saved, row: int, pixels: Array) -> b
         reason = f"its array of shape {pixels.shape} cannot be encoded as {kind} ({type(error).__name__}: {error})"
         raise fault(reason) from None
     return buffer.getvalue()
-
-
-def _either(counts: tuple[int, ...]) -> str:
-    return " or ".join(map(str, counts))

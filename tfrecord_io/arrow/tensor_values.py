@@ -245,7 +245,11 @@ def _bytes_of(values: pa.Array, width: int) -> Array:
 def _fixed_bytes(storage: pa.Array, element: Element, type_: pa.DataType, valid: Array | None) -> Array:
     size = storage.type.list_size
     values = storage.values.slice(storage.offset * size, len(storage) * size)
-    _refuse_nulls(values, size, valid)
+    if values.null_count:
+        missing = np.asarray(values.is_null()).reshape(-1, size).any(axis=1)
+        missing &= True if valid is None else valid
+        if missing.any():
+            raise _inner_null(int(missing.argmax()))
     width = _width(element)
     data = _bytes_of(values, width)
     order = permutation_of(type_)
@@ -254,16 +258,6 @@ def _fixed_bytes(storage: pa.Array, element: Element, type_: pa.DataType, valid:
     cells = data.reshape(len(storage), *type_.shape, width)
     permuted = cells.transpose(0, *(axis + 1 for axis in order), len(order) + 1)
     return np.ascontiguousarray(permuted).reshape(-1)
-
-
-def _refuse_nulls(values: pa.Array, size: int, valid: Array | None) -> None:
-    if not values.null_count:
-        return
-    missing = np.asarray(values.is_null()).reshape(-1, size).any(axis=1)
-    if valid is not None:
-        missing &= valid
-    if missing.any():
-        raise _inner_null(int(missing.argmax()))
 
 
 def _inner_null(row: int) -> EncodeError:
@@ -342,9 +336,14 @@ def shape_of_cells(cells: Sequence[Array | None]) -> tuple[Element, tuple[int | 
     if not arrays:
         raise EncodeError("a column of no array has no dtype")
     element = element_of_dtype(_common_dtype(arrays, valid))
-    _refuse_ranks(arrays, valid)
+    rank = arrays[0].ndim
+    for row, array in zip(np.flatnonzero(valid), arrays, strict=True):
+        if array.ndim != rank:
+            reason = f"its array has {array.ndim} dimension{'' if array.ndim == 1 else 's'}, earlier ones have {rank}"
+            advice = "all must have the same number of dimensions"
+            raise EncodeError(reason, record=int(row), expected=rank, got=array.ndim, advice=advice)
     is_one_shape = len({array.shape for array in arrays}) == 1
-    return element, arrays[0].shape if is_one_shape else (None,) * arrays[0].ndim
+    return element, arrays[0].shape if is_one_shape else (None,) * rank
 
 
 def cells_to_tensors(cells: Sequence[Array | None], element: Element, shape: tuple[int | None, ...]) -> pa.Array:
@@ -406,15 +405,6 @@ def _common_dtype(arrays: list[Array], valid: Array) -> np.dtype[Any]:
             reason, advice = f"its array has dtype {dtype}, earlier ones have {first}", "convert them to one dtype"
             raise EncodeError(reason, record=int(row), expected=str(first), got=str(dtype), advice=advice)
     return widest
-
-
-def _refuse_ranks(arrays: list[Array], valid: Array) -> None:
-    rank = arrays[0].ndim
-    for row, array in zip(np.flatnonzero(valid), arrays, strict=True):
-        if array.ndim != rank:
-            reason = f"its array has {array.ndim} dimension{'' if array.ndim == 1 else 's'}, earlier ones have {rank}"
-            advice = "all must have the same number of dimensions"
-            raise EncodeError(reason, record=int(row), expected=rank, got=array.ndim, advice=advice)
 
 
 def _payload_of(values: Array, element: Element) -> Array:

@@ -501,11 +501,15 @@ def _of_iterable(items: Iterator[Any], options: _InputOptions, row_base: int) ->
 def _with_rows_joined(items: Iterator[Any]) -> Iterator[Any]:
     """The items, of which dicts that are one row each are joined to lists of limited size, with the same columns."""
     for first in items:
-        if not isinstance(first, Mapping) or not any(map(is_single, first.values())):
-            _refuse_lists_alone(first)
-            yield first
+        if isinstance(first, Mapping) and any(map(is_single, first.values())):
+            yield from _joined(chain([first], items))
             continue
-        yield from _joined(chain([first], items))
+        if isinstance(first, Mapping) and first and all(isinstance(value, list | tuple) for value in first.values()):
+            raise TypeError(
+                "a dict among several whose values are all lists may be a row with lists or a table with columns: "
+                "pass pyarrow.Table.from_pylist(rows) for rows, or a pandas.DataFrame(columns) for each table"
+            )
+        yield first
 
 
 def _joined(items: Iterable[Any]) -> Iterator[list[Mapping[Any, Any]]]:
@@ -522,14 +526,6 @@ def _joined(items: Iterable[Any]) -> Iterator[list[Mapping[Any, Any]]]:
             rows, size = [], 0
     if rows:
         yield [names | rows[0], *rows[1:]]
-
-
-def _refuse_lists_alone(item: Any) -> None:
-    if isinstance(item, Mapping) and item and all(isinstance(value, list | tuple) for value in item.values()):
-        raise TypeError(
-            "a dict among several whose values are all lists may be a row with lists or a table with columns: "
-            "pass pyarrow.Table.from_pylist(rows) for rows, or a pandas.DataFrame(columns) for each table"
-        )
 
 
 def _value_bytes(value: Any) -> int:

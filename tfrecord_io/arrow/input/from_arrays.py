@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised by Arrow for values that it cannot hold
+# The attributes of values that Arrow takes one by one, or by a protocol of its own.
+_TAKEN_BY_ARROW = ("__iter__", "__getitem__", "__arrow_array__", "__arrow_c_array__", "__arrow_c_stream__")
 
 
 def table_of_arrays(
@@ -118,7 +120,8 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         if plain is not None:
             refuse_times_among_others(values)
         values = unmasked(values) if plain is False else values
-        if not isinstance(values, np.ndarray) and (hasattr(values, "__dlpack__") or not _has_items(values)):
+        is_taken = any(hasattr(values, name) for name in _TAKEN_BY_ARROW)
+        if not isinstance(values, np.ndarray) and (hasattr(values, "__dlpack__") or not is_taken):
             values = _ndarray(values)
         tensors = tensors_of(values, nan_to_null, encoding) if plain is False else None
         if tensors is not None:
@@ -176,12 +179,6 @@ def _without_na(cell: Any) -> Any:
 def _no_column(values: Any, name: str | None = None) -> EncodeError:
     advice = "pass an array or a list, with an item for each row; or dicts, one for each row"
     return EncodeError(f"a column is an array or a list, not {type(values).__name__}", feature=name, advice=advice)
-
-
-def _has_items(values: Any) -> bool:
-    """Whether Arrow takes the values one by one, or by a protocol of its own."""
-    names = ("__iter__", "__getitem__", "__arrow_array__", "__arrow_c_array__", "__arrow_c_stream__")
-    return any(hasattr(values, name) for name in names)
 
 
 def _ndarray(values: Any) -> np.ndarray[Any, Any]:

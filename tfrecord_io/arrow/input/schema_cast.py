@@ -242,17 +242,13 @@ def _is_kept(before: pa.Array, after: pa.Array) -> bool:
         return False
     if not t.is_floating(before.type):
         return bool(back.equals(before))
-    if t.is_integer(after.type) and after.type.bit_width == 64 and _is_saturated(after):
-        return False
+    if t.is_integer(after.type) and after.type.bit_width == 64:
+        greatest = pa.scalar(np.iinfo(after.type.to_pandas_dtype()).max, after.type)
+        if pc.any(pc.equal(after, greatest)).as_py():  # no float is it, but some processors cast larger floats to it
+            return False
     exact, kept = np.asarray(before.drop_null()), np.asarray(back.drop_null())
     negative_zero = (exact == 0) & (np.signbit(exact) != np.signbit(kept))
     return np.array_equal(kept, exact, equal_nan=True) and not negative_zero.any()
-
-
-def _is_saturated(integers: pa.Array) -> bool:
-    """Whether a value is the greatest of its type, which no float is: some processors cast larger floats to it."""
-    greatest = np.iinfo(integers.type.to_pandas_dtype()).max
-    return bool(pc.any(pc.equal(integers, pa.scalar(greatest, integers.type))).as_py())
 
 
 def _cast_back(values: pa.Array, type_: pa.DataType) -> pa.Array:
