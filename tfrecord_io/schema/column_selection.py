@@ -149,24 +149,24 @@ def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) 
       box/y  list<item: float>
       id     int32
     """
+    from tfrecord_io.schema.field_makers import as_field
+
     schema = Schema.parse(inferred)
     names = {*schema.names}
     for key in overrides:
         if not matches_any(key, names):
             raise _no_match("schema_overrides", key, "column", schema.names, feature=key)
     globs = [*filter(is_glob, overrides)]
-    return as_stored(Schema((_overridden(f, overrides, globs) for f in schema), schema.metadata), schema)
-
-
-def _overridden(f: Field, overrides: Mapping[str, Any], globs: Iterable[str]) -> Field:
-    from tfrecord_io.schema.field_makers import as_field
-
-    fitting = (glob for glob in globs if matches(glob, f.column))
-    key = f.column if f.column in overrides else next(fitting, None)
-    if key is None:
-        return f
-    field = as_field(f.column, overrides[key])
-    return field if field.feature != f.column else replace(field, feature=f.feature)
+    fields = []
+    for f in schema:
+        fitting = (glob for glob in globs if matches(glob, f.column))
+        given = f.column if f.column in overrides else next(fitting, None)
+        if given is None:
+            fields.append(f)
+            continue
+        field = as_field(f.column, overrides[given])
+        fields.append(field if field.feature != f.column else replace(field, feature=f.feature))
+    return as_stored(Schema(fields, schema.metadata), schema)
 
 
 def refuse_other_features(declared: Schema, stored: Schema) -> None:

@@ -50,9 +50,6 @@ class Composite:
         object.__setattr__(self, "sequence", as_shape(self.sequence))
         object.__setattr__(self, "lengths", tuple(self.lengths))
         object.__setattr__(self, "labels", None if self.labels is None else tuple(self.labels))
-        self._check()
-
-    def _check(self) -> None:
         value_type = self.value_type  # SchemaError for an unknown dtype
         if self.encoding not in ENCODINGS:
             reason = f"the encoding {printable(repr(self.encoding), 60)} is not supported"
@@ -101,12 +98,6 @@ class Composite:
 
     def components(self) -> Iterator[tuple[str, pa.DataType]]:
         """Each feature with the type it is read as: first the values, then the lengths, then the shapes."""
-        yield self.values, self._stored_type()
-        for name in (*self.lengths, self.shape_feature):
-            if name is not None:
-                yield name, pa.list_(pa.int64())
-
-    def _stored_type(self) -> pa.DataType:
         if self.encoding != VALUES:
             stored = pa.binary()
         elif self.labels is not None or self.value_type == pa.uint64():
@@ -114,7 +105,10 @@ class Composite:
         else:
             stored = self.value_type
         has_many = self.sequence or (self.shape and self.encoding == VALUES)
-        return pa.list_(stored) if has_many else stored
+        yield self.values, pa.list_(stored) if has_many else stored
+        for name in (*self.lengths, self.shape_feature):
+            if name is not None:
+                yield name, pa.list_(pa.int64())
 
     @property
     def item_size(self) -> int:

@@ -132,7 +132,9 @@ def normalized_tensor_default(default: Any, field: pa.Field) -> Any:
     if element.marked and _is_normalized(default, element, size):
         return default
     if element.marked or isinstance(default, np.ndarray | list | tuple):
-        return _arrow_values(_of_fixed_shape(default, element, shape), element)
+        data = np.ascontiguousarray(_of_fixed_shape(default, element, shape)).reshape(-1).view(np.uint8)
+        width = max(element.arrow.bit_width // 8, 1)
+        return pa.Array.from_buffers(element.arrow, data.size // width, [None, pa.py_buffer(data)]).to_pylist()
     return default.item() if isinstance(default, np.generic) else default
 
 
@@ -178,13 +180,6 @@ def _is_normalized(default: Any, element: Element, size: int) -> bool:
     except (pa.ArrowException, TypeError, ValueError):
         return False
     return True
-
-
-def _arrow_values(array: Array, element: Element) -> list[Any]:
-    """Arrow's values of an array, flat."""
-    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    width = max(element.arrow.bit_width // 8, 1)
-    return pa.Array.from_buffers(element.arrow, data.size // width, [None, pa.py_buffer(data)]).to_pylist()
 
 
 # Keys in the metadata of a pa.Field, each only where name and type do not determine the value.

@@ -60,7 +60,8 @@ def join(name: str, a: Observation, b: Observation) -> Observation:
     SchemaError, which names both records, if they have different kinds, or only one is a feature list.
     """
     if (a.steps is None) != (b.steps is None) and Layout.NULL not in (a.layout, b.layout):
-        raise _conflict(name, a, b, _form(a), _form(b))
+        forms = ("a context feature" if seen.steps is None else "a feature list" for seen in (a, b))
+        raise _conflict(name, a, b, *forms)
     if a.kind is not b.kind and Kind.NONE not in (a.kind, b.kind):
         raise _conflict(name, a, b, a.kind.description, b.kind.description)
     steps = join(name, a.steps, b.steps) if a.steps and b.steps else a.steps or b.steps
@@ -125,15 +126,16 @@ def arrow_type(
     depend on the kind alone; `large_offsets` are of 64 bits: large_list, large_binary, large_string.
     """
     text = infer_text and not stable_types
+    list_of = pa.large_list if large_offsets else pa.list_
     if seen.steps is not None:
         step = seen.steps
         many = stable_types or step.nulls or step.layout is Layout.LIST
         inner = _value_type(step, text, large_offsets)
-        return _list_of(_list_of(inner, large_offsets) if many else inner, large_offsets)
+        return list_of(list_of(inner) if many else inner)
     if seen.layout is Layout.NULL:
         return pa.null()
     value = _value_type(seen, text, large_offsets)
-    return _list_of(value, large_offsets) if stable_types or seen.layout is Layout.LIST else value
+    return list_of(value) if stable_types or seen.layout is Layout.LIST else value
 
 
 def _value_type(seen: Observation, text: bool, large: bool) -> pa.DataType:
@@ -142,14 +144,6 @@ def _value_type(seen: Observation, text: bool, large: bool) -> pa.DataType:
             return pa.large_string() if large else pa.string()
         return pa.large_binary() if large else pa.binary()
     return {Kind.NONE: pa.null(), Kind.INT64: pa.int64(), Kind.FLOAT: pa.float32()}[seen.kind]
-
-
-def _list_of(value: pa.DataType, large: bool) -> pa.DataType:
-    return pa.large_list(value) if large else pa.list_(value)
-
-
-def _form(seen: Observation) -> str:
-    return "a context feature" if seen.steps is None else "a feature list"
 
 
 def _conflict(name: str, a: Observation, b: Observation, is_a: str, is_b: str) -> SchemaError:

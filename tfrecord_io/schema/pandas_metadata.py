@@ -15,7 +15,7 @@ import pyarrow as pa
 
 KEY = b"pandas"
 FEATURES_KEY = b"huggingface"
-_UNNAMED = re.compile(r"__index_level_\d+__")  # the column of an index level without a name
+UNNAMED = re.compile(r"__index_level_\d+__")  # the column of an index level without a name
 _SPARSE = "tfrecord_io.sparse"  # in the metadata of a column's entry: the value that is left out
 _ARROW = "tfrecord_io.arrow"  # the dtype of Arrow that a column is read with
 _PARTS: dict[str, type] = {"index_columns": list, "columns": list, "column_indexes": list, "attributes": dict}
@@ -51,11 +51,6 @@ def _loaded(schema: pa.Schema, key: bytes = KEY) -> dict[str, Any]:
     return loaded if isinstance(loaded, dict) else {}
 
 
-def is_unnamed(field: str) -> bool:
-    """Whether a column's name is one that pandas gives to index levels without a name."""
-    return _UNNAMED.fullmatch(field) is not None
-
-
 def stored_index(schema: pa.Schema, stated: Mapping[str, Any] | None = None) -> list[str]:
     """Names of the columns of a schema that are levels of the frame's index; `stated`: its `frame_description`."""
     index = (_loaded(schema) if stated is None else stated).get("index_columns")
@@ -68,7 +63,7 @@ def lost_levels(schema: pa.Schema, stated: Mapping[str, Any], index: Sequence[st
 
     `stated` is its `frame_description`, `index` its `stored_index`.
     """
-    unnamed = [name for name in filter(_UNNAMED.fullmatch, schema.names) if name not in index]
+    unnamed = [name for name in filter(UNNAMED.fullmatch, schema.names) if name not in index]
     return [name for name in unnamed if stated["columns"].get(name, {"name": name}).get("name") is None]
 
 

@@ -19,11 +19,6 @@ from tfrecord_io.schema.field import CONTEXT, Field, check_columns
 from tfrecord_io.typing import SchemaLike, StorageLike
 
 
-def _form(name: str) -> Any:
-    """The module that converts a form of schemas, which is loaded when it is used."""
-    return load_point(SCHEMAS, name)
-
-
 class Schema:
     """The columns to read, in order, with their types; other features of the records are ignored.
 
@@ -226,7 +221,9 @@ class Schema:
             It is not a TFX schema, or describes what no record can have.
         """
 
-        return cls(_form("tfx").from_tfx(source, tensor_representation_group, sequence_feature, storage_options))
+        return cls(
+            load_point(SCHEMAS, "tfx").from_tfx(source, tensor_representation_group, sequence_feature, storage_options)
+        )
 
     def to_tfx(self) -> str:
         """Convert to a TFX schema, as the text of a ``schema.pbtxt``.
@@ -254,7 +251,7 @@ class Schema:
         }
         <BLANKLINE>
         """
-        text: str = _form("tfx").to_tfx(self.fields)
+        text: str = load_point(SCHEMAS, "tfx").to_tfx(self.fields)
         return text
 
     @classmethod
@@ -309,7 +306,7 @@ class Schema:
         from tfrecord_io.schema.formats.tfds_info import read_features
 
         folder, text = read_features(path, Options.from_keywords({"storage_options": storage_options}).storage)
-        return cls(_form("tfds").from_tfds(folder, text, class_labels))
+        return cls(load_point(SCHEMAS, "tfds").from_tfds(folder, text, class_labels))
 
     @classmethod
     @check_keywords
@@ -337,7 +334,7 @@ class Schema:
         SchemaError
             A dtype that is not int64, float32 or string, or a value that is not a feature.
         """
-        return cls(_form("feature_description").from_feature_description(description, sequence_features))
+        return cls(load_point(SCHEMAS, "feature_description").from_feature_description(description, sequence_features))
 
     def to_feature_description(self, part: str = CONTEXT) -> dict[str, Any]:
         """The feature description of this schema by feature name, in the classes of `tfrecord_io`.
@@ -352,7 +349,9 @@ class Schema:
         part : {"context", "feature_list"}
             Describe an Example or the context of a SequenceExample, or the feature lists of a SequenceExample.
         """
-        description: dict[str, Any] = _form("feature_description").to_feature_description(self.fields, part)
+        description: dict[str, Any] = load_point(SCHEMAS, "feature_description").to_feature_description(
+            self.fields, part
+        )
         return description
 
     # As a sequence and a mapping ------------------------------------------------------------------------------

@@ -269,20 +269,15 @@ def _fixed_shape_type(storage: pa.DataType, metadata: dict[str, Any]) -> pa.Data
 
 
 def _variable_shape_type(storage: pa.DataType, metadata: dict[str, Any]) -> pa.DataType:
-    if set(metadata) - {"uniform_shape", "dim_names"} or not _is_variable_storage(storage):
+    is_valid = t.is_struct(storage) and [child.name for child in storage] == ["data", "shape"]
+    is_valid = is_valid and t.is_list(storage.field("data").type) and t.is_fixed_size_list(storage.field("shape").type)
+    if set(metadata) - {"uniform_shape", "dim_names"} or not is_valid:
         raise ValueError("tensors of shapes that vary are stored as their values and their shape")
     ndim = storage.field("shape").type.list_size
     axes = _checked_axes(metadata.get("uniform_shape", [None] * min(ndim, _MAX_AXES + 1)))
     if len(axes) != ndim:
         raise ValueError(f"the shape {axes} does not have {ndim} dimensions")
     return variable_shape_tensor(storage.field("data").type.value_type, axes, _checked_names(metadata, ndim))
-
-
-def _is_variable_storage(storage: pa.DataType) -> bool:
-    if not t.is_struct(storage) or [child.name for child in storage] != ["data", "shape"]:
-        return False
-    data, shape = storage.field("data").type, storage.field("shape").type
-    return bool(t.is_list(data) and t.is_fixed_size_list(shape))
 
 
 def _checked_axes(axes: Any) -> Shape:

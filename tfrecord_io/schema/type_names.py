@@ -222,7 +222,13 @@ def _parametric(text: str, whole: str, depth: int) -> pa.DataType | None:
 def _nested(match: re.Match[str], whole: str, depth: int) -> pa.DataType:
     outer, inner, size = match.groups()
     if outer == "struct":
-        return pa.struct([_child(part, whole, depth) for part in _split(inner)])
+        children = []
+        for part in _split(inner):
+            name, sep, value = part.partition(":")
+            if not sep:
+                raise _unknown(whole)
+            children.append(_field(name.strip(), value, whole, depth))
+        return pa.struct(children)
     if outer == "fixed_size_list" and size is None:
         inner, _, size = inner.rpartition(",")
     name, sep, value = inner.partition(":")
@@ -233,13 +239,6 @@ def _nested(match: re.Match[str], whole: str, depth: int) -> pa.DataType:
     if size is None or outer == "large_list" or not size.strip().isdigit():
         raise _unknown(whole)
     return pa.list_(item, int(size))
-
-
-def _child(part: str, whole: str, depth: int) -> pa.Field:
-    name, sep, value = part.partition(":")
-    if not sep:
-        raise _unknown(whole)
-    return _field(name.strip(), value, whole, depth)
 
 
 def _field(name: str, text: str, whole: str, depth: int) -> pa.Field:

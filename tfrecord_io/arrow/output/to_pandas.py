@@ -37,8 +37,8 @@ from tfrecord_io.errors import SchemaError, SchemaWarning, printable, say, warn
 from tfrecord_io.options import cpu_count
 from tfrecord_io.schema.pandas_metadata import (
     KEY,
+    UNNAMED,
     frame_description,
-    is_unnamed,
     lost_levels,
     sparse_fill,
     stated_dtype,
@@ -122,7 +122,7 @@ def _stored_index(columns: pa.Table, stated: Mapping[str, Any], backend: str | N
     names = []
     for field in columns.column_names:
         name = stated["columns"].get(field, {"name": field}).get("name")
-        names.append(None if name == field and is_unnamed(field) else name)
+        names.append(None if name == field and UNNAMED.fullmatch(field) else name)
     if len(names) > 1:
         series = (values for _, values in _hashable(frame, columns.schema).items())
         levels = [each.array if isinstance(each.dtype, pd.ArrowDtype) else each for each in series]
