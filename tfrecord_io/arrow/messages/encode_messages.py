@@ -93,7 +93,9 @@ class Conformer:
         if t.is_list(type_) or t.is_map(type_):
             return self._lists(column, type_, field)
         if field.enum is not None and t.is_integer(column.type):
-            return _enum_texts(column, field)
+            encoded = column.cast(pa.int64()).dictionary_encode()
+            texts = [field.enum.names.get(number, str(number)) for number in encoded.dictionary.to_pylist()]
+            return pa.array(texts, pa.string()).take(encoded.indices)
         is_same = [of_class(column.type) == of_class(type_) for of_class in _CLASSES]
         is_same.append(is_text_or_bytes(column.type) == is_text_or_bytes(type_))
         if not all(is_same) or t.is_nested(column.type):
@@ -109,11 +111,8 @@ class Conformer:
             row = first_failing(len(column), lambda begin, end: column[begin:end].cast(type_), pa.ArrowException)
             reason = f"a value of {column.type} does not fit {type_} ({error})"
             raise RowFault(row, reason, feature=field.path, error=EncodeError, expected=str(type_)) from None
-        if t.is_floating(type_) and t.is_floating(column.type) and type_.bit_width < column.type.bit_width:
-            self._check_rounding(column, cast, field)
-        return cast
-
-    def _check_rounding(self, column: pa.Array, cast: pa.Array, field: MessageField) -> None:
+        if not (t.is_floating(type_) and t.is_floating(column.type) and type_.bit_width < column.type.bit_width):
+            return cast
         before, after = (np.asarray(each.fill_null(0.0)).astype(np.float64) for each in (column, cast))
         infinite = np.isinf(after) & ~np.isinf(before)
         changed = (before != after) & ~(np.isnan(before) & np.isnan(after))
@@ -124,6 +123,7 @@ class Conformer:
             raise RowFault(row, reason, feature=field.path, error=EncodeError, advice=say('pass {float64="round"}'))
         if self.rounded is not None and np.any(changed):
             self.rounded(field.path, int(np.count_nonzero(changed)))
+        return cast
 
     def _struct(self, column: pa.Array, type_: pa.DataType, field: MessageField) -> pa.Array:
         """Children by name; those that the column lacks are null."""
@@ -150,33 +150,21 @@ class Conformer:
         items = column.values.slice(offsets[0], offsets[-1] - offsets[0])
         offsets = (offsets - offsets[0]).astype(np.int32)
         with faults_of_lists(offsets):
-            if t.is_map(type_):
-                values = self._entries(items, type_, field)
-            else:
+            if not t.is_map(type_):
                 values = self.column(items, type_.value_type, field)
+            elif not t.is_struct(items.type) or items.type.num_fields != 2:
+                raise _other_type(pa.list_(items.type), type_, field)
+            else:
+                parts = zip((items.field(0), items.field(1)), field.node.fields, strict=True)
+                entries = [self.column(part, each.type, each) for part, each in parts]
+                values = pa.StructArray.from_arrays(entries, fields=[type_.key_field, type_.item_field])
         buffers = [bitmap_buffer(valid_mask(column)), pa.py_buffer(offsets)]
         return pa.Array.from_buffers(type_, len(column), buffers, -1, children=[values])
-
-    def _entries(self, items: pa.Array, type_: pa.DataType, field: MessageField) -> pa.Array:
-        if not t.is_struct(items.type) or items.type.num_fields != 2:
-            raise _other_type(pa.list_(items.type), type_, field)
-        key, value = field.node.fields
-        keys = self.column(items.field(0), key.type, key)
-        values = self.column(items.field(1), value.type, value)
-        return pa.StructArray.from_arrays([keys, values], fields=[type_.key_field, type_.item_field])
 
 
 def _other_type(got: pa.DataType, expected: pa.DataType, field: MessageField) -> SchemaError:
     reason = f"a column of {got} cannot become {expected}, the type of the field"
     return SchemaError(reason, feature=field.path, expected=str(expected), got=str(got), advice="cast the column")
-
-
-def _enum_texts(numbers: pa.Array, field: MessageField) -> pa.Array:
-    """Numbers of an enum as text; those without a name stay numbers."""
-    assert field.enum is not None
-    encoded = numbers.cast(pa.int64()).dictionary_encode()
-    texts = [field.enum.names.get(number, str(number)) for number in encoded.dictionary.to_pylist()]
-    return pa.array(texts, pa.string()).take(encoded.indices)
 
 
 def enum_numbers(column: pa.Array, field: MessageField) -> Array:
@@ -186,7 +174,9 @@ def enum_numbers(column: pa.Array, field: MessageField) -> Array:
     numbers = np.zeros(len(encoded.dictionary) + 1, np.int64)
     for at, text in enumerate(encoded.dictionary.to_pylist()):
         number = field.enum.numbers.get(text)
-        if number is None and not field.enum.is_closed and _is_number(text):
+        digits = text.removeprefix("-")
+        is_number = digits.isascii() and digits.isdecimal() and len(digits) <= 10 and int(text) in _INT32
+        if number is None and not field.enum.is_closed and is_number:
             number = int(text)
         if number is None:
             row = int(np.flatnonzero(np.asarray(encoded.indices.fill_null(-1)) == at)[0])
@@ -195,11 +185,6 @@ def enum_numbers(column: pa.Array, field: MessageField) -> Array:
             raise RowFault(row, reason, feature=field.path, error=EncodeError, got=text, advice=f"it has: {names}")
         numbers[at] = number
     return numbers[np.asarray(encoded.indices.fill_null(len(encoded.dictionary)))]
-
-
-def _is_number(text: str) -> bool:
-    digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdecimal() and len(digits) <= 10 and int(text) in _INT32
 
 
 _NOTHING = np.empty(0, np.uint8)
@@ -328,7 +313,9 @@ class _Field:
                 return [self._delimited(entries, len(items)).joined(offsets)]
             _refuse_nulls(items, field, "an element")
             if field.packed:
-                return self._packed(items, offsets)
+                assert field.scalar is not None
+                numbers = Extents.adjacent(*_tagged(b"", _bits(items, field), field.scalar))
+                return self._with_sizes(numbers.joined(offsets), np.diff(offsets) > 0)
             return [self._at_once(self._values(items, None, skips_default=False), len(items)).joined(offsets)]
 
     def _values(self, column: pa.Array, mask: Array | None, *, skips_default: bool) -> list[Extents]:
@@ -400,11 +387,6 @@ class _Field:
         sizes = sum((part.lengths for part in parts), np.zeros(rows, np.int64))
         return Extents.adjacent(self._engine.payloads(data, Frames(starts, lengths, 0)), sizes)
 
-    def _packed(self, items: pa.Array, offsets: Array) -> list[Extents]:
-        assert self._field.scalar is not None
-        numbers = Extents.adjacent(*_tagged(b"", _bits(items, self._field), self._field.scalar))
-        return self._with_sizes(numbers.joined(offsets), np.diff(offsets) > 0)
-
 
 _SIZE = Scalar("uint64", VARINT, pa.uint64(), np.uint64)
 
@@ -415,21 +397,16 @@ def _children(node: MessageNode, column: pa.Array) -> list[tuple[MessageField, p
         seconds, nanos = time_parts(node.name, column)
         parts = [pa.array(seconds, pa.int64()), pa.array(nanos, pa.int32())]
     elif node.is_wrapper:
-        parts = [_without_nulls(column)]
+        if column.null_count:  # any value: their messages are left out
+            empty: object = b"" if t.is_binary(column.type) else "" if t.is_string(column.type) else 0
+            column = column.fill_null(pa.scalar(empty).cast(column.type))
+        parts = [column]
     else:
         mask = valid_mask(column)  # below a null there may be anything
         at = None if mask is None else pa.array(np.arange(len(column)), mask=~mask)
         children = [column.field(number) for number in range(len(node.fields))]
         parts = children if at is None else [child.take(at) for child in children]
     return list(zip(node.fields, parts, strict=True))
-
-
-def _without_nulls(column: pa.Array) -> pa.Array:
-    """Any value instead of nulls, whose message is left out."""
-    if not column.null_count:
-        return column
-    empty: object = b"" if t.is_binary(column.type) else "" if t.is_string(column.type) else 0
-    return column.fill_null(pa.scalar(empty).cast(column.type))
 
 
 def _refuse_nulls(items: pa.Array, field: MessageField, what: str) -> None:

@@ -133,7 +133,11 @@ class MessageReader:
 
     def _fields(self, node: MessageNode, parts: _Parts, path: str) -> list[pa.Array]:
         """The fields of messages; each has a value for every row."""
-        self._take(parts, node.width)
+        size = parts.count * node.width
+        if not self._expansion.take(size):
+            fields = f"its fields take {node.width} bytes in each row, and {parts.count} rows {size}"
+            reason, advice = self._expansion.excess(fields), self._expansion.advice(size)
+            raise RowFault(int(self._expansion.room // node.width), reason, advice=advice, of_memory=True)
         extents = Frames(parts.starts, parts.lengths, 0)
         found, fault = self._engine.message_fields(self._data, extents, parts.rows, node.forms)
         if fault is not None:
@@ -142,14 +146,6 @@ class MessageReader:
         for number, count in found.unknown.items():
             self.unknown[f"{path}{number}"] += count
         return [self._field(each, values, parts.count) for each, values in zip(node.fields, found.fields, strict=False)]
-
-    def _take(self, parts: _Parts, width: int) -> None:
-        size = parts.count * width
-        if self._expansion.take(size):
-            return
-        fitting = self._expansion.room // width
-        reason = self._expansion.excess(f"its fields take {width} bytes in each row, and {parts.count} rows {size}")
-        raise RowFault(int(fitting), reason, advice=self._expansion.advice(size), of_memory=True)
 
     def _field(self, field: MessageField, values: FieldValues, count: int) -> pa.Array:
         if field.enum is not None and field.enum.is_closed and (field.repeated or field.presence):  # not in a map
@@ -204,7 +200,12 @@ class MessageReader:
         offsets = offsets_of(lengths, np.int32)
         array = variable_width(field.item_type, count, count - len(rows) if nullable else 0, valid, offsets, data)
         if field.item_type == pa.string():
-            _check_text(array, field)
+            try:
+                array.validate(full=True)
+            except pa.ArrowInvalid:
+                row = first_failing(count, lambda begin, end: array[begin:end].validate(full=True), pa.ArrowInvalid)
+                reason, advice = "expected UTF-8, got other bytes", say("leave the column out with {columns=}")
+                raise RowFault(row, reason, feature=field.path, expected="UTF-8", advice=advice) from None
         return array
 
     def _message(self, field: MessageField, values: FieldValues, count: int, nullable: bool) -> pa.Array:
@@ -296,15 +297,6 @@ def _enum_names(numbers: Array, names: dict[int, str], mask: Array | None) -> pa
     every = np.zeros(len(mask), np.int32)
     every[~mask] = codes.ravel()
     return texts.take(pa.array(every, mask=mask))
-
-
-def _check_text(array: pa.Array, field: MessageField) -> None:
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid:
-        row = first_failing(len(array), lambda begin, end: array[begin:end].validate(full=True), pa.ArrowInvalid)
-        reason, advice = "expected UTF-8, got other bytes", say("leave the column out with {columns=}")
-        raise RowFault(row, reason, feature=field.path, expected="UTF-8", advice=advice) from None
 
 
 def _last_of_each_key(keys: pa.Array, rows: Array) -> Array | None:
