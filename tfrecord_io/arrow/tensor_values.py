@@ -289,7 +289,10 @@ def _variable_tensors(storage: pa.Array, element: Element, type_: pa.DataType, v
     width = _width(element)
     data, offsets = _bytes_of(values, width), begins * width
     if list(order) != sorted(order):
-        data, shapes = _permuted(data, offsets, shapes, order, width), shapes[:, order]
+        pieces = [data[:0]]
+        for begin, end, shape in zip(offsets[:-1], offsets[1:], shapes.tolist(), strict=True):
+            pieces.append(data[begin:end].reshape(*shape, width).transpose(*order, len(order)).reshape(-1))
+        data, shapes = np.concatenate(pieces), shapes[:, order]
     return TensorValues(element, data, offsets, shapes[:, : ndim - len(element.inner)], valid)
 
 
@@ -306,13 +309,6 @@ def _refuse_misfits(stored: Array, logical: Array, axes: tuple[int | None, ...],
         raise EncodeError(reason, record=row, expected=str(shape), got=int(counts[at]))
     reason = f"the shape {shape} is not the one that the column's type states, {axes}"
     raise EncodeError(reason, record=row, expected=str(axes), got=shape)
-
-
-def _permuted(data: Array, offsets: Array, shapes: Array, order: tuple[int, ...], width: int) -> Array:
-    pieces = [data[:0]]
-    for begin, end, shape in zip(offsets[:-1], offsets[1:], shapes.tolist(), strict=True):
-        pieces.append(data[begin:end].reshape(*shape, width).transpose(*order, len(order)).reshape(-1))
-    return np.concatenate(pieces)
 
 
 def from_ndarray(values: Array, valid: Array | None = None) -> tuple[pa.Array, Element]:
@@ -373,13 +369,30 @@ def tensor_array(tensors: TensorValues, rows: int, type_: pa.DataType | None = N
 
     `type_` is its tensor type, made of element and shapes if not given.
     """
-    if not isinstance(tensors.shapes, tuple):
-        return _variable(tensors, rows, type_)
+    element, valid = tensors.element, tensors.valid
     data = tensors.data[tensors.offsets[0] : tensors.offsets[-1]]
-    if tensors.valid is not None:
-        size = int(np.prod(tensors.shapes)) * tensors.element.itemsize
-        data = scatter(data.reshape(len(tensors), size), tensors.valid).reshape(-1)
-    return _fixed(tensors.element, tensors.shapes, rows, data, tensors.valid, type_)
+    if isinstance(tensors.shapes, tuple):
+        if valid is not None:
+            size = int(np.prod(tensors.shapes)) * element.itemsize
+            data = scatter(data.reshape(len(tensors), size), valid).reshape(-1)
+        return _fixed(element, tensors.shapes, rows, data, valid, type_)
+    matrix = np.asarray(tensors.shapes, np.int64)
+    if matrix.size and matrix.max() > np.iinfo(np.int32).max:
+        raise EncodeError("a shape has an axis of more than 2147483647", advice="reshape the arrays")
+    inner = np.broadcast_to(np.array(element.inner, np.int64), (len(matrix), len(element.inner)))
+    axes = np.concatenate([matrix, inner], axis=1).astype(np.int32)
+    if type_ is None:
+        type_ = variable_shape_tensor(element.arrow, (None,) * tensors.rank + element.inner)
+    counts = np.diff(tensors.offsets) // _width(element)
+    if valid is not None:
+        counts, axes = scatter(counts, valid), scatter(axes, valid)
+    offsets = offsets_of(counts)
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise EncodeError("a batch of tensors has more than 2147483647 values", advice="pass smaller batches")
+    lists, shapes = (type_.storage_type.field(at).type for at in (0, 1))
+    flat = fixed_width(pa.int32(), axes.size, 0, None, np.ascontiguousarray(axes).reshape(-1))
+    sizes = pa.Array.from_buffers(shapes, rows, [None], 0, children=[flat])
+    return _tensors(type_, rows, valid, [list_array(lists, rows, 0, None, offsets, _values(element, data)), sizes])
 
 
 def element_of_dtype(dtype: Any) -> Element:
@@ -419,28 +432,6 @@ def _fixed(
 ) -> pa.Array:
     type_ = tensor_type(element, shape) if type_ is None else type_
     return _tensors(type_, rows, valid, [_values(element, data)])
-
-
-def _variable(tensors: TensorValues, rows: int, type_: pa.DataType | None = None) -> pa.Array:
-    element, valid = tensors.element, tensors.valid
-    matrix = np.asarray(tensors.shapes, np.int64)
-    if matrix.size and matrix.max() > np.iinfo(np.int32).max:
-        raise EncodeError("a shape has an axis of more than 2147483647", advice="reshape the arrays")
-    inner = np.broadcast_to(np.array(element.inner, np.int64), (len(matrix), len(element.inner)))
-    axes = np.concatenate([matrix, inner], axis=1).astype(np.int32)
-    if type_ is None:
-        type_ = variable_shape_tensor(element.arrow, (None,) * tensors.rank + element.inner)
-    counts = np.diff(tensors.offsets) // _width(element)
-    if valid is not None:
-        counts, axes = scatter(counts, valid), scatter(axes, valid)
-    offsets = offsets_of(counts)
-    if offsets[-1] > np.iinfo(np.int32).max:
-        raise EncodeError("a batch of tensors has more than 2147483647 values", advice="pass smaller batches")
-    lists, shapes = (type_.storage_type.field(at).type for at in (0, 1))
-    values = _values(element, tensors.data[tensors.offsets[0] : tensors.offsets[-1]])
-    flat = fixed_width(pa.int32(), axes.size, 0, None, np.ascontiguousarray(axes).reshape(-1))
-    sizes = pa.Array.from_buffers(shapes, rows, [None], 0, children=[flat])
-    return _tensors(type_, rows, valid, [list_array(lists, rows, 0, None, offsets, values), sizes])
 
 
 def _tensors(type_: pa.DataType, rows: int, valid: Array | None, children: list[pa.Array]) -> pa.Array:

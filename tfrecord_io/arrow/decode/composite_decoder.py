@@ -23,9 +23,6 @@ from tfrecord_io.schema.types import is_list_like
 _MOST_EMPTY = 2**16  # lists that an array without values may have, for a shape such as (0, 3)
 _MOST = 2**31 - 1  # bytes of one item, as of one record
 
-ToPlain = Callable[[pa.Array, Array | None], tuple[Array, Array]]
-"""From a binary array without nulls, and the size of each item (None: unknown), to all bytes and their sizes."""
-
 
 def built_array(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
     """One column from its parts, in the order of `Composite.components`; null where all of them are.
@@ -254,4 +251,5 @@ def _zlib(stored: pa.Array, expected: Array | None) -> tuple[Array, Array]:
     return np.frombuffer(b"".join(parts), np.uint8), sizes
 
 
-BYTE_FORMATS: dict[str, ToPlain] = {"bytes": _plain, "zlib": _zlib}
+# From a binary array without nulls, and the size of each item (None: unknown), to all bytes and their sizes.
+BYTE_FORMATS: dict[str, Callable[[pa.Array, Array | None], tuple[Array, Array]]] = {"bytes": _plain, "zlib": _zlib}

@@ -58,7 +58,12 @@ def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
         column = widen(column, column.kind if column.kind in kinds else kind, layout)
         if value is leaf.type:
             return _values(text, cast, column, column.rows, column.null_count, column.validity)
-        return _lists(leaf.type, text, cast, column)
+        assert column.values is not None
+        assert column.offsets is not None
+        count = len(column.values) if column.value_offsets is None else len(column.value_offsets) - 1
+        with faults_of_lists(column.offsets):
+            values = _values(text, cast, column, count, 0, None)
+        return wrap(leaf.type, column.rows, column.null_count, column.validity, column.offsets, values)
 
     return restore
 
@@ -142,15 +147,6 @@ def _holds_text(type_: pa.DataType) -> bool:
     if isinstance(type_, pa.BaseExtensionType):
         return _holds_text(type_.storage_type)
     return bool(t.is_string(type_) or t.is_large_string(type_))
-
-
-def _lists(type_: pa.DataType, text: bool, cast: Cast, column: ColumnBuffers) -> pa.Array:
-    assert column.values is not None
-    assert column.offsets is not None
-    count = len(column.values) if column.value_offsets is None else len(column.value_offsets) - 1
-    with faults_of_lists(column.offsets):
-        values = _values(text, cast, column, count, 0, None)
-    return wrap(type_, column.rows, column.null_count, column.validity, column.offsets, values)
 
 
 def _values(text: bool, cast: Cast, column: ColumnBuffers, count: int, nulls: int, validity: Array | None) -> pa.Array:

@@ -145,18 +145,14 @@ def _encode_cells(encoding: TensorEncoding, leaf: Leaf, rows: Rows, values: pa.A
         cells = number_cells(rows, values) if leaf.element is None else _tensors(leaf, rows, values)
         data, offsets = encoding.encode(cells)
     yield feature_column(leaf.feature, Kind.BYTES, whole, data, value_offsets=_row_offsets(offsets, rows))
-    if encoding.companions and cells is not None:
-        yield from _companion_columns(leaf, whole, cells)
-
-
-def _companion_columns(leaf: Leaf, rows: Rows, cells: TensorValues) -> Iterator[ColumnBuffers]:
-    """The features with the shape and the dtype of each cell."""
+    if not encoding.companions or cells is None:
+        return
     shape_name, dtype_name = companions(leaf.feature)
-    numbers = _row_offsets(np.arange(len(cells) + 1), rows)
+    numbers = _row_offsets(np.arange(len(cells) + 1), whole)
     shapes = cells.shape_matrix.reshape(-1)
-    yield feature_column(shape_name, Kind.INT64, rows, shapes, offsets=numbers * cells.rank)
+    yield feature_column(shape_name, Kind.INT64, whole, shapes, offsets=numbers * cells.rank)
     name = np.frombuffer(cells.element.name.encode(), np.uint8)
-    yield feature_column(dtype_name, Kind.BYTES, rows, np.tile(name, len(cells)), value_offsets=numbers * len(name))
+    yield feature_column(dtype_name, Kind.BYTES, whole, np.tile(name, len(cells)), value_offsets=numbers * len(name))
 
 
 def _tensors(leaf: Leaf, rows: Rows, values: pa.Array) -> TensorValues:

@@ -18,7 +18,7 @@ from tfrecord_io.arrow.buffers import number_view, offsets_of
 from tfrecord_io.arrow.casts import DAY
 from tfrecord_io.arrow.flatten import Rows
 from tfrecord_io.arrow.image_encoding import image_encodings, with_image_fields
-from tfrecord_io.arrow.row_fault import first_refused
+from tfrecord_io.arrow.row_fault import first_failing
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array
@@ -199,7 +199,11 @@ def _annotate(
 
     Leaves are values, also inside lists, where a column is `nested`, else whole lists of them.
     """
-    encoding = _of_part(asked, feature) or encoding_of(field) or above
+    encoding = asked.pop(feature, None)
+    if encoding in (NESTED, JSON):
+        reason = f'"{encoding}" is an encoding of columns, not of their parts'
+        raise EncodeError(reason, feature=feature, advice=say("name the whole column in {column_encoding=}"))
+    encoding = encoding or encoding_of(field) or above
     type_ = field.type
     below = partial(_annotate, asked=asked, above=encoding, raw_float64=raw_float64, nested=nested)
     if is_list_like(type_) and (nested or t.is_struct(type_.value_type)):
@@ -225,14 +229,6 @@ def _annotate(
             encoding = RAW
         return with_encoding(field, encoding)
     return with_encoding(field.with_type(type_), None)
-
-
-def _of_part(asked: dict[str, str], feature: str) -> str | None:
-    encoding = asked.pop(feature, None)
-    if encoding in (NESTED, JSON):
-        reason = f'"{encoding}" is an encoding of columns, not of their parts'
-        raise EncodeError(reason, feature=feature, advice=say("name the whole column in {column_encoding=}"))
-    return encoding
 
 
 def _holds_tensors(type_: pa.DataType) -> bool:
@@ -326,24 +322,21 @@ def refuse_invalid(array: pa.Array, data: Array, rows: Rows) -> None:
         return
     if rows.valid is not None and rows.offsets is None:
         array = pc.if_else(pa.array(rows.valid), array, pa.nulls(len(array), array.type))
-    if not _is_valid(array):
-        bad = first_refused(len(array), lambda begin, end: not _is_valid(array[begin:end]))
-        raise rows.error(bad, reason, advice)
-
-
-def _is_valid(array: pa.Array) -> bool:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
-        return False
-    return True
+        bad = first_failing(len(array), lambda begin, end: array[begin:end].validate(full=True), pa.ArrowInvalid)
+        raise rows.error(bad, reason, advice) from None
 
 
 def refuse_invalid_categories(values: pa.Array, feature: str) -> None:
     """Refuse categories that are not values of their type, which no reader of the embedded schema would accept."""
-    if not _is_valid(values):
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
         reason = f"its categories are not all valid values of the type {values.type}"
-        raise EncodeError(reason, feature=feature, advice="cast the column" | say("pass {embed_schema=False}"))
+        advice = "cast the column" | say("pass {embed_schema=False}")
+        raise EncodeError(reason, feature=feature, advice=advice) from None
 
 
 def number_cells(rows: Rows, values: pa.Array) -> TensorValues:

@@ -213,11 +213,9 @@ def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
     if type(values) is not np.ndarray or values.dtype.kind != "O" or values.ndim != 1:
         return False
     found = gather_objects(values, nan_is_missing)
-    return _gathered_array(found) if isinstance(found, GatheredValues) else found
-
-
-def _gathered_array(gathered: GatheredValues) -> pa.Array:
-    dtype, valid, offsets, content, value_offsets = gathered
+    if not isinstance(found, GatheredValues):
+        return found
+    dtype, valid, offsets, content, value_offsets = found
     nulls, validity = (0, None) if valid is None else (len(valid) - int(np.count_nonzero(valid)), bitmap_of(valid))
     if value_offsets is None:
         values = plain_array(content.view(dtype))

@@ -15,7 +15,7 @@ from tfrecord_io.arrow.buffers import struct_fields
 from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.arrow.nested_to_features import first_null, misplaced_null
-from tfrecord_io.arrow.row_fault import first_refused
+from tfrecord_io.arrow.row_fault import first_failing, first_refused
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of_column
 from tfrecord_io.errors import EncodeError, say
 from tfrecord_io.schema.field import IMAGE_KEY
@@ -101,17 +101,11 @@ def _cast(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
 
 def _first_misfit(array: pa.Array, own: pa.Field, field: pa.Field) -> int | None:
     """The first row that cannot be cast; None if no row can be, because of the type."""
-
-    def misfits(part: pa.Array) -> bool:
-        try:
-            _cast(part, own, field)
-        except _NO_CAST:
-            return True
-        return False
-
-    if misfits(array[:0]):
+    try:
+        _cast(array[:0], own, field)
+    except _NO_CAST:
         return None
-    row = first_refused(len(array), lambda _, end: misfits(array[:end]))
+    row = first_failing(len(array), lambda _, end: _cast(array[:end], own, field), _NO_CAST)
     return None if array[row : row + 1].null_count else row  # Arrow refuses some types where there is a value or null
 
 

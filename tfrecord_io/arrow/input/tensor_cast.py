@@ -156,7 +156,12 @@ def _reshaped(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -
     if own.shape[1] == len(axes) and not (from_lists and len(axes) > 1):
         shapes, bad = own, misfits(own, axes)
     elif from_lists:
-        shapes, bad = _by_count(tensors.counts, axes, name)
+        if axes.count(None) > 1:
+            reason = f"lists do not state the lengths of the {axes.count(None)} unknown dimensions of {axes}"
+            raise EncodeError(reason, feature=name, expected=str(axes), advice="pass arrays, or declare their shape")
+        counts, part = tensors.counts, fixed_part(axes)
+        bad = counts % part != 0 if part and None in axes else counts != part
+        shapes = shapes_of_counts(counts, axes) if axes else np.zeros((len(counts), 0), np.int64)
     else:
         shapes, bad = own, np.ones(len(tensors), np.bool_)
     if bad.any():
@@ -165,16 +170,6 @@ def _reshaped(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -
         reason = f"its array of shape {got} does not fit the schema's {axes}"
         raise EncodeError(reason, feature=name, record=_row(at, tensors.valid), expected=str(axes), got=str(got))
     return replace(tensors, shapes=shapes if None in axes else axes)  # type: ignore[arg-type]  # none is unknown then
-
-
-def _by_count(counts: Array, axes: Shape, name: str) -> tuple[Array, Array]:
-    """The shape of each list by its number of values, and which lists do not fit."""
-    if axes.count(None) > 1:
-        reason = f"lists do not state the lengths of the {axes.count(None)} unknown dimensions of {axes}"
-        raise EncodeError(reason, feature=name, expected=str(axes), advice="pass arrays, or declare their shape")
-    part = fixed_part(axes)
-    bad = counts % part != 0 if part and None in axes else counts != part
-    return shapes_of_counts(counts, axes) if axes else np.zeros((len(counts), 0), np.int64), bad
 
 
 def _lists(tensors: TensorValues, rows: int, target: pa.Field) -> pa.Array:

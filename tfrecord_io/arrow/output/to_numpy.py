@@ -89,11 +89,6 @@ class Ragged:
         """The shape of every row that is not missing; None if they differ or all are missing."""
         return shape_of_all([self])
 
-    def present_shapes(self) -> Array:
-        """The shapes of the rows that are not missing: int64 [rows, rank]."""
-        shapes = self.lengths[:, None] if self.shapes is None else self.shapes
-        return shapes if self.valid is None else shapes[self.valid]
-
     def stacked(self, shape: tuple[int, ...]) -> Array:
         """One array, each row of this shape; zeros (None in objects and text) where a row is missing."""
         inner = self.values.shape[1:]
@@ -199,7 +194,11 @@ def is_plain(values: Array) -> bool:
 
 def shape_of_all(parts: Sequence[Ragged]) -> tuple[int, ...] | None:
     """The shape of every row of several that is not missing; None if they differ or all are missing."""
-    shapes = np.concatenate([part.present_shapes() for part in parts])
+    present = []
+    for part in parts:
+        shapes = part.lengths[:, None] if part.shapes is None else part.shapes
+        present.append(shapes if part.valid is None else shapes[part.valid])
+    shapes = np.concatenate(present)
     if not len(shapes) or (shapes != shapes[0]).any():
         return None
     return tuple(shapes[0].tolist())
