@@ -16,7 +16,7 @@ def test_each_row_is_the_record_that_was_added(runs: list[tuple[int, int, int]])
         origins.add(path, first, rows, file=file)
         expected += [(file, (path, first + i)) for i in range(rows)]
     assert origins.rows == len(expected)
-    assert [(origins.file_of(row), origins.locate(row)) for row in range(len(expected))] == expected
+    assert [(origins.place(row)[0], origins.locate(row)) for row in range(len(expected))] == expected
     for begin in range(len(expected)):
         end = len(expected) - begin // 2
         got = [(file, at) for file, first, rows in origins.runs(begin, end) for at in range(first, first + rows)]

@@ -15,7 +15,6 @@ from tfrecord_io.read.chunks.chunk_reader import reads_on
 from tfrecord_io.read.open_scan import not_searched, search_indexes
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.storage.read.source import Source
 
 _OF_INDEX = "column index"
 _OF_OFFSET = "offset, by the column index"
@@ -166,16 +165,15 @@ def _read(needed: Scan, opened: Scan) -> Iterator[FilePlan]:
         elif file.records is not None:
             plan = FilePlan(source.path, "records", _OF_INDEX, len(file.records))
         else:
-            plan = FilePlan(source.path, "whole", "", _records(source, file.count), source.size)
+            records = file.count
+            if records is None and source.shard is not None and source.span is None:
+                records = source.shard.records
+            plan = FilePlan(source.path, "whole", "", records, source.size)
         paths.add(plan.path)
         yield plan
     for source in needed.sources:
         if source.path not in paths:
             yield FilePlan(source.path, "left out", _OF_OFFSET, 0)
-
-
-def _records(source: Source, count: int | None) -> int | None:
-    return source.shard.records if count is None and source.shard is not None and source.span is None else count
 
 
 def _filters(opened: Scan) -> Iterator[FilterPlan]:

@@ -49,11 +49,8 @@ def find_boundaries(
     is faster where reading is waiting. CorruptRecordError if so many false headers follow a position that the search
     was given up.
     """
-
-    def find(position: int) -> int:
-        return _BoundarySearch(file, engine, max_record_bytes).find(position)
-
-    return list(ordered((partial(find, position) for position in positions), threads, "boundaries"))
+    calls = (partial(_BoundarySearch(file, engine, max_record_bytes).find, position) for position in positions)
+    return list(ordered(calls, threads, "boundaries"))
 
 
 class _BoundarySearch:

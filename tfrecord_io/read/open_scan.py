@@ -99,12 +99,7 @@ def narrowed(scan: AnyScan, options: ReadOptions) -> AnyScan:
         scan = filtered(scan, options.filters)
     if options.limit is not None:
         scan = scan.limited(options.limit)
-    return scan.over(**_of_call(options))
-
-
-def _of_call(options: ReadOptions) -> dict[str, Any]:
-    """The options that a call may state instead of those of a dataset."""
-    return {name: getattr(options, name) for name in OF_CALLS}
+    return scan.over(**{name: getattr(options, name) for name in OF_CALLS})
 
 
 def skipped(scan: AnyScan, rows: int) -> AnyScan:
@@ -177,22 +172,18 @@ def plan_dataset(path: Any, options: ReadOptions) -> Scan:
         scan = narrowed(read, stated)
         if scan.origin is None:
             return scan
-        return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**_of_call(options))))
+        of_call = {name: getattr(options, name) for name in OF_CALLS}
+        return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**of_call)))
     if isinstance(path, Scan):
         assert path.origin is not None
         return replace(plan_sources(read, stated), origin=(path.origin[0], stated))
     sources = resolve_sources(path, options)
     origin: tuple[Any, ReadOptions] | None = (path, options)
-    if isinstance(path, list) and any(isinstance(part, Scan) for part in path):
-        origin = (paths_of(path), options) if all(map(_is_whole, path)) else None
+    scans = [part for part in path if isinstance(part, Scan)] if isinstance(path, list) else []
+    if scans:
+        are_whole = all(s.origin is not None and s.origin[1].split is None and not s.chooses_rows for s in scans)
+        origin = (paths_of(path), options) if are_whole else None
     return replace(plan_sources(sources, stated), origin=origin)
-
-
-def _is_whole(part: Any) -> bool:
-    """Whether the part of a list is all that its path means."""
-    if not isinstance(part, Scan):
-        return True
-    return part.origin is not None and part.origin[1].split is None and not part.chooses_rows
 
 
 def plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
@@ -633,14 +624,15 @@ def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, 
     for file, matches in enumerate(search.files(files.sources, files.warn_of_stale)):
         first, count = int(files.first[file]), files.count(file)
         is_partly = matches is not None and matches.is_doubtful and not matches.exact
-        if matches is None or is_partly or files.has_part(file) or not _is_of(matches, files, file):
+        if (
+            matches is None
+            or is_partly
+            or files.has_part(file)
+            or matches.version != files.version(file)  # replaced since it was opened
+            or not np.array_equal(matches.index.bounds, files.indexes[file].bounds)
+        ):
             others.append(np.arange(first, first + count, dtype=np.int64))
         else:
             kind = others if not matches.exact else doubtful if matches.is_doubtful else exact
             kind.append(first + matches.records)
     return np.concatenate(exact), np.concatenate(doubtful), np.concatenate(others)
-
-
-def _is_of(matches: FileMatches, files: IndexedFiles, file: int) -> bool:
-    """Whether records that were found now are those of a file that was opened before, which may be replaced by now."""
-    return matches.version == files.version(file) and np.array_equal(matches.index.bounds, files.indexes[file].bounds)

@@ -92,6 +92,7 @@ class RandomAccess(Closing, Shared):
         self.schema, self.schema_source = scan.schema, scan.resolved.source
         self.report = ReadReport(files=len(files.sources), schema_source=self.schema_source)
         self._builder = scan.compiled.builder
+        self._is_of_features = len(self.schema) == len(self._builder.schema)
         if not isinstance(self._builder, BatchBuilder):
             self._builder = self._builder.counting()
             self.report.unknown_fields = self._builder.unknown
@@ -270,10 +271,6 @@ class RandomAccess(Closing, Shared):
             return PayloadDicts(settings.plan, builder.schema.names[0]) if len(builder.schema) == 1 else None
         return RecordDicts.from_builder(builder, settings.plan)
 
-    @cached_property
-    def _is_of_features(self) -> bool:
-        return len(self.schema) == len(self._scan.compiled.builder.schema)
-
     def _with_constants(self, row: dict[str, Any], file: int) -> dict[str, Any]:
         """A row with the columns whose values are those of its file."""
         constants = self._constants.get(file)
@@ -342,7 +339,7 @@ class RandomAccess(Closing, Shared):
         row_filter, scan = every.row_filter, every.only([]).decoded()
         assert row_filter is not None
         exact, doubtful, others = matching_numbers(self._files, column_search(scan, row_filter))
-        condition = _Condition(self._counted_over(every.only(self.schema.names).decoded()), row_filter, scan)
+        condition = _Condition(self._over(every.only(self.schema.names).decoded(), counts=True), row_filter, scan)
         selected = SelectedRecords(self, doubtful, condition)
         if len(self._fulfilling(row_filter, scan, doubtful)) < len(doubtful):
             selected._search(condition)
@@ -361,16 +358,15 @@ class RandomAccess(Closing, Shared):
             self.report.skipped.warn()
         return np.concatenate([numbers[:0], *passing])
 
-    def _over(self, scan: Scan) -> RandomAccess:
-        """The same records with other columns; of those that are left out, each counts once."""
+    def _over(self, scan: Scan, *, counts: bool = False) -> RandomAccess:
+        """The same records with other columns; of those that are left out, each counts once.
+
+        `counts`: what is read counts as read here.
+        """
         records = RandomAccess(self._files, scan, self._recovery)
         records._left_out = self._left_out
-        return records
-
-    def _counted_over(self, scan: Scan) -> RandomAccess:
-        """The same, where what is read counts as read here."""
-        records = self._over(scan)
-        records.report = self.report
+        if counts:
+            records.report = self.report
         return records
 
     # Keys -------------------------------------------------------------------------------------------------------
@@ -400,7 +396,7 @@ class RandomAccess(Closing, Shared):
         name = self._held_keys().name
         if name in self.schema.names:
             return self
-        return self._counted_over(self._scan_with(name).only([*self.schema.names, name]).decoded())
+        return self._over(self._scan_with(name).only([*self.schema.names, name]).decoded(), counts=True)
 
     def values(self, *, by_index: bool = True) -> list[pa.Array]:
         """The values of the only column in all records, from column indexes where files have one of it."""
@@ -508,11 +504,10 @@ class RandomAccess(Closing, Shared):
 
     def _table_of(self, asked: Iterable[Key]) -> Any:
         keys, records = self._held_keys(), self._with_keys
-
-        def have_keys(numbers: Array, batch: pa.RecordBatch) -> bool:
-            return all(map(keys.is_of, numbers.tolist(), batch.column(keys.name).to_pylist()))
-
-        table = records._table_if(keys.find_all(asked), have_keys)
+        table = records._table_if(
+            keys.find_all(asked),
+            lambda numbers, batch: all(map(keys.is_of, numbers.tolist(), batch.column(keys.name).to_pylist())),
+        )
         return _OTHER if table is None else self._own(table)
 
     def __contains__(self, key: object) -> bool:

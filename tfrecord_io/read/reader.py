@@ -261,12 +261,8 @@ class Reader(BatchStream):
     def _warn_of_absent(self, absent: AbsentColumns) -> None:
         """Warn of declared columns that no record has, once all records were read."""
         if self._planned.early is not None and self.report.records:  # columns of rows that do not pass: not decoded
-            absent.observe_until_found(self._values_of)
+            absent.observe_until_found(lambda names: open_as_it_is(self.scan.of_all_rows(names).over(on_error="raise")))
         absent.finish(self.scan.sources, self.scan.decode_options, self.report.records)
-
-    def _values_of(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with open_as_it_is(self.scan.of_all_rows(names).over(on_error="raise")) as reader:
-            yield from reader
 
     def _parts(self, chunk: DecodedChunk) -> tuple[list[tuple[int, pa.RecordBatch]], Exception | None, int]:
         """The batches of a chunk, its error, and the number of records that were read before that and not left out.
@@ -435,9 +431,10 @@ class Reader(BatchStream):
         """All remaining rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
         from tfrecord_io.arrow.output.to_pandas import to_pandas
 
-        started = self._started
-        table, whole_file = self.read_all(), self.is_one_whole_file and not started
-        return to_pandas(table, dtype_backend, whole_file=whole_file, added_index=self.scan.added_index)
+        scan, options = self.scan, self.scan.options
+        is_all = options.offset == 0 and options.limit is None and scan.row_filter is None and not self._started
+        whole_file = is_all and len(scan.sources) == 1  # only then does its stored RangeIndex apply
+        return to_pandas(self.read_all(), dtype_backend, whole_file=whole_file, added_index=self.scan.added_index)
 
     def origin(self, row: int) -> tuple[str, int]:
         """Path and record index of a row, counted from the first one delivered."""
@@ -450,28 +447,17 @@ class Reader(BatchStream):
 
     def leave_out(self, fault: RowFault) -> bool:
         """Whether the row of a fault, counted from the first one delivered, may be left out; it counts as skipped."""
-        path, record = self.origins.read_as(fault.row)
-        left_out = leave_out(self._planned.reader.recovery, fault, path, self.origins.file_of(fault.row), record)
+        file, path, record = self.origins.place(fault.row)
+        left_out = leave_out(self._planned.reader.recovery, fault, path, file, record)
         self.report.records -= left_out
         return left_out
 
     def row_error(self, fault: RowFault) -> TFRecordError:
         """The error of a row, counted from the first one delivered."""
-        error = fault.to_error(*self.origins.read_as(fault.row))
+        file, path, record = self.origins.place(fault.row)
+        error = fault.to_error(path, record)
         error.__cause__ = fault.__cause__
-        return _located(error, self.scan.sources[self.origins.file_of(fault.row)])
-
-    @property
-    def is_one_whole_file(self) -> bool:
-        """Whether all rows of one file are read: only then does its stored RangeIndex apply."""
-        scan, options = self.scan, self.scan.options
-        is_all = options.offset == 0 and options.limit is None and scan.row_filter is None
-        return is_all and len(scan.sources) == 1
-
-    @property
-    def is_indexed(self) -> bool:
-        """Whether column indexes tell which records are read."""
-        return self.scan.picked is not None
+        return _located(error, self.scan.sources[file])
 
     def _close(self) -> None:
         self._batches.close()

@@ -12,6 +12,7 @@ from operator import attrgetter
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.arrow.buffers import BatchStream
 from tfrecord_io.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.display import and_more, counted, did_you_mean
 from tfrecord_io.engine.contract import Plan, RecordCounts
@@ -56,15 +57,16 @@ class AbsentColumns:
             rows = len(batch)
             self._fields = [f for f in self._fields if batch.column(f.column).null_count == rows]
 
-    def observe_until_found(self, values_of: Callable[[Sequence[str]], Iterable[pa.RecordBatch]]) -> None:
-        """Observe what `values_of` reads of the columns that are left, until each has a value."""
+    def observe_until_found(self, open_columns: Callable[[Sequence[str]], BatchStream]) -> None:
+        """Read the columns that are left until each has a value."""
         if not self._fields:
             return
         try:
-            for batch in values_of([f.column for f in self._fields]):
-                self.observe(batch)
-                if not self._fields:
-                    return
+            with open_columns([f.column for f in self._fields]) as batches:
+                for batch in batches:
+                    self.observe(batch)
+                    if not self._fields:
+                        return
         except (TFRecordError, OSError):  # a value that does not fit, or a file that is gone: no reason to warn
             self._fields = []
 

@@ -104,8 +104,8 @@ class RowOrigins:
     >>> origins = RowOrigins()
     >>> origins.add("a.tfrecord", 0, 3, file=0)
     >>> origins.add("b.tfrecord", 0, 2, file=1)
-    >>> origins.locate(4), origins.file_of(4)
-    (('b.tfrecord', 1), 1)
+    >>> origins.locate(4), origins.place(4)
+    (('b.tfrecord', 1), (1, 'b.tfrecord', 1))
     """
 
     def __init__(self, sources: Sequence[Source] = ()) -> None:
@@ -133,19 +133,15 @@ class RowOrigins:
 
     def locate(self, row: int) -> tuple[str, int]:
         """Path and record index of a row, also of a file of which an index or a selection finds some records only."""
-        file, path, record = self._known(row)
+        file, path, record = self.place(row)
         origin = self._sources[file].origin if self._sources else None
         found = None if origin is None else origin(record)
         return (path, record) if found is None or found.record is None else (found.path or path, found.record)
 
-    def read_as(self, row: int) -> tuple[str, int]:
-        """Path of a row, and which of the records that are read of its file it is."""
-        return self._known(row)[1:]
-
     def runs(self, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
         """The rows [begin, end) of a read without a filter: file, first record and number of consecutive records."""
         while begin < end:
-            file, _, record = self._known(begin)
+            file, _, record = self.place(begin)
             at = bisect_right(self._runs, begin, key=itemgetter(0))
             stop = min(end, self._runs[at][0]) if at < len(self._runs) else end
             yield file, record, stop - begin
@@ -157,11 +153,8 @@ class RowOrigins:
         for (first, file, _, record, bits), end in zip(self._runs, ends, strict=True):
             yield file, record + (np.arange(end - first) if bits is None else np.flatnonzero(np.unpackbits(bits)))
 
-    def file_of(self, row: int) -> int:
-        """The number of the file of a row: a path may be given twice, or in pieces."""
-        return self._known(row)[0]
-
-    def _known(self, row: int) -> tuple[int, str, int]:
+    def place(self, row: int) -> tuple[int, str, int]:
+        """Number and path of a row's file, as a path may be given twice, and which record it is of those read of it."""
         if row >= self.rows:
             raise IndexError("no such row was read")
         return self._locate(row)

@@ -140,7 +140,7 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
     declared, partitions = Schema.parse(options.schema), PartitionColumns.in_folders_of(sources).names
     known = {*declared.names, *partitions, options.include_file_paths}
     missing = [name for name in options.filters.columns if name not in known]
-    if not missing or any(map(is_glob, missing)) or not _can_be_planned_again(sources):
+    if not missing or any(map(is_glob, missing)) or not all(source.can_be_read_again for source in sources):
         return options
     Projection(options.columns).check(filter(None, [*known]))
     try:
@@ -162,7 +162,7 @@ def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], opti
     """Make the error for a column that a filter names list those of the files, not only those that are read."""
     if options.columns is None and not _declares(options):
         return
-    if not _can_be_planned_again(sources):
+    if not all(source.can_be_read_again for source in sources):
         if _declares(options):
             error.advice = say(
                 "the source is read once: declare the column in {schema=}, and leave it out by {columns=}"
@@ -179,10 +179,6 @@ def _of_the_file(options: ReadOptions) -> ReadOptions:
     changes: dict[str, Any] = {"schema": None} if _declares(options) else {"schema": options.schema}
     changes |= {"columns": None, "filters": None, "schema_overrides": None, "offset": 0, "limit": None}
     return options.changed(**changes, progress=False)
-
-
-def _can_be_planned_again(sources: Sequence[Source]) -> bool:
-    return all(source.can_be_read_again for source in sources)
 
 
 class _Sample(NamedTuple):
@@ -622,7 +618,8 @@ class _Planner:
         requested = self._requested
         names_any = requested.columns is not None or requested.filters is not None or bool(requested.schema_overrides)
         is_part = requested.offset > 0 or requested.limit == 0 or len(self.sources) < len(self._all_sources)
-        return names_any and is_part and not self._with_evidence and _can_be_planned_again(self._all_sources)
+        can_be_planned_again = all(source.can_be_read_again for source in self._all_sources)
+        return names_any and is_part and not self._with_evidence and can_be_planned_again
 
     def _newly_declared(self, assumptions: Assumptions) -> Callable[[str], bool]:
         """Whether ``schema_overrides=`` declares the type of a feature, and it is not decoded as such yet."""

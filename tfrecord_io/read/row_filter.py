@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +30,6 @@ from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
-
-Evaluate = Callable[[Condition, pa.RecordBatch], pa.Array]
 
 
 @value_class
@@ -174,7 +172,8 @@ class RowFilter:
         names = dict.fromkeys([*types.names, *self.columns])
         schema = pa.schema([types.field(name) if name in types.names else (name, pa.null()) for name in names])
         try:
-            parts = [part for part in self.condition.conjuncts if not part.names_lists]
+            # pyarrow has no function for a condition on the values of lists.
+            parts = [part for part in self.condition.conjuncts if CONTAINS not in part.functions]
             typed = [with_typed_literals(part, types) for part in parts]
             condition = Condition.all_of(typed).expression if typed else None
             open_ = ds.FileSystemDataset(fragments, schema, format_, files).get_fragments(condition)
@@ -203,8 +202,8 @@ def _evaluated(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
     """The values of a condition for the rows of a batch, in their order."""
     from pyarrow import acero
 
-    if condition.names_lists:
-        condition, batch = with_list_matches(condition, batch, _evaluated)
+    if CONTAINS in condition.functions:
+        condition, batch = _with_list_matches(condition, batch)
     batch = with_comparable_columns(batch)
     if not batch.num_columns:  # a table without columns loses its rows
         batch = pa.RecordBatch.from_arrays([pa.nulls(len(batch))], [""])
@@ -213,20 +212,13 @@ def _evaluated(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
     try:
         return values.to_table(use_threads=False).column(0).combine_chunks()  # threads would change the order
     except pa.ArrowException as error:
-        raise _refusal(condition, error) from error
+        types = r"Function '\w+' has no kernel matching input types \((.*)\)"
+        reason = re.sub(types, r"no such operation on the types \1", str(error).partition("\n")[0])
+        text = say("the filter '{}' cannot be applied: {}", condition.text, reason)
+        raise SchemaError(text, advice="cast the column or the value") from error
 
 
-def _refusal(condition: Condition, error: Exception) -> SchemaError:
-    types = r"Function '\w+' has no kernel matching input types \((.*)\)"
-    reason = re.sub(types, r"no such operation on the types \1", str(error).partition("\n")[0])
-    return SchemaError(
-        say("the filter '{}' cannot be applied: {}", condition.text, reason), advice="cast the column or the value"
-    )
-
-
-def with_list_matches(
-    condition: Condition, batch: pa.RecordBatch, evaluate: Evaluate
-) -> tuple[Condition, pa.RecordBatch]:
+def _with_list_matches(condition: Condition, batch: pa.RecordBatch) -> tuple[Condition, pa.RecordBatch]:
     """The condition with a further column of the batch for each such part: whether the row's list has the value.
 
     SchemaError if the column has no lists, or the value cannot be compared with that of the lists.
@@ -239,7 +231,7 @@ def with_list_matches(
         name = f"\0{len(added)}"
         while name in batch.schema.names:
             name += "\0"
-        added[name] = _matches(part, batch, evaluate)
+        added[name] = _matches(part, batch)
         return Condition("field", path=(name,))
 
     without_lists = replaced(condition)
@@ -247,7 +239,7 @@ def with_list_matches(
     return without_lists, pa.RecordBatch.from_arrays(arrays, names)
 
 
-def _matches(part: Condition, batch: pa.RecordBatch, evaluate: Evaluate) -> pa.Array:
+def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
     """Whether each list has a value that is equal to the literal; null where it is missing."""
     import pyarrow.compute as pc
 
@@ -263,7 +255,7 @@ def _matches(part: Condition, batch: pa.RecordBatch, evaluate: Evaluate) -> pa.A
     items = pa.RecordBatch.from_arrays([lists.flatten()], [column])
     equal = Condition("call", "equal", arguments=(Condition("field", path=(column,)), literal))
     condition = with_typed_literals(equal, items.schema)
-    hits = np.asarray(evaluate(condition, items).fill_null(False))
+    hits = np.asarray(_evaluated(condition, items).fill_null(False))
     ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0)), dtype=np.int64)
     counts = np.diff(np.concatenate(([0], np.cumsum(hits)))[np.concatenate(([0], ends))])
     return pa.array(counts > 0, mask=np.asarray(lists.is_null()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -78,7 +78,9 @@ class _Compiled:
             order = Projection(options.columns).order(resolved.schema.names)
             names = [name for name in order if name not in resolved.companions]
             if scan.with_index and resolved.source == "embedded":
-                self.added_index = _index_beside(names, scan)
+                excluded = {name.removeprefix("!") for name in options.columns or ()}
+                index = stored_index(resolved.schema.to_arrow())
+                self.added_index = [name for name in index if name not in names and name not in excluded]
             self.columns = resolved.schema.select([*names, *self.added_index])
         self.builder: AnyBatchBuilder
         if isinstance(message := options.record_type, MessageType):
@@ -549,13 +551,6 @@ _PICKLED = [f.name for f in fields(Scan) if f.name not in ("sources", "picked", 
 
 def _unpickle(kind: type[Scan], sources: PackedSources, *state: Any) -> Scan:
     return kind(sources.unpack(), *state)
-
-
-def _index_beside(names: Collection[str], scan: Scan) -> list[str]:
-    """The columns of the index that are read in addition to the selected `names`."""
-    excluded = {name.removeprefix("!") for name in scan.options.columns or ()}
-    index = stored_index(scan.resolved.schema.to_arrow())
-    return [name for name in index if name not in names and name not in excluded]
 
 
 def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Schema) -> DecodeSettings:

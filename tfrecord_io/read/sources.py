@@ -373,13 +373,11 @@ class ChosenRecords:
 
     def _first(self, frame: Array) -> Array:
         """The first record, with the schema of the files instead of its own."""
+        assert self.schema is not None
         own = embedded_content(frame)
         payload = frame[HEADER_BYTES : len(frame) - (FRAME_BYTES - HEADER_BYTES)].tobytes()
-        return np.frombuffer(get_engine().frame([_field(self.schema) + payload.removeprefix(_field(own))]), np.uint8)
+        payload = payload if own is None else payload.removeprefix(field_bytes(own))
+        return np.frombuffer(get_engine().frame([field_bytes(self.schema) + payload]), np.uint8)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(ChosenRecords, carries=self._carries), (self._chosen, self._number)
-
-
-def _field(content: bytes | None) -> bytes:
-    return b"" if content is None else field_bytes(content)

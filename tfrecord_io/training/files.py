@@ -184,7 +184,7 @@ class FileEpochs(Epochs):
         worker, workers, first = self.every_nth.worker, self.every_nth.workers, scan.options.offset
         share = Share((worker + options.offset) % workers, workers)
         bounds = []
-        if self.records is not None and not opened.is_indexed:
+        if self.records is not None and opened.scan.picked is None:
             bounds = [offsets_of(np.array([self.records[i] for i in self.order(position.epoch)], np.int64)) - first]
         return FilesReader(self._delivered, iter([opened]), first, share, resumed_at=begin, bounds=bounds)
 
@@ -196,7 +196,7 @@ class FileEpochs(Epochs):
         else:
             reader = open_indexed(scan, row_filter, absent)
             is_complete = scan.options.offset == self._scan.options.offset
-            self._may_be_indexed = reader.is_indexed or not is_complete  # in later epochs
+            self._may_be_indexed = reader.scan.picked is not None or not is_complete  # in later epochs
         reader.warns_of_damage = False  # arrays may leave out more rows
         return reader
 

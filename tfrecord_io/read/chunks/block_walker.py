@@ -63,7 +63,7 @@ class RecordFile:
         )
         self.compression = self._stream.compression
         is_recovering = recover and self.compression is not None
-        self._recovering = cast("RecoveringStream", self._stream) if is_recovering else None
+        self.recovering = cast("RecoveringStream", self._stream) if is_recovering else None
         self.counted = 0  # bytes of it that a meter of progress has
         self._span = source.span
         self.origin = source.origin
@@ -79,19 +79,14 @@ class RecordFile:
     @property
     def gaps(self) -> list[Gap]:
         """What was left out of a damaged compressed file so far, if it was opened to `recover`."""
-        return [] if self._recovering is None else self._recovering.gaps
-
-    @property
-    def recovers(self) -> bool:
-        """Whether `pass_damage` goes on behind damaged compressed data, or to the end of the file."""
-        return self._recovering is not None
+        return [] if self.recovering is None else self.recovering.gaps
 
     def pass_damage(self) -> Gap | None:
         """After a CompressionError: go on behind the damage; None if nothing behind it can be read."""
-        if self._recovering is None:
+        if self.recovering is None:
             return None
         self.blocks.close()
-        gap = self._recovering.pass_damage()
+        gap = self.recovering.pass_damage()
         self.blocks.resume()
         return gap
 
@@ -329,16 +324,12 @@ class BlockWalker:
             self.error = error
             return
         except MemoryError as error:
-            raise self._no_memory(error, header) from error
+            size = f" of {payload_length(header):,} bytes" if is_record_header(header) else ""
+            place = f"record {self.record}{size} at byte {self.unread}"
+            reason = f"{printable(self.file.path)}: there is no memory for {place}"
+            raise MemoryError(f"{reason} ({error})" & LEAVES_OUT) from error
         if self.block is None:
             self.end_file()
-
-    def _no_memory(self, error: MemoryError, header: bytes) -> MemoryError:
-        """The error for a block that has no memory; `header` is that of a record which the last one has not all of."""
-        assert self.file is not None
-        what = f" of {payload_length(header):,} bytes" if is_record_header(header) else ""
-        reason = f"{printable(self.file.path)}: there is no memory for record {self.record}{what} at byte {self.unread}"
-        return MemoryError(f"{reason} ({error})" & LEAVES_OUT)
 
     def extend(self) -> bool:
         """Read bytes behind ``data``, all of which stays; False if there are no more, or they cannot be read.
@@ -361,7 +352,7 @@ class BlockWalker:
             try:
                 block = self.file.blocks.next_block()
             except (TFRecordError, OSError) as error:
-                if isinstance(error, CompressionError) and self.file.recovers:
+                if isinstance(error, CompressionError) and self.file.recovering is not None:
                     self._passed.append((error, self.file.pass_damage()))
                     continue
                 self.block = Block(held[:-SPARE], offset, False)
@@ -373,17 +364,6 @@ class BlockWalker:
         """Go on behind the damaged compressed data that is the `error`; None if nothing behind it can be read."""
         assert self.file is not None
         return self._passed.popleft()[1] if self._passed else self.file.pass_damage()
-
-    def _await_damage(self) -> None:
-        """After a search that passed damage: let ``data`` end there, unless it has been reached."""
-        if not self._passed or self.block is None:
-            return
-        end = (self._passed[0][0].offset or 0) - self.block.start
-        self._behind = self.block
-        if end > self._begin:
-            self.block = Block(self.block.data[:end], self.block.start, False)
-        else:
-            self._meet_damage()
 
     def _meet_damage(self) -> None:
         """Make the damage at the end of ``data``, which was passed, the `error`."""
@@ -473,7 +453,13 @@ class BlockWalker:
         if self._recover is None or not self._recover(self, error):
             return False
         self.error = None
-        self._await_damage()
+        if self._passed and self.block is not None:  # the search for the next record passed damage: `data` ends there
+            end = (self._passed[0][0].offset or 0) - self.block.start
+            self._behind = self.block
+            if end > self._begin:
+                self.block = Block(self.block.data[:end], self.block.start, False)
+            else:
+                self._meet_damage()
         return True
 
     def next_length(self) -> int:

@@ -277,12 +277,12 @@ class PayloadDecoder:
         self._engine = engine
         self._check_crc = check_crc
         self._max_record_bytes = max_record_bytes
-        self._start()
+        self.clear()
 
     def lengths(self, begin: int = 0) -> Array:
         return np.concatenate([np.empty(0, np.int64), *self._lengths])[begin:]
 
-    def _start(self) -> None:
+    def clear(self) -> None:
         self.rows = self.value_bytes = 0
         self._values: list[Array] = []
         self._lengths: list[Array] = []
@@ -329,15 +329,12 @@ class PayloadDecoder:
         self.value_bytes += payload_bytes
         return True
 
-    def clear(self) -> None:
-        self._start()
-
     def by_feature(self) -> Mapping[str, ColumnBuffers]:
         offsets = np.zeros(self.rows + 1, np.int32)
         np.cumsum(self.lengths(), out=offsets[1:], dtype=np.int32)
         values = self._values[0] if len(self._values) == 1 else np.concatenate([np.empty(0, np.uint8), *self._values])
         column = ColumnBuffers(_PAYLOADS, Kind.BYTES, Layout.SCALAR, self.rows, value_offsets=offsets, values=values)
-        self._start()
+        self.clear()
         return {_PAYLOADS: column}
 
 

@@ -263,7 +263,13 @@ def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
 def _pass_damage(walker: BlockWalker, error: TFRecordError, engine: Engine) -> tuple[int, int | None, str]:
     """Move the walker behind the damage; returns its begin and end in the uncompressed file, and the reason."""
     if isinstance(error, CompressionError):
-        return _pass_compression_damage(walker, error)
+        # The lost bytes are not counted, as the uncompressed file is what can be read. The record that they are taken
+        # from is damaged then, and is passed by itself.
+        begin, gap = walker.unread, walker.pass_damage()
+        if gap is not None:
+            return gap.offset, gap.offset, str(gap)
+        walker.end_file()
+        return begin, None, error.detail
     begin = walker.offset
     if isinstance(error, CorruptRecordError):
         from tfrecord_io.read.chunks.resync import BoundarySearch
@@ -275,20 +281,6 @@ def _pass_damage(walker: BlockWalker, error: TFRecordError, engine: Engine) -> t
         end = begin + size
     walker.record += 1
     return begin, end, error.detail
-
-
-def _pass_compression_damage(walker: BlockWalker, error: TFRecordError) -> tuple[int, int | None, str]:
-    """Move the walker to what can be decompressed behind the damage, else to the end of the file.
-
-    The bytes that were lost are not counted, as the uncompressed file is what can be read. The record that they are
-    taken from is damaged then, and is passed by itself.
-    """
-    begin = walker.unread
-    gap = walker.pass_damage()
-    if gap is None:
-        walker.end_file()
-        return begin, None, error.detail
-    return gap.offset, gap.offset, str(gap)
 
 
 T = TypeVar("T")

@@ -63,10 +63,6 @@ class _Chain:
     links: int = 0  # records whose header is intact, and that lead to another one, but whose payload is not
     intact_end: int = 0  # where the intact records at the start end
 
-    @property
-    def is_confirmed(self) -> bool:
-        return self.records >= _CONFIRMED_RECORDS or (self.records > 0 and self.offset - self.begin >= _CONFIRMED_BYTES)
-
 
 class _PayloadProof:
     """Recognizes the end of a payload that begins at `begin` by its checksum; asked in ascending order."""
@@ -252,7 +248,9 @@ class BoundarySearch:
                 return chain.begin
             if not walker.extend():
                 break
-        if not (crosses and chain.is_confirmed) or self._ends_in_payload(chain.offset):
+        has_bytes = chain.records > 0 and chain.offset - chain.begin >= _CONFIRMED_BYTES
+        is_confirmed = crosses and (has_bytes or chain.records >= _CONFIRMED_RECORDS)
+        if not is_confirmed or self._ends_in_payload(chain.offset):
             return None
         behind = None if proof is None else self._proven_behind(chain.offset, proof.copy())
         return chain.begin if behind is None else behind

@@ -122,7 +122,9 @@ class SegmentedFiles(Closing):
             and (last is None or last.is_submitted)
         ):
             number = self._walker.number + 1 + len(self._next)
-            if not all(map(_may_be_ahead, self._sources[number - 1 : number + 1])) or number == len(self._sources):
+            files = self._sources[number - 1 : number + 1]
+            # Others than local files: pipes and file objects are read in order, and what is remote by requests.
+            if number == len(self._sources) or not all(source.local and source.size for source in files):
                 return
             current = self._walker.file
             may_join = self._joins_little and (current is None or current.compression is None)
@@ -139,11 +141,6 @@ class SegmentedFiles(Closing):
                 last = decoder
             elif self._decompress_ahead:
                 file.decompress_ahead()
-
-
-def _may_be_ahead(source: Source) -> bool:
-    """Whether a file can be opened while others are read: no pipe, no file object, and not by requests."""
-    return source.local and bool(source.size)
 
 
 class SegmentFeed:
