@@ -98,9 +98,9 @@ def _buffers(array: pa.Array) -> list[bytes]:
     """The buffers that a chunk has of an array, without spare bytes."""
     array = pa.concat_arrays([array, array[:0]])  # its first value at the start of all buffers
     validity, *others = [b"" if buffer is None else buffer.to_pybytes() for buffer in array.buffers()]
-    parts = [] if array.null_count == 0 else [validity[: _bits(len(array))]]
+    parts = [] if array.null_count == 0 else [validity[: -(-len(array) // 8)]]
     if not is_variable(array.type):
-        return [*parts, others[0][: _fixed_size(array.type, len(array))]]
+        return [*parts, others[0][: -(-array.type.bit_width * len(array) // 8)]]
     width = offset_dtype(array.type).itemsize
     offsets = others[0][: width * (len(array) + 1)]
     end = int.from_bytes(offsets[-width:], "little")
@@ -168,20 +168,12 @@ def _width(before: int, type_: pa.DataType, shape: ChunkShape) -> int:
 
 def _known_sizes(type_: pa.DataType, shape: ChunkShape) -> list[int]:
     """The bytes of the buffers whose size follows from the shape: all but those of texts."""
-    sizes = [_bits(shape.rows)] if shape.nulls else []
+    sizes = [-(-shape.rows // 8)] if shape.nulls else []
     if not is_variable(type_):
-        return [*sizes, _fixed_size(type_, shape.rows)]
+        return [*sizes, -(-type_.bit_width * shape.rows // 8)]
     if shape.values < 0:
         return [*sizes, offset_dtype(type_).itemsize * (shape.rows + 1)]
     return [*sizes, _INDEX_BYTES * shape.rows, offset_dtype(type_).itemsize * (shape.values + 1)]
-
-
-def _fixed_size(type_: pa.DataType, rows: int) -> int:
-    return -(-type_.bit_width * rows // 8)
-
-
-def _bits(rows: int) -> int:
-    return -(-rows // 8)
 
 
 def _padded(size: int) -> int:
@@ -352,12 +344,14 @@ class ColumnIndex:
             reason = f"it has {rows} rows, more than a file of {data_bytes} bytes has records"
             reason = f"the column index does not match its file: {reason}"
             raise CorruptRecordError(reason, path=path, advice=f"{REWRITE_COLUMNS}, or delete it")
-        part = slice(0, len(groups)) if span is None else _groups_of(groups, *span)
+        begins, part = [group.offset for group in groups], slice(0, len(groups))
+        if span is not None:
+            at = max(0, bisect_right(begins, span[0]) - 1)
+            part = slice(at, max(at, bisect_left(begins, span[1])))
         self._groups = groups[part]
         first = sum(group.rows for group in groups[: part.start])
         self.numbers = range(first, first + sum(group.rows for group in self._groups))  # of the records that are read
         self.is_last = part.stop == len(groups)  # whether the last record of the file is read
-        begins = [group.offset for group in groups]
         self.most_bytes = max(map(sub, [*begins[1:], data_bytes], begins), default=0)  # of a group, so of a record
 
     @property
@@ -394,7 +388,12 @@ class ColumnIndex:
             if size > self._data_bytes + MAX_EXPANSION:
                 reason = f"its texts have {size} bytes, and the file {self._data_bytes}"
                 raise CorruptRecordError(f"the column index: {reason}", path=self.path, advice=REWRITE_COLUMNS)
-            columns = [_as_type(column, field.type) for column, field in zip(chunks, fields, strict=True)]
+            columns = []
+            for own, field in zip(chunks, fields, strict=True):
+                stored = stored_type(field.type)
+                column = pa.chunked_array([chunk.cast(stored) for chunk in own], stored)
+                column = column.dictionary_encode() if t.is_dictionary(field.type) else column
+                columns.append(column.cast(field.type))
         return pa.table(columns, names=[field.name for field in fields])
 
     # The file ---------------------------------------------------------------------------------------------------
@@ -451,7 +450,6 @@ class ColumnIndex:
         return arrays if wanted else [[] for _ in columns]
 
     def _fetch(self, chunks: Iterable[_Chunk]) -> dict[_Chunk, Bytes | bytes]:
-        """The bytes of chunks."""
         distinct, first = sorted(set(chunks), key=lambda chunk: chunk.offset), self._opened.size - len(self._held)
         missing = [chunk for chunk in distinct if chunk.offset < first]
         begins, ends = [chunk.offset for chunk in missing], [chunk.offset + chunk.size for chunk in missing]
@@ -492,27 +490,13 @@ def _parse_chunk(end: int, rows: int, offset: int, size: int, crc: int, nulls: i
     return _Chunk(offset, size, crc, ChunkShape(rows, nulls, values, raw))
 
 
-def _groups_of(groups: Sequence[_Group], begin: int, end: int) -> slice:
-    """The groups that have the records in [begin, end)."""
-    firsts = [group.offset for group in groups]
-    first = max(0, bisect_right(firsts, begin) - 1)
-    return slice(first, max(first, bisect_left(firsts, end)))
-
-
 def _text_bytes(chunk: pa.Array) -> int:
-    """The bytes of all texts of a chunk."""
     import pyarrow.compute as pc
 
     if t.is_dictionary(chunk.type):
         lengths = pc.binary_length(chunk.dictionary).cast(pa.int64())
         return pc.sum(lengths.take(chunk.indices)).as_py() or 0
     return chunk.nbytes if is_variable(chunk.type) else 0
-
-
-def _as_type(chunks: Sequence[pa.Array], type_: pa.DataType) -> pa.ChunkedArray:
-    stored = stored_type(type_)
-    column = pa.chunked_array([chunk.cast(stored) for chunk in chunks], stored)
-    return (column.dictionary_encode() if t.is_dictionary(type_) else column).cast(type_)
 
 
 @contextmanager

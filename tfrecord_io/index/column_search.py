@@ -161,7 +161,9 @@ class ColumnSearch:
         passing = np.ones(rows, bool)
         begin = 0
         for batch in columns.columns(needed).to_batches(max_chunksize=1 << 20):
-            batch = _with_constants(batch, constants)
+            zeros = int64_array(np.zeros(len(batch), np.int64))
+            arrays = [*batch.columns, *(column.take(zeros) for column in constants.columns)]
+            batch = pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, *constants.schema.names])
             for part in parts:
                 try:
                     mask = part.mask(batch).to_numpy(zero_copy_only=False)
@@ -215,12 +217,6 @@ def column_indexes(sources: Sequence[Source]) -> list[Source | None]:
         is_large = source.span is not None and (source.size or 0) >= LIMITS.least_piece_bytes
         files.append(replace(source, span=None) if is_large else source)
     return find_sidecars(files, (COLUMNS_SUFFIX,))
-
-
-def _with_constants(batch: pa.RecordBatch, constants: pa.RecordBatch) -> pa.RecordBatch:
-    zeros = int64_array(np.zeros(len(batch), np.int64))
-    arrays = [*batch.columns, *(column.take(zeros) for column in constants.columns)]
-    return pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, *constants.schema.names])
 
 
 # ---- the records that were found

@@ -191,7 +191,10 @@ def open_columns(
         if len(columns.numbers) > most_rows:
             yield columns, None
             return
-        columns.is_certain = _is_untouched(columns, file)
+        # It was written for this very file, by what differs once anything was written to that.
+        is_untouched = bool(columns.identity) and columns.identity == file.identity
+        is_same = bool(file.version) and columns.version == file.version
+        columns.is_certain = is_same and (is_untouched or _is_tag(file.version))
         if columns.is_certain and longest is not None and columns.most_bytes <= longest:
             yield columns, None
             return
@@ -230,13 +233,6 @@ def _mismatch(
     return content.mismatch(file, index, every=columns.is_certain)
 
 
-def _is_untouched(columns: ColumnIndex, file: RandomAccessFile) -> bool:
-    """Whether a column index was written for this very file, by what differs once anything was written to it."""
-    is_same = bool(file.version) and columns.version == file.version
-    is_untouched = bool(columns.identity) and columns.identity == file.identity
-    return is_same and (is_untouched or _is_tag(file.version))
-
-
 def _is_checksum(*versions: str) -> bool:
     """Whether these are checksums of one kind: equal for equal content, unless a server encrypts by keys of its users.
 
@@ -252,7 +248,6 @@ def _is_tag(version: str) -> bool:
 
 
 def _check_records(index: RecordIndex, index_source: Source, source: Source, file: RandomAccessFile) -> None:
-    """Raise CorruptRecordError if a text index does not match its file."""
 
     def mismatch(reason: str, expected: Any = None, got: Any = None) -> CorruptRecordError:
         text = say("the index does not match {}: {}", printable(source.path), reason)
@@ -277,7 +272,11 @@ def _check_records(index: RecordIndex, index_source: Source, source: Source, fil
             raise mismatch(reason, sizes[record], size)
     if all(fits) and file.size > SMALL_BYTES:
         return
-    actual = _sizes_before_damage(source, file)
+    parts = [np.empty(0, np.int64)]
+    with suppress(CorruptRecordError):  # up to the first header that is damaged: an index may lead past it
+        for some in scan_sizes(source.path, file):
+            parts.append(some)
+    actual = np.concatenate(parts)
     differs = np.flatnonzero(index.sizes[: len(actual)] != actual[: len(index)])
     if len(differs):
         number = int(differs[0])
@@ -290,15 +289,6 @@ def _fits(header: Array, size: int) -> bool | None:
     """Whether a record of a size has this header; None if it is not a header."""
     _, fault = get_engine().scan(header, check_crc=False, final=False)
     return None if fault is not None else frame_size(header) == size
-
-
-def _sizes_before_damage(source: Source, file: RandomAccessFile) -> Array:
-    """The sizes of the records of a file, up to the first header that is damaged: an index may lead past it."""
-    parts = [np.empty(0, np.int64)]
-    with suppress(CorruptRecordError):
-        for sizes in scan_sizes(source.path, file):
-            parts.append(sizes)
-    return np.concatenate(parts)
 
 
 # ---- the number of records, without reading a file
@@ -358,16 +348,11 @@ class KnownCounts:
             return source.records
         known = None
         if index is not None and (prefer_index or not _takes_longer(index, source)):
-            known = self._from_index(source, index, named=prefer_index)
+            with open_random_access(source) as file:
+                use = partial(_rows_of, index, source, file, self.options.limits.record_bytes)
+                known, text = (use(), "") if prefer_index else unless_stale(use)
+            warn_of_stale([text])
         return self._from_tfds(source) if known is None else known
-
-    def _from_index(self, source: Source, index: Source, *, named: bool) -> int | None:
-        longest = self.options.limits.record_bytes
-        with open_random_access(source) as file:
-            use = partial(_rows_of, index, source, file, longest)
-            records, text = (use(), "") if named else unless_stale(use)
-        warn_of_stale([text])
-        return records
 
     def _from_tfds(self, source: Source) -> int | None:
         may_look = self.may_be_plain and self.looks and source.may_be_beside(INFO)
@@ -455,11 +440,6 @@ class IndexWriter:
     def _written(self) -> OutputFile:
         index = RecordIndex.of_parts(self._sizes)
         return written_index(self.path, index, self._storage, self._replaced)
-
-
-def write_index(path: str, index: RecordIndex, storage: StorageOptions) -> None:
-    """Write the index file of a data file."""
-    written_index(path, index, storage).commit()
 
 
 def written_index(

@@ -115,7 +115,7 @@ class IndexedFiles:
             except CorruptRecordError:
                 if not recovers:
                     raise
-        if not self._keeps_open:
+        if len(self.sources) > _most_open():
             if source.local:
                 self._versions[file] = opened.version
             self._open_files.pop(file).close()
@@ -139,10 +139,6 @@ class IndexedFiles:
     def count(self, file: int) -> int:
         """The number of records of a file."""
         return len(self._intact.get(file, self.indexes[file]))
-
-    @property
-    def _keeps_open(self) -> bool:
-        return len(self.sources) <= _most_open()
 
     def __len__(self) -> int:
         return int(self.first[-1])
@@ -267,6 +263,6 @@ class IndexedFiles:
         self._open_files, self._versions, self._warned = {}, {}, set()
         self._directory = working_directory(self.sources)
         self._number()
-        if self._keeps_open:
+        if len(self.sources) <= _most_open():
             for file in range(len(self.sources)):
                 self._open_files[file] = self._open(file)

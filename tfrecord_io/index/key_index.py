@@ -41,7 +41,12 @@ class KeyIndex:
         self.name, self.keep, self._type = field.name, keep, key_type(field)
         self._hold(*_held(list(chunks), self._type))
         if self._table.repeated and keep is None:
-            raise self._error_of_repeated()
+            count, examples = self._table.repeated, self._table.examples()
+            have = "1 record has" if count == 1 else f"{count:,} records have"
+            shown = ", ".join(f"{self._shown(first)} (records {first} and {row})" for first, row in examples)
+            reason = f"{have} the key of an earlier record: {shown}{', …' if count > len(examples) else ''}"
+            advice = say('{keep="first"} finds the first record of each key')
+            raise SchemaError(reason, feature=self.name, got=count, advice=advice)
 
     def _hold(self, data: Array, offsets: Array | None, valid: Array | None) -> None:
         self._data, self._offsets, self._valid = data, offsets, valid
@@ -83,17 +88,7 @@ class KeyIndex:
             raise KeyError(f"{len(missing)} of {len(asked)} keys not found: {shown}{more}")
         return numbers
 
-    def _error_of_repeated(self) -> SchemaError:
-        count = self._table.repeated
-        have = "1 record has" if count == 1 else f"{count:,} records have"
-        examples = self._table.examples()
-        shown = ", ".join(f"{self._shown(first)} (records {first} and {row})" for first, row in examples)
-        reason = f"{have} the key of an earlier record: {shown}{', …' if count > len(examples) else ''}"
-        advice = say('{keep="first"} finds the first record of each key')
-        return SchemaError(reason, feature=self.name, got=count, advice=advice)
-
     def _shown(self, row: int) -> str:
-        """The key of a row, for messages."""
         if self._offsets is None:
             dtype = np.int64 if self._is_signed else np.uint64
             return str(self._data.view(dtype)[row])

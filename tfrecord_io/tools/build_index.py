@@ -12,7 +12,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import counted
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
-from tfrecord_io.index.find_index import write_index
+from tfrecord_io.index.find_index import written_index
 from tfrecord_io.log import logger
 from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
@@ -49,7 +49,7 @@ def write_indexes(
             with open_plain(source, "an index") as ranges:
                 index = scan_index(source.path, ranges, options.limits.record_bytes, meter)
             fs, target = source.remote or (None, source.path)
-            write_index(target + SUFFIX, index, StorageOptions(filesystem=fs))
+            written_index(target + SUFFIX, index, StorageOptions(filesystem=fs)).commit()
             logger.info("written: %s, the index of %s", source.path + SUFFIX, counted(len(index), "record"))
             return FileIndex(source.path, source.path + SUFFIX, len(index), index.end)
 
