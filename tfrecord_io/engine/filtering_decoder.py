@@ -328,7 +328,11 @@ class FilteringDecoder:
             return self._up_to(fault, block, at, kept, lengths[: fault.record], was_sequence)
         self._count(rows, size, first.counts - counts, lengths, kept)
         self._stopped = first if progress.embedded else None
-        return _Step(progress.records, progress.consumed, self._of_all_names(progress.fault), progress.embedded)
+        fault = progress.fault
+        if fault is not None and fault.code is FaultCode.TOO_MANY_FEATURES:  # of as many as the whole plan allows
+            moved = len(self._plan.columns) - len(first.plan.columns)
+            fault = replace(fault, expected=fault.expected + moved, got=fault.got + moved)
+        return _Step(progress.records, progress.consumed, fault, progress.embedded)
 
     def _decode_kept(self, block: Array, at: int, lengths: Array, mask: Array) -> Fault | None:
         """Decode all columns of some of the records from `at` on; the fault of the first one that is faulty."""
@@ -366,10 +370,3 @@ class FilteringDecoder:
         self.rows += rows
         self.value_bytes += size
         self.counts += counts
-
-    def _of_all_names(self, fault: Fault | None) -> Fault | None:
-        """A fault of the filter's decoder, with the number of names that the plan allows."""
-        if fault is None or fault.code is not FaultCode.TOO_MANY_FEATURES:
-            return fault
-        moved = len(self._plan.columns) - len(self._filter.plan.columns)
-        return replace(fault, expected=fault.expected + moved, got=fault.got + moved)

@@ -47,14 +47,11 @@ _MOST_EXPANSION = 2**60  # no memory is larger, and the kernel's sums do not ove
 _KEPT_BYTES, _DEFAULT_KEPT_BYTES = "TFRECORD_IO_KEPT_BYTES", 256 << 20  # dev/decisions/kept-memory.md
 
 
-def _keep_memory(text: str) -> None:
-    """Let the kernel keep so many bytes of released memory for a second, to use them again."""
-    if not text.isdecimal() or int(text) > _MOST_KEPT_BYTES:
-        raise ValueError(f"{_KEPT_BYTES}={text!r}: expected a number of bytes from 0 to {_MOST_KEPT_BYTES}")
-    _kernel.keep_pages(int(text))
-
-
-_keep_memory(os.environ.get(_KEPT_BYTES, str(_DEFAULT_KEPT_BYTES)))
+# So many bytes of released memory the kernel keeps for a second, to use them again.
+_kept = os.environ.get(_KEPT_BYTES, str(_DEFAULT_KEPT_BYTES))
+if not _kept.isdecimal() or int(_kept) > _MOST_KEPT_BYTES:
+    raise ValueError(f"{_KEPT_BYTES}={_kept!r}: expected a number of bytes from 0 to {_MOST_KEPT_BYTES}")
+_kernel.keep_pages(int(_kept))
 
 
 def _as_array(data: Any) -> Any:
