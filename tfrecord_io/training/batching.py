@@ -87,11 +87,11 @@ def arranged(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
 def _bucketed(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
     """Batches whose lists have about one length; each has about the same number of values, padding included."""
     sizes = np.array(options.bucket_sizes, np.int64)
-    capacities = options.bucket_rows
     longest = lengths.max(axis=1, initial=0)
     bucket_of_row = np.minimum(sizes.searchsorted(longest), len(sizes) - 1)  # arrays refuse what is too long
     batches, unfilled, rest = [], [], [np.empty(0, np.int64)]
-    for bucket, capacity in enumerate(capacities):
+    for bucket, size in enumerate(sizes.tolist()):
+        capacity = options.batch_size * int(sizes[-1]) // size  # rows, padded to about as many values as the last one's
         own = np.flatnonzero(bucket_of_row == bucket)
         whole = len(own) // capacity * capacity
         batches += [(int(part[-1]) + 1, bucket, part) for part in own[:whole].reshape(-1, capacity)]
@@ -243,7 +243,6 @@ Pools = Iterable[tuple[NumberedBatch, int]]
 
 
 def _read(rows: EpochReader) -> Generator[tuple[NumberedBatch, int]]:
-    """The rows of an epoch."""
     for pool in rows:
         yield pool, rows.next
 
@@ -288,17 +287,15 @@ class Batching:
             if rows.failed:
                 return
             has_had = has_had or count > 0
-            if not (count or position.delivered or self._may_follow(rows, position.epoch, has_had)):
+            # Epochs after one without batches may have some: in another order of the files.
+            may_end = self._options.epochs is not None or has_had or position.epoch + 1 < _WITHOUT_BATCHES
+            makes_others = self.epochs.varies or (self._options.arranges and rows.count > 0)
+            may_follow = makes_others and self._buffer_size > 0 and may_end
+            if not (count or position.delivered or may_follow):
                 if self._options.epochs is None and not drawn_rows:  # else rows were left out, of which it warns
                     self._refuse_endless(rows)
                 return
             position = IteratorPosition(position.epoch + 1, 0, 0)
-
-    def _may_follow(self, rows: EpochReader, epoch: int, has_had: bool) -> bool:
-        """Whether epochs after one without batches may have some: in another order of the files."""
-        is_bounded = self._options.epochs is not None or has_had or epoch + 1 < _WITHOUT_BATCHES
-        makes_others = self.epochs.varies or (self._options.arranges and rows.count > 0)
-        return makes_others and self._buffer_size > 0 and is_bounded
 
     def _refuse_endless(self, rows: EpochReader) -> None:
         """Raise ValueError if this worker waits for batches that no epoch has; not where no file has a record."""

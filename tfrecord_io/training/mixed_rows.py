@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -302,8 +301,11 @@ class _Part:
         """The rows of the pass that is open, and of those after it; if it `keeps` them, little data is read once."""
         kept = list[NumberedBatch]()
         while True:
-            is_kept, counted = bool(kept), self._counted
-            for pool in kept if is_kept else map(partial(_with_origins, self.rows), self.rows):
+            is_kept, counted, rows = bool(kept), self._counted, self.rows
+            for pool in kept if is_kept else rows:
+                if not is_kept:
+                    origins = np.full(len(pool), id(rows)), pool.numbers
+                    pool = replace(pool, origins=origins, readers={id(rows): rows})
                 if counted is not None and self.taken - self._begin + len(pool) > counted:
                     self._refuse("more", counted)
                 if keeps and not is_kept:
@@ -343,10 +345,6 @@ class _Part:
     def close(self) -> None:
         self._pools.close()  # it refers to this part
         self.rows.close()
-
-
-def _with_origins(rows: EpochReader, pool: NumberedBatch) -> NumberedBatch:
-    return replace(pool, origins=(np.full(len(pool), id(rows)), pool.numbers), readers={id(rows): rows})
 
 
 def add_ended(rows: EpochReader, ended: ReadReport) -> None:

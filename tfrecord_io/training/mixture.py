@@ -72,7 +72,11 @@ def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[f
     _check_field(lookups[0].schema, column)
     values = [_values(lookup, column) for lookup in lookups]
     sizes = list(map(len, values))
-    codes = _codes(pa.chunked_array([chunk for of_lookup in values for chunk in of_lookup.chunks], values[0].type))
+    joined = pa.chunked_array([chunk for of_lookup in values for chunk in of_lookup.chunks], values[0].type)
+    chunks = joined.unify_dictionaries().chunks
+    indices = np.concatenate([np.empty(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
+    # The numbers of the classes, in the order of their first rows.
+    codes: Array = pa.array(indices).dictionary_encode().indices.to_numpy().astype(np.int64)
     if not len(codes):
         raise ValueError(say("{balance=}: the datasets have no rows", balance=column))
     datasets = np.repeat(np.arange(len(lookups)), sizes)
@@ -91,15 +95,11 @@ def _check_field(schema: pa.Schema, column: str) -> None:
         valid = f"valid names: {', '.join(sorted(schema.names))}"
         raise FeatureNotFoundError(say("{balance=} names a column that does not exist"), feature=column, advice=valid)
     field = schema.field(column)
-    type_ = _value_type(field.type)
+    type_ = field.type.value_type if t.is_dictionary(field.type) else field.type
     if not (t.is_integer(type_) or t.is_boolean(type_) or is_text(type_) or is_bytes(type_)):
         got = logical_name(type_, field.metadata)
         reason = f"classes are integers, bools, text or bytes, one for each row, not {got}"
         raise SchemaError(reason, feature=column, got=str(type_), advice=say("name another column by {balance=}"))
-
-
-def _value_type(type_: pa.DataType) -> pa.DataType:
-    return type_.value_type if t.is_dictionary(type_) else type_
 
 
 def _values(lookup: PartLookup, column: str) -> pa.ChunkedArray:
@@ -110,14 +110,6 @@ def _values(lookup: PartLookup, column: str) -> pa.ChunkedArray:
         reason, advice = "a row has no class", f'leave such rows out: filter([("{column}", "!=", None)])'
         raise lookup.row_error(RowFault(row, reason, feature=column, advice=advice, error=DecodeError))
     return values
-
-
-def _codes(values: pa.ChunkedArray) -> Array:
-    """The numbers of the values of dictionary arrays, in the order of their first rows."""
-    chunks = values.unify_dictionaries().chunks
-    indices = np.concatenate([np.empty(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
-    codes: Array = pa.array(indices).dictionary_encode().indices.to_numpy().astype(np.int64)
-    return codes
 
 
 _MOST_TAKEN = 512 * MIB  # of rows that are brought in order at a time

@@ -7,7 +7,7 @@ from contextlib import closing
 from copy import copy
 from dataclasses import replace
 from itertools import starmap
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -245,14 +245,6 @@ class WindowEpochs(Epochs):
         records, windows = (np.cumsum([0, *(of_files[i] for i in order)]) for of_files in self.counts)
         return records, windows
 
-    def refuse(self, epoch: int, file: int, windows: int) -> NoReturn:
-        """Raise CorruptRecordError: a file of an epoch has another number of windows than were counted."""
-        assert self.counts is not None
-        at = self.episodes.order(epoch)[file]
-        counted, path = self.counts.windows[at], self.episodes.sources[at].path
-        reason = f"the file has {windows} windows, but {counted} were counted"
-        raise CorruptRecordError(reason, path=path, expected=counted, got=windows, advice="open the files again")
-
     def opened(self, epoch: int, episode: int, window: int) -> tuple[EpochReader, int, int]:
         """The episodes from a number on, and from that of the file of a window on; which file and window these are."""
         before = file = 0
@@ -308,12 +300,15 @@ class WindowReader(EpochReader):
 
     def _compare(self, numbers: Array, windows: Array) -> None:
         """Compare the windows of the files that end before some episodes with the count; these have so many windows."""
-        records, counted = self._ends
+        (records, ends), episodes = self._ends, self._epochs.episodes
         before = self._ordinal + np.cumsum([0, *windows])
         while self._file + 1 < len(records) and records[self._file + 1] <= numbers[-1]:
             ordinal = int(before[numbers.searchsorted(records[self._file + 1])])
-            if ordinal != counted[self._file + 1]:
-                self._epochs.refuse(self._epoch, self._file, ordinal - int(counted[self._file]))
+            if ordinal != ends[self._file + 1]:
+                counted, got = (int(end - ends[self._file]) for end in (ends[self._file + 1], ordinal))
+                path = episodes.sources[episodes.order(self._epoch)[self._file]].path
+                reason = f"the file has {got} windows, but {counted} were counted"
+                raise CorruptRecordError(reason, path=path, expected=counted, got=got, advice="open the files again")
             self._file += 1
 
     def _windows(self, batch: NumberedBatch, shift: int, first: int, last: int | None) -> Iterator[NumberedBatch]:
