@@ -69,11 +69,6 @@ def check_by_column(name: str, value: object) -> None:
         raise TypeError(say("{}: expected names of columns as keys", Keyword(name, repr(value))))
 
 
-def _each(name: str, value: object) -> list[object]:
-    check_by_column(name, value)
-    return list(value.values()) if isinstance(value, Mapping) else [value]
-
-
 @value_class(kw_only=True, slots=False)
 class RepresentationOptions(ReadOptions):
     """Keywords of the representation of columns as arrays; see `tfrecord_io.read_arrays`."""
@@ -90,8 +85,9 @@ class RepresentationOptions(ReadOptions):
         states_value = not (isinstance(self.pad_value, int) and self.pad_value == 0)
         if not self.has_layouts and not states_value:
             return
-        for layout in _each("ragged", self.ragged):
-            check_choice("ragged", layout, (None, *get_args(ArrayLayout)))
+        check_by_column("ragged", self.ragged)
+        for ragged in self.ragged.values() if isinstance(self.ragged, Mapping) else [self.ragged]:
+            check_choice("ragged", ragged, (None, *get_args(ArrayLayout)))
         check_by_column("pad_value", self.pad_value)
         object.__setattr__(self, "max_length", check_lengths("max_length", self.max_length, "left"))
         object.__setattr__(self, "pad_to", check_lengths("pad_to", self.pad_to, "multiple"))
@@ -185,10 +181,22 @@ class IterOptions(RepresentationOptions):
         self._check_integer("seed", 0, optional=True)
         self._check_integer("epochs", 1, optional=True)
         if self.worker is not None:
-            self._check_worker()
+            if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:
+                text = "{worker=}: expected (index of this worker, number of workers)"
+                raise TypeError(say(text, worker=self.worker))
+            count = check_integer("worker", self.worker[1], 1)
+            index = check_integer("worker", self.worker[0], 0)
+            if index >= count:
+                raise ValueError(say("{worker=}: expected an index from 0 to {}", count - 1, worker=self.worker))
+            object.__setattr__(self, "worker", (index, count))
         check_choice("uneven", self.uneven, get_args(UnevenParts))
-        if self.has_equal_parts:
-            self._check_equal_parts()
+        if self.has_equal_parts and not raises(self.on_error):
+            reason = "a part that ends at damage, or leaves records out, is shorter than the others"
+            text = "{uneven=} cannot be combined with {on_error=}: {}"
+            raise ValueError(say(text, reason, uneven=self.uneven, on_error=self.on_error))
+        if self.has_equal_parts and self.shuffle_buffer and self.seed is None and self.state is None:
+            text = "needs the same {seed=} in all workers: the parts are taken from the shuffled order of the files"
+            raise ValueError(say("{uneven=} with {shuffle_buffer=} {}", say(text), uneven=self.uneven))
         if not isinstance(self.state, Mapping | None):
             raise TypeError(say("{state=}: expected the result of state()", state=Written(type(self.state).__name__)))
 
@@ -201,12 +209,6 @@ class IterOptions(RepresentationOptions):
     def arranging(self) -> tuple[str, ...]:
         """The columns whose lengths decide which rows make a batch."""
         return self.bucketed if self.pack is None else tuple(self.pack)
-
-    @property
-    def bucket_rows(self) -> list[int]:
-        """The rows of a batch of each bucket: their padded lists have about as many values as those of the last one."""
-        sizes = self.bucket_sizes or ()
-        return [self.batch_size * sizes[-1] // size for size in sizes]
 
     @property
     def arranges(self) -> bool:
@@ -269,28 +271,7 @@ class IterOptions(RepresentationOptions):
             reason = say("{pad_to=} cannot name {}, which {bucket_sizes=} pads", repr(twice[0]))
             raise ValueError(reason & "pass it for other columns")
 
-    def _check_worker(self) -> None:
-        if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:
-            raise TypeError(say("{worker=}: expected (index of this worker, number of workers)", worker=self.worker))
-        index, count = self.worker
-        count = check_integer("worker", count, 1)
-        index = check_integer("worker", index, 0)
-        if index >= count:
-            raise ValueError(say("{worker=}: expected an index from 0 to {}", count - 1, worker=self.worker))
-        object.__setattr__(self, "worker", (index, count))
-
     @property
     def has_equal_parts(self) -> bool:
         """Whether there are several workers, of which each gets the same number of records."""
         return self.uneven != "keep" and self.worker is not None and self.worker[1] > 1
-
-    def _check_equal_parts(self) -> None:
-        if not raises(self.on_error):
-            reason = "a part that ends at damage, or leaves records out, is shorter than the others"
-            text = "{uneven=} cannot be combined with {on_error=}: {}"
-            raise ValueError(say(text, reason, uneven=self.uneven, on_error=self.on_error))
-        if self.shuffle_buffer and self.seed is None and self.state is None:
-            reason = say(
-                "needs the same {seed=} in all workers: the parts are taken from the shuffled order of the files"
-            )
-            raise ValueError(say("{uneven=} with {shuffle_buffer=} {}", reason, uneven=self.uneven))

@@ -268,7 +268,6 @@ class Options:
             self._check_mapping("storage_options", "{'anon': True}", " or a filesystem of fsspec or pyarrow")
 
     def _check_integer(self, name: str, least: int, most: int | None = None, *, optional: bool = False) -> None:
-        """Convert an integer to `int`."""
         object.__setattr__(self, name, check_integer(name, getattr(self, name), least, most, optional=optional))
 
     def _check_flags(self, *names: str, other: tuple[object, ...] = ()) -> None:

@@ -54,7 +54,9 @@ class Condition:
         ('b', 'a')
         """
         try:
-            condition = _parsed(expression)
+            _, (pickled, *_) = expression.__reduce__()
+            with pa.ipc.open_file(pickled) as file:
+                condition = _part(_metadata(file.schema), file.get_batch(0))
         except pa.ArrowNotImplementedError as error:
             text = printable(expression)
             raise ValueError(f"the filter '{text}' refers to columns by position: name them") from error
@@ -146,11 +148,6 @@ class Condition:
         """How many calls are inside each other."""
         return 1 + max(map(attrgetter("depth"), self.arguments), default=0)
 
-    @property
-    def names_lists(self) -> bool:
-        """Whether a part of it is on the values of lists, which pyarrow cannot evaluate."""
-        return CONTAINS in self.functions
-
     def replaced(self, arguments: Sequence[Condition]) -> Condition:
         """The same call of other arguments; itself if they are the same objects."""
         if all(new is old for new, old in zip(arguments, self.arguments, strict=True)):
@@ -204,13 +201,6 @@ class _CSchema(ctypes.Structure):
     """The first members of struct ArrowSchema."""
 
     _fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_void_p)]
-
-
-def _parsed(expression: pc.Expression) -> Condition:
-    _, (pickled, *_) = expression.__reduce__()
-    with pa.ipc.open_file(pickled) as file:
-        entries, literals = _metadata(file.schema), file.get_batch(0)
-    return _part(entries, literals)
 
 
 def _part(entries: Iterator[tuple[bytes, bytes]], literals: pa.RecordBatch) -> Condition:

@@ -144,7 +144,8 @@ def _arrays_of_numbers(values: list[Any]) -> list[pa.Array]:
 
 def _array(values: list[Any]) -> pa.Array:
     """The values in an array; pandas' times keep their nanoseconds, which Arrow drops from Python objects."""
-    if not any(map(_has_nanoseconds, values)):
+    # Of a Timestamp, and of a Timedelta.
+    if not any(getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) for value in values):
         return pa.array(values)
     import pandas as pd
 
@@ -154,26 +155,16 @@ def _array(values: list[Any]) -> pa.Array:
     return pa.array(times)
 
 
-def _has_nanoseconds(value: Any) -> bool:
-    return bool(getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0))  # of a Timestamp, a Timedelta
-
-
-def _storable(value: Any) -> Any:
-    """The value; as Arrow takes it, if that is an integer of more than 64 bits, a time of NumPy, or NaT of pandas."""
-    if type(value).__name__ == "NaTType":
-        return None
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        return _numpy_time(value)
-    return Decimal(value) if isinstance(value, int) and not _MIN <= value <= _MAX else value
-
-
 _SAME = {unit: unit for unit in ("s", "ms", "us", "ns")}
 _UNITS = {"M": dict.fromkeys("YMWD", "D") | dict.fromkeys("hm", "s") | _SAME, "m": dict.fromkeys("WDhm", "s") | _SAME}
 
 
-def _numpy_time(value: np.datetime64 | np.timedelta64) -> Any:
-    """The time in a unit that Arrow has; the value itself where Arrow has no such unit, and None for NaT."""
-    if np.isnat(value):
+def _storable(value: Any) -> Any:
+    """The value; as Arrow takes it, if that is an integer of more than 64 bits, a time of NumPy, or NaT of pandas."""
+    is_time = isinstance(value, np.datetime64 | np.timedelta64)
+    if type(value).__name__ == "NaTType" or (is_time and np.isnat(value)):
         return None
-    unit = _UNITS[value.dtype.kind].get(np.datetime_data(value.dtype)[0])
-    return value if unit is None else pa.array(np.array([value], f"{value.dtype.kind}8[{unit}]"))[0]
+    if is_time:  # in a unit that Arrow has
+        unit = _UNITS[value.dtype.kind].get(np.datetime_data(value.dtype)[0])
+        return value if unit is None else pa.array(np.array([value], f"{value.dtype.kind}8[{unit}]"))[0]
+    return Decimal(value) if isinstance(value, int) and not _MIN <= value <= _MAX else value

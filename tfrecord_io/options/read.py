@@ -75,7 +75,12 @@ class ReadOptions(FrameOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_columns()
+        if self.columns is not None:
+            names = (self.columns,) if isinstance(self.columns, str) else self.columns
+            if isinstance(names, Iterable) and not isinstance(names, bytes):
+                object.__setattr__(self, "columns", names := tuple(names))
+            if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+                raise TypeError(say("{columns=}: expected names, globs and !names", columns=self.columns))
         if self.filters is not None:
             from tfrecord_io.options.filters import condition_of  # with pyarrow
 
@@ -137,16 +142,6 @@ class ReadOptions(FrameOptions):
     def declares_schema(self) -> bool:
         """Whether types are those of the caller, whose sizes need no limit."""
         return not isinstance(self.schema, str | None) or self.schema_overrides is not None
-
-    def _check_columns(self) -> None:
-        if self.columns is None:
-            return
-        names = (self.columns,) if isinstance(self.columns, str) else self.columns
-        if isinstance(names, Iterable) and not isinstance(names, bytes):
-            object.__setattr__(self, "columns", names := tuple(names))
-            if all(isinstance(name, str) for name in names):
-                return
-        raise TypeError(say("{columns=}: expected names, globs and !names", columns=self.columns))
 
 
 OF_DATASETS.update(f.name for f in fields(ReadOptions) if f.name not in ReadOptions.internal)

@@ -78,7 +78,14 @@ class WriteOptions(_OfDatasets, RecordOptions):
         if self.partition_by is not None:
             self._check_partitions(self.partition_by)
         if self.overwrite_where is not None:
-            self._check_overwrite_where(self.overwrite_where)
+            self._check_mapping("overwrite_where", "{'day': '2026-11-24'}")
+            if self.mode != "overwrite_partitions":
+                reason = say("{overwrite_where=} says which folders {mode='overwrite_partitions'} replaces")
+                raise ValueError(reason & "pass that mode")
+            columns, where = list(self.partition_by or ()), dict(self.overwrite_where)
+            if not where or any(name not in columns for name in where):
+                expected = say("values of columns of {partition_by=}", partition_by=columns)
+                raise ValueError(say("{overwrite_where=}: expected {}", expected, overwrite_where=where))
 
     @property
     def grows(self) -> bool:
@@ -117,17 +124,6 @@ class WriteOptions(_OfDatasets, RecordOptions):
         if columns and self.write_index is True:
             advice = say("write the indexes afterwards: {tfr.build_index(path)|tfr index PATH}")
             raise ValueError(say("{write_index=True} is for a dataset without {partition_by=}") & advice)
-
-    def _check_overwrite_where(self, where: Mapping[str, Any]) -> None:
-        self._check_mapping("overwrite_where", "{'day': '2026-11-24'}")
-        if self.mode != "overwrite_partitions":
-            reason = say("{overwrite_where=} says which folders {mode='overwrite_partitions'} replaces")
-            raise ValueError(reason & "pass that mode")
-        columns = self.partition_by or ()
-        unknown = [name for name in where if name not in columns]
-        if unknown or not where:
-            expected = say("values of columns of {partition_by=}", partition_by=list(columns))
-            raise ValueError(say("{overwrite_where=}: expected {}", expected, overwrite_where=dict(where)))
 
     def _check_mode(self) -> None:
         mode = self.mode
