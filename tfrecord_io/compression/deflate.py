@@ -68,7 +68,11 @@ class DeflateDecompressor:
                 return out
         else:
             self._tail += data
-        self._finish()
+        tail, size = self._tail, self._trailer.size
+        self.hungry = len(tail) < size
+        if not self.hungry:
+            self._trailer.check(tail[:size])
+            self.eof, self.unused, self._tail = True, tail[size:], b""
         return b""
 
     def _decompress_data(self, data: bytes, limit: int) -> bytes:
@@ -84,13 +88,6 @@ class DeflateDecompressor:
             self._rest = self._inflate.unconsumed_tail
             self.hungry = not self._rest and len(out) < limit
         return out
-
-    def _finish(self) -> None:
-        tail, size = self._tail or b"", self._trailer.size
-        self.hungry = len(tail) < size
-        if not self.hungry:
-            self._trailer.check(tail[:size])
-            self.eof, self.unused, self._tail = True, tail[size:], b""
 
 
 class ExactInflate:

@@ -110,7 +110,6 @@ class RecoveringStream(DecompressedStream):
         self.gaps.append(Gap(begin, end, self.offset, error.reason, Message(error.remedies)))
 
     def _rest_of_file(self, begin: int) -> int:
-        """The number of bytes from `begin` to the end of the file."""
         if self._source.size is not None:
             return self._source.size - begin
         if not self._source.rewind(begin):

@@ -82,15 +82,11 @@ class PlainStream:
 
     def readinto(self, buffer: memoryview) -> int:
         if len(self._head):
-            n = min(len(buffer), len(self._head))
-            buffer[:n] = self._head[:n]
-            self._head = self._head[n:]
-        else:
-            n = self._read(buffer)
-        self.offset += n
-        return n
-
-    def _read(self, buffer: memoryview) -> int:
+            count = min(len(buffer), len(self._head))
+            buffer[:count] = self._head[:count]
+            self._head = self._head[count:]
+            self.offset += count
+            return count
         try:
             n = self.raw.readinto(buffer)
         except ReplacedError:
@@ -105,6 +101,7 @@ class PlainStream:
         if n == 0 and len(buffer) and self.size is not None and self.offset < self.size:
             text = f"the file ended at byte {self.offset}, before byte {self.size}: it was truncated while being read"
             raise OSError(errno.EIO, text, self.path)
+        self.offset += n
         return n
 
     def read(self) -> bytes:

@@ -149,7 +149,14 @@ def parse_tensor_proto(data: bytes, declared: str | None = None, expansion: Expa
     if content := message.tensor_content:
         values = _split(content, count) if name == STRING else _viewed(content, dtype, count)
     else:
-        _refuse_expansion(message, name, dtype, count, expansion or Expansion())
+        size = count * dtype.itemsize
+        if name == STRING and message.string_val:  # the last one may stand for any number of them
+            size += sum(map(len, message.string_val))
+            size += max(count - len(message.string_val), 0) * len(message.string_val[-1])
+        room = expansion or Expansion()
+        if not room.take(size):
+            reason = room.excess(f"its {message.ByteSize()} bytes state {count} values, which take {size} bytes")
+            raise DecodeError(reason, expected=room.room, got=size, advice=room.advice(size), of_memory=True)
         values = _listed(message, name, dtype, count)
     return ParsedTensor(name, shape, values)
 
@@ -221,18 +228,6 @@ def _varint32(content: bytes, begin: int) -> tuple[int, int]:
         if byte < 0x80:
             return value & 0xFFFFFFFF, at
     raise DecodeError(f"no length of a string at byte {begin} of the content", expected="a varint of 5 bytes at most")
-
-
-def _refuse_expansion(message: Any, name: str, dtype: np.dtype, count: int, expansion: Expansion) -> None:
-    """Refuse more values than `expansion` has room for; the last value in the message may state any number of them."""
-    size = count * dtype.itemsize
-    if name == STRING and message.string_val:
-        size += sum(map(len, message.string_val))
-        size += max(count - len(message.string_val), 0) * len(message.string_val[-1])
-    if not expansion.take(size):
-        reason = f"its {message.ByteSize()} bytes state {count} values, which take {size} bytes"
-        reason, advice = expansion.excess(reason), expansion.advice(size)
-        raise DecodeError(reason, expected=expansion.room, got=size, advice=advice, of_memory=True)
 
 
 def _listed(message: Any, name: str, dtype: np.dtype, count: int) -> Array:
