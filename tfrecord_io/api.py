@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -35,7 +35,6 @@ from tfrecord_io.typing import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tfrecord_io.options.write import WriteOptions
     from tfrecord_io.schema.inferred_schema import InferredSchema
     from tfrecord_io.write.writer import Writer, WriteReport
 
@@ -372,8 +371,12 @@ def write_tfrecord(
     from tfrecord_io.write.writer import write  # for a program that only reads, it would be half of what is imported
 
     options = WriteOptions.of_call(write_tfrecord, locals())
-    if (write_frame := _frame_writer(type(data))) is not None:
-        return write_frame(data, path, options)
+    for each in type(data).__mro__[:-1]:  # some tables are written by several processes
+        package = each.__module__.partition(".")[0]
+        point = None if package in _IN_THIS_PROCESS else find_point(FRAMES, f"{package}.{each.__name__}")
+        if point is not None:
+            report: WriteReport = point.load()(data, path, options)
+            return report
     if isinstance(scan := unwrapped(data), Scan):
         whole, storage = (None, DEFAULT_STORAGE) if scan.origin is None else (scan.origin[0], scan.origin[1].storage)
         check_outside(whole, storage, path, options.storage, scan.sources)
@@ -381,17 +384,6 @@ def write_tfrecord(
 
 
 _IN_THIS_PROCESS = ("builtins", "numpy", "pandas", "polars", "pyarrow", "tfrecord_io")  # packages of tables
-
-
-def _frame_writer(table: type) -> Callable[[Any, OutputPath, WriteOptions], WriteReport] | None:
-    """What writes tables of a class by several processes; None if this process does."""
-    for each in table.__mro__[:-1]:
-        package = each.__module__.partition(".")[0]
-        point = None if package in _IN_THIS_PROCESS else find_point(FRAMES, f"{package}.{each.__name__}")
-        if point is not None:
-            write_frame: Callable[[Any, OutputPath, WriteOptions], WriteReport] = point.load()
-            return write_frame
-    return None
 
 
 @check_keywords

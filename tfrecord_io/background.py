@@ -275,7 +275,6 @@ class Ordered(Generic[T]):
             pass
 
     def _submit_one(self) -> bool:
-        """Submit the next call, if any is left."""
         if self.is_submitted:
             return False
         try:

@@ -68,7 +68,6 @@ class Shared:
     _lock: threading.RLock | _ForkedLock
 
     def _share(self) -> None:
-        """Make the lock."""
         self._lock = threading.RLock()
         _shared.add(self)
 
@@ -78,7 +77,6 @@ class Shared:
 
     @property
     def _is_forked(self) -> bool:
-        """Whether this process is a fork of the one that made the object."""
         return isinstance(self._lock, _ForkedLock)
 
 

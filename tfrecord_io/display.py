@@ -246,10 +246,14 @@ def short(value: Any, width: int = 32) -> str:
         return "null"
     if isinstance(value, bool | int):
         return str(value)
-    if isinstance(value, float):
-        return _short_float(value)
+    if isinstance(value, float):  # six digits, but all digits before the point: 1700000000, not 1.7e+09
+        text = f"{value:.6g}"
+        return f"{value:.0f}" if "e+" in text and abs(value) < _MOST_FIXED else text
     if isinstance(value, bytes):
-        return _short_bytes(value, width)
+        if len(value) <= width and value.isascii() and value.decode().isprintable():
+            return repr(value)
+        more = "…" if len(value) > SHOWN_BYTES else ""
+        return f"{counted(len(value), 'byte')} {value[:SHOWN_BYTES].hex()}{more}"
     if isinstance(value, str):
         return _shorten(printable(value, width), width)
     if isinstance(value, list | tuple):
@@ -282,20 +286,6 @@ def shape_ranges(least: tuple[int, ...] | None, most: tuple[int, ...] | None) ->
 def error_dict(error: Exception | None) -> dict[str, str] | None:
     """Class and message of an error, for JSON."""
     return None if error is None else {"class": type(error).__name__, "message": str(error)}
-
-
-def _short_float(value: float) -> str:
-    """Six digits, but all digits before the point: 1700000000, not 1.7e+09."""
-    text = f"{value:.6g}"
-    return f"{value:.0f}" if "e+" in text and abs(value) < _MOST_FIXED else text
-
-
-def _short_bytes(value: bytes, width: int) -> str:
-    """As text if it is short and printable, else its length and first bytes."""
-    if len(value) <= width and value.isascii() and value.decode().isprintable():
-        return repr(value)
-    more = "…" if len(value) > SHOWN_BYTES else ""
-    return f"{counted(len(value), 'byte')} {value[:SHOWN_BYTES].hex()}{more}"
 
 
 def short_list(first: Sequence[Any], count: int, width: int = 32) -> str:

@@ -73,12 +73,8 @@ def without_secrets(text: str) -> str:
     """
     if not ("@" in text or "?" in text or "#" in text):
         return text
-    hidden = re.sub(_URL, _without_secrets, text)
+    hidden = re.sub(_URL, lambda url: re.sub(_SECRET, r"\1…", re.sub(_PASSWORD, r"\1…", url[0])), text)
     return text if hidden == text else hidden  # the same object: it may be a `Message`
-
-
-def _without_secrets(url: re.Match[str]) -> str:
-    return re.sub(_SECRET, r"\1…", re.sub(_PASSWORD, r"\1…", url[0]))
 
 
 class SecretURL(str):
@@ -104,14 +100,6 @@ def printable(text: object, limit: int = 200) -> str:
     raw = without_secrets(text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(text))
     cut = raw if len(raw) <= limit else raw[:limit] + "…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
-
-
-def _without_traceback(reason: str) -> str:
-    """The first and the last line of a reason that is a traceback: PyTorch makes it of an error in a worker process."""
-    if "\nOriginal Traceback (most recent call last):\n" not in reason:
-        return reason
-    lines = reason.strip().splitlines()
-    return f"{lines[0].rstrip('.')}: {lines[-1]}"
 
 
 def within_message_limit(text: str) -> str:
@@ -233,8 +221,11 @@ class TFRecordError(Exception):
         return self._detail(*self.speakers)
 
     def _detail(self, *speakers: Speaker) -> str:
-        text = self.reason.rendered(*speakers) if isinstance(self.reason, Message) else self.reason
-        reason = printable(_without_traceback(text), 600)
+        reason = self.reason.rendered(*speakers) if isinstance(self.reason, Message) else self.reason
+        if "\nOriginal Traceback (most recent call last):\n" in reason:  # PyTorch's, of an error in a worker process
+            first, *_, last = reason.strip().splitlines()
+            reason = f"{first.rstrip('.')}: {last}"
+        reason = printable(reason, 600)
         return reason if self.feature is None else say("feature '{}': {}", printable(self.feature), reason)
 
     def in_piece(self, begin: int) -> Self:

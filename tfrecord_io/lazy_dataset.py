@@ -727,7 +727,6 @@ def mix(
 
 
 def _scan_of(source: Any) -> LazyScan:
-    """The scan of a dataset, and of any other source."""
     if not is_source(source):
         raise TypeError(f"expected datasets or paths, got {type(source).__name__}")
     return (source if isinstance(source, Dataset) else dataset(source))._held

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib import import_module
 from operator import attrgetter
@@ -139,11 +139,7 @@ def load_point(group: str, name: str) -> Any:
 
 def find_point(group: str, name: str) -> Point | None:
     """The first of this name; other packages are asked where this one has none."""
-
-    def of_name(points: Iterable[Point]) -> Point | None:
-        return next((point for point in points if point.name == name), None)
-
-    return of_name(own_points(group)) or of_name(other_points(group))
+    return next((p for points in (own_points, other_points) for p in points(group) if p.name == name), None)
 
 
 # Of TFRecord files: no row has them, so that the names of such files never ask for those of other packages.
