@@ -93,7 +93,6 @@ def step_columns(schema: pa.Schema, prefix: str) -> list[str]:
 
 
 def _batches(episodes: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
-    """The batches of steps, each of whole episodes."""
     begin = 0
     for batch in episodes:
         for first, end in runs_within(step_counts(batch, names, begin), LIMITS.batch_rows):

@@ -79,7 +79,6 @@ class _BoundarySearch:
         return self._end
 
     def _headers(self, begin: int) -> Iterator[int]:
-        """Offsets from `begin` on at which a header is."""
         size, searched = self._window_bytes, False
         while begin < self._end:
             stop = min(begin + size, self._end)

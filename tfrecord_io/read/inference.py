@@ -11,14 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import column_mask, cut_columns
-from tfrecord_io.arrow.decode.inferred_column import (
-    FoldedTensor,
-    SeenColumns,
-    are_companions,
-    candidates,
-    count_kinds,
-    fold,
-)
+from tfrecord_io.arrow.decode.inferred_column import FoldedTensor, SeenColumns, are_companions, candidates, fold
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, FeatureName
 from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError, say
@@ -69,17 +62,7 @@ def observe_chunks(
     return seen
 
 
-def contested_kinds(
-    names: Iterable[str], chunks: Sequence[DecodedChunk]
-) -> Iterator[tuple[FeatureName, list[KindCount]]]:
-    """How many records have values of each kind, by feature; the most frequent kind is the first."""
-    for name in names:
-        columns = [(c.columns[name], c.record_of) for c in chunks if name in c.columns]
-        yield (name, columns[0][0].steps is not None), count_kinds(columns)
-
-
 def _truncate(chunk: DecodedChunk, rows: int, error: Exception) -> None:
-    """End the chunk with an error after some of its rows."""
     chunk.error, chunk.rows = error, rows
     chunk.columns = cut_columns(chunk.columns, 0, rows)
 

@@ -431,7 +431,7 @@ def not_searched(scan: AnyScan, row_filter: RowFilter | None) -> str:
     if not scan.may_be_indexed:
         return "no file has one"
     inspects = options.inspects and row_filter is None
-    if scan.counts_intact or (leaves_out(options.on_error) and not inspects):
+    if options.rows_to_drop or (leaves_out(options.on_error) and not inspects):
         return "damage is to be left out, wherever it is"
     if scan.gathers_categories:
         return "the categories of a column are those of all records"

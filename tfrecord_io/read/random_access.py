@@ -204,9 +204,9 @@ class RandomAccess(Closing, Shared):
 
     def _fault_error(self, fault: Fault, location: Location, data: Bytes) -> TFRecordError:
         path, record, offset = self._origin(location)
-        fault = replace(fault, record=0, offset=0)
-        context = self._scan.settings.fault_context
-        error = record_error(path, fault, record=record, offset=offset, data=data, **context)
+        fault, settings = replace(fault, record=0, offset=0), self._scan.settings
+        about: dict[str, Any] = {"contradicts_sample": settings.contradicts_sample, "plan": settings.plan}
+        error = record_error(path, fault, record=record, offset=offset, data=data, **about)
         error.records_intact = None  # the records before it were not read
         return error
 
@@ -603,7 +603,6 @@ class SelectedRecords:
         self._condition = None
 
     def _chosen(self, key: Any) -> Any:
-        """The number of a record, or an array of numbers."""
         if isinstance(key, slice):
             return self.numbers[key]
         number = _as_integer(key)
@@ -629,7 +628,6 @@ def _as_integer(key: Any) -> int | None:
 
 
 def _as_integers(key: Any) -> Array:
-    """The key as an array of numbers."""
     if isinstance(key, str | bytes):
         advice = "open_random(…, key=…).lookup(…) finds records by a key"
         raise TypeError(f"a record index is an integer, not {type(key).__name__}; {advice}")

@@ -259,7 +259,6 @@ class Reader(BatchStream):
             del chunk  # only the consumer keeps it while the next one is decoded
 
     def _warn_of_absent(self, absent: AbsentColumns) -> None:
-        """Warn of declared columns that no record has, once all records were read."""
         if self._planned.early is not None and self.report.records:  # columns of rows that do not pass: not decoded
             absent.observe_until_found(lambda names: open_as_it_is(self.scan.of_all_rows(names).over(on_error="raise")))
         absent.finish(self.scan.sources, self.scan.decode_options, self.report.records)

@@ -89,7 +89,6 @@ class RecordReader(ConsumedOnce[bytes]):
             each.read_once()
 
     def _walk(self, check_crc: bool) -> Iterator[list[bytes]]:
-        """The payloads of each block."""
         engine, walker, report = get_engine(), self._walker, self.report
         while walker.load():
             error = walker.error

@@ -544,7 +544,7 @@ class _Planner:
 
     def _disproved(self, assumptions: Assumptions, sample: _Sample) -> Assumptions | None:
         """The assumptions without those that the schemas or the types in a sample disprove; None if none is."""
-        from tfrecord_io.read.inference import contested_kinds
+        from tfrecord_io.arrow.decode.inferred_column import count_kinds
 
         if sample.chunks and (revision := sample.chunks[-1].revision) is not None:
             revision.warn_if_late()
@@ -556,12 +556,13 @@ class _Planner:
         if not sample.contested:
             return None
         own = {name: sample.observations[name] for name in filter(self._newly_declared(assumptions), sample.contested)}
-        kinds = contested_kinds([name for name in sample.contested if name not in own], sample.chunks)
-        contested, declared = {**assumptions.contested, **dict(kinds)}, {**assumptions.declared, **own}
-        return replace(assumptions, contested=contested, declared=declared)
+        contested = dict(assumptions.contested)
+        for name in (name for name in sample.contested if name not in own):
+            columns = [(c.columns[name], c.record_of) for c in sample.chunks if name in c.columns]
+            contested[name, columns[0][0].steps is not None] = count_kinds(columns)
+        return replace(assumptions, contested=contested, declared={**assumptions.declared, **own})
 
     def _inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
-        """Infer the schema from a sample."""
         from tfrecord_io.read.inference import evidence_of, folded_columns, inferred_schema
         from tfrecord_io.schema.inferred_schema import InferredSchema
 

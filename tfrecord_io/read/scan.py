@@ -18,7 +18,7 @@ from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.feature_types import RecordType, Text
-from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, raises, stops
+from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, stops
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, schemas_are_stated
@@ -254,11 +254,6 @@ class Scan(Configured):
         """Whether column indexes have all values of some files, which are not read."""
         return self.picked is not None and any(file.values is not None for file in self.picked)
 
-    @property
-    def counts_intact(self) -> bool:
-        """Whether the offset counts records that fit: those that do not are left out, or stop the read."""
-        return self.options.offset > 0 and not raises(self.options.on_error)
-
     def conflicts(self) -> Mapping[str, SchemaError]:
         """The columns that are read for which the embedded schemas of files have no common type, and the errors."""
         found = self.resolved.embedded.conflicts if self.resolved.embedded is not None else {}
@@ -464,7 +459,7 @@ class Scan(Configured):
         `rereads`: other columns are read again at the end, of all rows.
         """
         assert self.row_filter is not None
-        if takes_payloads(self.options.record_type) or self.gathers_categories or self.counts_intact:
+        if takes_payloads(self.options.record_type) or self.gathers_categories or self.options.rows_to_drop:
             return None
         if rereads and not all(source.can_be_read_again for source in self.sources):
             return None

@@ -332,7 +332,6 @@ class ChosenRecords:
         return byte if record or self.schema is None else -1
 
     def _frames(self) -> Generator[Array]:
-        """The framed records, in pieces."""
         options, engine, begins = self._chosen.scan.options, get_engine(), self.schema is not None
         try:
             chosen, recovery = self._chosen.of(self._number), recovery_of(options.on_error, [self._file])

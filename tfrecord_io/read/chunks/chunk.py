@@ -129,15 +129,6 @@ class DecodeSettings:
     as_bytes: bool = False  # records are read as payloads, not parsed
     prefilter: Prefilter | None = None  # rows that are known not to pass are left out of the columns
 
-    @property
-    def fault_context(self) -> dict[str, Any]:
-        """Keyword arguments of `engine.fault_messages.to_error` for faults under these settings."""
-        return {"contradicts_sample": self.contradicts_sample, "plan": self.plan}
-
-    def with_plan(self, **changes: Any) -> DecodeSettings:
-        """These settings with some fields of the plan changed."""
-        return replace(self, plan=replace(self.plan, **changes))
-
     def decoder(self, *, keep_lengths: bool = False) -> Decoder:
         engine = get_engine()
         if self.as_bytes:
@@ -189,7 +180,7 @@ class KnownRecords:
     def applied_to(self, settings: DecodeSettings) -> DecodeSettings:
         """The settings for the next records."""
         if self.sequence and settings.plan.record_type is RecordType.DETECT:
-            return settings.with_plan(record_type=RecordType.SEQUENCE_EXAMPLE)
+            return replace(settings, plan=replace(settings.plan, record_type=RecordType.SEQUENCE_EXAMPLE))
         return settings
 
     def allow(self, chunk: DecodedChunk, plan: Plan) -> bool:

@@ -31,7 +31,7 @@ from tfrecord_io.read.chunks.chunk import (
     is_little,
 )
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
-from tfrecord_io.read.chunks.recovery import Recovery, recovery_of
+from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import OpenPlainFile, Source, total
 
@@ -64,7 +64,6 @@ class ChunkReader:
         sources: Sequence[Source],
         options: ReadOptions,
         prefetcher: SourcePrefetcher | None = None,
-        recovery: Recovery | None = None,
         progress: ProgressMeter | None = None,
         *,
         ahead: bool = True,
@@ -81,7 +80,7 @@ class ChunkReader:
             from tfrecord_io.progress import ProgressMeter
 
             progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
-        self.recovery = recovery or recovery_of(options.on_error, sources)  # goes on behind damage, if that is allowed
+        self.recovery = recovery_of(options.on_error, sources)  # goes on behind damage, if that is allowed
         self._walker = BlockWalker(
             self._prefetcher,
             self._open,
@@ -138,10 +137,7 @@ class ChunkReader:
         self.close()
         if progress is not None:
             progress.restart()
-        recovery = None if self.recovery is None else self.recovery.restarted()
-        return ChunkReader(
-            self._sources, self._options, prefetcher, recovery, progress, ahead=self._ahead, whole=self._whole
-        )
+        return ChunkReader(self._sources, self._options, prefetcher, progress, ahead=self._ahead, whole=self._whole)
 
     def close(self) -> None:
         """Close the open file; no more chunks."""
@@ -247,12 +243,12 @@ class ChunkReader:
         return chunk
 
     def _fault_error(self, fault: Fault) -> TFRecordError:
-        context = self.settings.fault_context
-        if self.recovery is not None and self.settings.contradicts_sample:
+        settings, goes_on = self.settings, self.recovery is not None
+        if goes_on and settings.contradicts_sample:
             fault = self._fault_beside(fault)
-        if fault.code is FaultCode.KIND and self.recovery is not None:
-            context["contradicts_sample"] = False  # the record may be left out
-        return self._walker.fault_error(fault, **context)
+        may_be_left_out = goes_on and fault.code is FaultCode.KIND
+        contradicts_sample = settings.contradicts_sample and not may_be_left_out
+        return self._walker.fault_error(fault, contradicts_sample=contradicts_sample, plan=settings.plan)
 
     def _fault_beside(self, fault: Fault) -> Fault:
         """Where a record contradicts the sample: another fault of it, because of which it was not in the sample."""
@@ -412,7 +408,6 @@ class ChunkReader:
         return self._feed is not None
 
     def _open_next(self) -> bool:
-        """Open the next file, unless one is open; False at the end."""
         return self._load() if self._to_skip else self._walker.open_next()
 
     def _load(self) -> bool:

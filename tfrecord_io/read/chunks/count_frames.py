@@ -31,21 +31,17 @@ def skip_records(walker: BlockWalker, records: int, threads: int, *, check_crc: 
     with segment_pool(threads) as pool:
         walk = _frame_walk(pool, walker.max_record_bytes, check_crc=check_crc)
         while records and walker.load() and walker.error is None:
-            records -= walk.advance(walker, records) or _skip_in_block(walker, records, check_crc=check_crc)
-
-
-def _skip_in_block(walker: BlockWalker, records: int, *, check_crc: bool) -> int:
-    """Skip records at the start of the walker's data, and read on unless they were the last; returns how many."""
-    frames, fault = walker.frames(get_engine(), records, check_crc=check_crc)
-    skipped = len(frames.starts)
-    error = None if fault is None else walker.fault_error(fault)
-    walker.advance(skipped, frames.consumed)
-    if error is not None:
-        if not walker.recover(error):
-            walker.error = error
-    elif skipped < records:
-        walker.read_on()
-    return skipped
+            if skipped := walk.advance(walker, records):
+                records -= skipped
+                continue
+            frames, fault = walker.frames(get_engine(), records, check_crc=check_crc)
+            error = None if fault is None else walker.fault_error(fault)
+            walker.advance(len(frames.starts), frames.consumed)
+            records -= len(frames.starts)
+            if error is None and records:
+                walker.read_on()
+            elif error is not None and not walker.recover(error):
+                walker.error = error
 
 
 def count_each(
@@ -178,7 +174,6 @@ def _count_file(
 
 
 def _frame_walk(pool: WorkerPool, max_record_bytes: int, *, check_crc: bool) -> SegmentWalk[Step]:
-    """A walk that only checks frames."""
     engine = get_engine()
 
     def step(data: Any, final: bool) -> tuple[int, int, Fault | None]:

@@ -227,7 +227,8 @@ class FileDecoder(Segments[DecodedPart]):
         limit = settings.plan.max_expansion
         if ahead and limit is not None:
             if self._limited is None or self._limited[0] is not settings:  # decoders are used again by these settings
-                self._limited = settings, settings.with_plan(max_expansion=limit // self._pool.most_ahead)
+                plan = replace(settings.plan, max_expansion=limit // self._pool.most_ahead)
+                self._limited = settings, replace(settings, plan=plan)
             settings = self._limited[1]
         path, number, names = self.position.path, self.position.number, () if self.in_parts else self._known.names
         return DecodedPart(path, number, settings, self._decoders, tuple(names))

@@ -194,10 +194,6 @@ class Recovery:
         self._on_error = on_error
         self._sources = sources
 
-    def restarted(self) -> Recovery:
-        """The recovery of a read that starts again."""
-        return Recovery(self._on_error, self._sources)
-
     def __call__(self, walker: BlockWalker, error: Exception) -> bool:
         """See `BlockWalker.recover`."""
         if not is_damage(error) or walker.file is None:

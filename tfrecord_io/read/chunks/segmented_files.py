@@ -197,7 +197,6 @@ class SegmentFeed:
         return self._part
 
     def _fitting(self, part: DecodedPart, max_rows: int, max_bytes: int, is_first: bool) -> tuple[int, int]:
-        """How many of the next rows fit, and their payload bytes."""
         left = part.chunk.rows - self._begin
         if left <= max_rows and (self._bytes <= max_bytes or (is_first and left == 1)):
             return left, self._bytes

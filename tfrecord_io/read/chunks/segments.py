@@ -358,7 +358,9 @@ class SegmentWalk(Generic[StepT]):
         if file is None:
             return 0
         windows, begin = FileWindows(file), walker.offset
-        mean = self._mean_size(walker)
+        frames, _ = walker.frames(get_engine())
+        count = len(frames.starts)
+        mean = frames.consumed / count if count else walker.next_length() + FRAME_BYTES
         if self._skips_payloads and mean > LIMITS.skipped_record_bytes:
             records, offset = self._hop(windows, begin, most_records)
             walker.count(offset - begin)
@@ -370,11 +372,6 @@ class SegmentWalk(Generic[StepT]):
         if offset == windows.size:
             walker.end_file()
         return records
-
-    def _mean_size(self, walker: BlockWalker) -> float:
-        """The mean size of the next records, or the size of the next one."""
-        frames, _ = walker.frames(get_engine())
-        return frames.consumed / len(frames.starts) if len(frames.starts) else walker.next_length() + FRAME_BYTES
 
     def _hop(self, windows: FileWindows, begin: int, most_records: int | None) -> tuple[int, int]:
         """Read only headers, as long as records are large; returns the number of records and where they end."""
