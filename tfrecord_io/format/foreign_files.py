@@ -35,12 +35,8 @@ def looks_like(head: bytes) -> str | None:
     return next((name for name, matches in _signs_of(FORMATS) if matches(head)), found)
 
 
-def _begins(*magics: bytes) -> Predicate:
-    return lambda head: head.startswith(magics)
-
-
-def _at(offset: int, *magics: bytes) -> Predicate:
-    return lambda head: head.startswith(magics, offset)
+def _begins(*magics: bytes, at: int = 0) -> Predicate:
+    return lambda head: head.startswith(magics, at)
 
 
 def _riff(kind: bytes) -> Predicate:
@@ -80,7 +76,7 @@ def reader_advice(kind: str) -> str | None:
 
 def _signs_of(rows: Iterable[Format]) -> Iterator[tuple[str, Predicate]]:
     """How files of these formats begin; each is called by its first name."""
-    return ((row.looks[0], _at(row.magic_at, *row.magic)) for row in rows if row.magic and row.looks)
+    return ((row.looks[0], _begins(*row.magic, at=row.magic_at)) for row in rows if row.magic and row.looks)
 
 
 _INEXACT = (JSON.looks[0], "plain text", "UTF-16 text", ZEROS)  # a format of a plugin or another package may be
@@ -93,9 +89,9 @@ SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("a WAV file", _riff(b"WAVE")),
     ("a TIFF image", _begins(*TIFF_MAGIC)),
     ("a BMP image", _regex(rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0")),  # the size of its second header
-    ("an AVIF image", _at(4, b"ftypavif", b"ftypavis")),
-    ("a HEIC image", _at(4, b"ftyphei", b"ftyphev", b"ftypmif1")),
-    ("an MP4 video", _at(4, b"ftyp")),
+    ("an AVIF image", _begins(b"ftypavif", b"ftypavis", at=4)),
+    ("a HEIC image", _begins(b"ftyphei", b"ftyphev", b"ftypmif1", at=4)),
+    ("an MP4 video", _begins(b"ftyp", at=4)),
     *_signs_of(FORMATS.core),
     ("a Feather V1 file", _begins(b"FEA1")),
     (
@@ -114,7 +110,7 @@ SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("7-Zip data", _begins(b"7z\xbc\xaf\x27\x1c")),
     ("a PDF document", _begins(b"%PDF-")),
     ("an ELF program", _begins(b"\x7fELF")),
-    ("an LMDB database", _at(16, b"\xde\xc0\xef\xbe")),
+    ("an LMDB database", _begins(b"\xde\xc0\xef\xbe", at=16)),
     ("a Python pickle", _regex(rb"\x80[\x02-\x05][\x95}\](\x8cc]")),
     ("a Git LFS pointer: the data was not downloaded; run git lfs pull", _begins(b"version https://git-lfs")),
     (  # `tfrecord_io.storage.paths.file_names.fence_name`, a copy of which takes the place of a shard in S3
