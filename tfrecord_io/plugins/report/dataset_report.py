@@ -23,7 +23,6 @@ from tfrecord_io.read.sources import as_list, paths_of
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.typing import FileMode, FilesLike, OutputPath, ProgressLike, StorageLike
 
-_SUFFIXES = (".html", ".htm")
 _FRAME_HEIGHT = 700  # pixels, in a notebook
 
 
@@ -180,7 +179,7 @@ def is_page(name: str) -> bool:
     >>> is_page("words.html"), is_page("words.tfrecord")
     (True, False)
     """
-    return name.lower().endswith(_SUFFIXES)
+    return name.lower().endswith((".html", ".htm"))
 
 
 def _made(
@@ -192,14 +191,12 @@ def _made(
         datasets = (examine(paths[0], options[0]),)
     else:  # one progress of both; its total is known only when the second one is opened
         with ProgressMeter(options[0].progress, None, "records") as meter:
-            each = zip(paths, options, strict=True)
-            datasets = tuple(examine(path, replace(own, progress=meter.part())) for path, own in each)
+            both = zip(paths, options, strict=True)
+            datasets = tuple(examine(path, replace(its, progress=meter.part())) for path, its in both)
     found = drifts(datasets[0].features, datasets[1].features) if len(paths) > 1 else ()
-    page = document("\n".join(map(_title, paths)), datasets, found, importlib.metadata.version("tfrecord_io"))
+    titles = []
+    for own in map(paths_of, paths):
+        more = f" and {counted(len(own) - 1, 'more path')}" if len(own) > 1 else ""
+        titles.append(f"{printable(os.fspath(own[0])) if own else 'no files'}{more}")
+    page = document("\n".join(titles), datasets, found, importlib.metadata.version("tfrecord_io"))
     return DatasetReport(out, page, datasets, found)
-
-
-def _title(path: Any) -> str:
-    paths = paths_of(path)
-    more = f" and {counted(len(paths) - 1, 'more path')}" if len(paths) > 1 else ""
-    return f"{printable(os.fspath(paths[0])) if paths else 'no files'}{more}"

@@ -224,15 +224,14 @@ def _first_rows(scan: Scan) -> tuple[tuple[str, ...], tuple[tuple[str | None, ..
     names = scan.schema.names[:_FIRST_COLUMNS]
     with open_scan(scan.only(names).limited(FIRST_ROWS)) as reader:
         table = reader.read_all()
-    columns = [[_cell(v) for v in _values(c, f)] for c, f in zip(table.columns, table.schema, strict=True)]
+    columns = []
+    for column, field in zip(table.columns, table.schema, strict=True):
+        if is_any_tensor(field.type):
+            values = [cell for chunk in column.chunks for cell in to_cells(chunk, field)]
+        else:
+            values = rows_of(column, field)
+        columns.append([_cell(value) for value in values])
     return tuple(names), tuple(zip(*columns, strict=True))
-
-
-def _values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
-    """The values of a column, tensors as arrays."""
-    if is_any_tensor(field.type):
-        return [cell for chunk in column.chunks for cell in to_cells(chunk, field)]
-    return rows_of(column, field)
 
 
 def _cell(value: Any) -> str | None:

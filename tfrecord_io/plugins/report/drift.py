@@ -119,7 +119,11 @@ def jensen_shannon(a: NumberStatistics, b: NumberStatistics) -> float:
     edges = 2 * np.linspace(ends[0] / 2, ends[1] / 2, BINS + 1)
     shares = [_shares(side, edges) for side in (a, b)]
     middle = (shares[0] + shares[1]) / 2
-    return min(1.0, max(0.0, sum(_divergence(share, middle) for share in shares) / 2))
+    divergence = 0.0
+    for share in shares:  # Kullback and Leibler's
+        present = share > 0
+        divergence += float((share[present] * np.log2(share[present] / middle[present])).sum())
+    return min(1.0, max(0.0, divergence / 2))
 
 
 def _shares(side: NumberStatistics, edges: Array) -> Array:
@@ -127,9 +131,3 @@ def _shares(side: NumberStatistics, edges: Array) -> Array:
     finite = side.count - side.nans - side.infinities
     counts = np.array(histogram(side.kept, edges).counts) * (finite / max(1, len(side.kept)))
     return np.array([*counts, side.nans, side.infinities]) / side.count
-
-
-def _divergence(share: Array, other: Array) -> float:
-    """Kullback and Leibler's, where `share` is not 0."""
-    present = share > 0
-    return float((share[present] * np.log2(share[present] / other[present])).sum())

@@ -179,16 +179,12 @@ class FeatureAccumulator:
             self._part,
             self._records,
             self._summary.summary(),
-            _result(self._values_per_record),
-            _result(self._lengths),
-            _result(self._numbers),
+            None if self._values_per_record is None else self._values_per_record.result(),
+            None if self._lengths is None else self._lengths.result(),
+            None if self._numbers is None else self._numbers.result(),
             self._counter.result(),
             self._value_type,
         )
-
-
-def _result(accumulator: NumberAccumulator | None) -> NumberStatistics | None:
-    return None if accumulator is None else accumulator.result()
 
 
 def _value_type(type_: pa.DataType) -> pa.DataType:

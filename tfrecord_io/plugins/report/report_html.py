@@ -17,7 +17,7 @@ from tfrecord_io.errors import printable
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics
 from tfrecord_io.plugins.report.drift import FeatureDrift
 from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, in_one_unit, nanoseconds_of
-from tfrecord_io.plugins.report.media import Box, Gallery, MediaSample
+from tfrecord_io.plugins.report.media import Box, MediaSample
 from tfrecord_io.plugins.report.number_statistics import QUANTILES, Histogram, NumberStatistics, edges_of, histogram
 from tfrecord_io.tools.describe import temporal_value
 
@@ -121,13 +121,11 @@ Label = Callable[[float], str]  # a number of an axis as HTML
 def card(sides: Sides, texts: Sequence[str], anchor: str, drift: FeatureDrift | None = None) -> str:
     """The card of a feature; `anchor` is its id in the page."""
     known = [side for side in sides if side is not None]
-    body = [
-        _presence(sides),
-        *([] if drift is None else [_drift(drift)]),
-        _values(sides),
-        _chart(sides),
-        _numbers(sides),
-    ]
+    body = [_presence(sides)]
+    if drift is not None and drift.distance is not None:
+        words = f"{drift.measure} distance {drift.distance:.3f}"
+        body.append(element("div", words, class_="drift notable" if drift.is_notable else "drift"))
+    body += [_values(sides), _chart(sides), _numbers(sides)]
     if texts:
         quotes = "".join(element("li", text(value, 300)) for value in texts)
         body.append(element("h4", "Samples") + element("ul", quotes, class_="quotes"))
@@ -158,13 +156,6 @@ def _presence(sides: Sides) -> str:
         bar = share_bar(side.presence, kind=f"s{i}")
         lines.append(element("div", bar + element("span", words) + missing, class_="presence", title=nulls))
     return "".join(lines)
-
-
-def _drift(drift: FeatureDrift) -> str:
-    if drift.distance is None:
-        return ""
-    words = f"{drift.measure} distance {drift.distance:.3f}"
-    return element("div", words, class_="drift notable" if drift.is_notable else "drift")
 
 
 def _is_listed(side: FeatureStatistics) -> bool:
@@ -352,16 +343,13 @@ def _bars(histogram: Histogram, total: int, highest: float, high: float, label: 
         if not n:
             continue
         height = max(1.5, n / total / highest * (_HEIGHT - 2))
-        tip = f"<title>{_interval(histogram, i, high, label)}: {n:,} ({percent(n / total)})</title>"
+        first, last = histogram.edges[i], histogram.edges[i + 1]
+        last = min(last - 1, high) if histogram.integers else last
+        interval = label(first) if first == last else f"{label(first)} to {label(last)}"
+        tip = f"<title>{interval}: {n:,} ({percent(n / total)})</title>"
         box = f'x="{i * step + gap / 2:.2f}" y="{_HEIGHT - height:.2f}" width="{step - gap:.2f}" height="{height:.2f}"'
         parts.append(f"<rect {box}>{tip}</rect>")
     return element("g", "".join(parts), class_=kind)
-
-
-def _interval(histogram: Histogram, i: int, last: float, label: Label) -> str:
-    low, high = histogram.edges[i], histogram.edges[i + 1]
-    high = min(high - 1, last) if histogram.integers else high
-    return label(low) if low == high else f"{label(low)} to {label(high)}"
 
 
 def value_bars(values: Sequence[tuple[str, Sequence[tuple[int, float]]]]) -> str:
@@ -430,13 +418,15 @@ def _sections(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift]) ->
     if len(datasets) == 2:
         words = "A to B; marked from 0.1 on"
         yield _section("Drift", words, drift_table(drifts) + element("p", _DISTANCES, class_="note"))
-    count = len(_names(datasets))
+    count = len({feature.name for dataset in datasets for feature in dataset.features})
     yield _section("Features", f"{count:,}", cards)
     for i, dataset in enumerate(datasets):
         side = f" of {'AB'[i]}" if len(datasets) == 2 else ""
         images, sounds = _Budget(_IMAGES_BYTES // len(datasets)), _Budget(_SOUNDS_BYTES // len(datasets))
         for gallery in dataset.galleries:
-            shown = (images if gallery.kind == "image" else sounds).take(figures(gallery))
+            shown = (images if gallery.kind == "image" else sounds).take(
+                _figure(each, gallery.kind) for each in gallery.samples
+            )
             noun = "Images" if gallery.kind == "image" else "Sounds"
             left = len(gallery.samples) - len(shown)
             is_all = len(gallery.samples) == dataset.sampling.records
@@ -511,15 +501,11 @@ def _tiles(dataset: DatasetStatistics) -> str:
     return element("dl", "".join(cells), class_="tiles")
 
 
-def _names(datasets: Datasets) -> list[str]:
-    return list(dict.fromkeys(feature.name for dataset in datasets for feature in dataset.features))
-
-
 def _cards(datasets: Datasets, drifts: Sequence[FeatureDrift]) -> tuple[str, str]:
     """The cards of the features, and the links to them."""
     sides = [{feature.name: feature for feature in dataset.features} for dataset in datasets]
     drift = {each.name: each for each in drifts}
-    names = _names(datasets)
+    names = list(dict.fromkeys(feature.name for dataset in datasets for feature in dataset.features))
     cards = (
         card([side.get(name) for side in sides], datasets[-1].texts.get(name, ()), f"f{i}", drift.get(name))
         for i, name in enumerate(names)
@@ -617,17 +603,13 @@ def _notes(drift: FeatureDrift) -> str:
     return "<br>".join(notes)
 
 
-def figures(gallery: Gallery) -> list[str]:
-    """A figure for each sample."""
-    show = _picture if gallery.kind == "image" else _player
-    return [_figure(sample, show) for sample in gallery.samples]
-
-
-def _figure(sample: MediaSample, show: Callable[[MediaSample], str]) -> str:
+def _figure(sample: MediaSample, kind: str) -> str:
     if sample.data is None:
         content = element("div", text(sample.problem or "no data", 300), class_="broken")
+    elif kind == "image":
+        content = _picture(sample)
     else:
-        content = show(sample)
+        content = f'<audio controls preload="metadata" src="{_url(sample)}"></audio>'
     captions = [element("b", text(value, 80), title=printable(name)) for name, value in sample.captions]
     note = [element("span", text(sample.note, 120))] if sample.note else []
     return element("figure", element("div", content, class_="frame") + element("figcaption", "".join(captions + note)))
@@ -649,10 +631,6 @@ def _drawn(boxes: tuple[Box, ...]) -> str:
         for box in boxes
     ]
     return element("svg", "".join(rects), viewBox="0 0 1 1", preserveAspectRatio="none", role="img", aria_label="Boxes")
-
-
-def _player(sample: MediaSample) -> str:
-    return f'<audio controls preload="metadata" src="{_url(sample)}"></audio>'
 
 
 def _url(sample: MediaSample) -> str:
