@@ -276,22 +276,17 @@ def _write(path: str, options: str, records: Iterable[bytes], meter: ProgressMet
     for record in records:
         try:
             writer.write(record)
-        except RuntimeError as error:
-            raise _write_error(error, target) from error
+        except RuntimeError as error:  # as where the disk is full
+            raise OSError(errno.EIO, f"array_record: {error}", target) from error
         count += 1
         meter.advance(1)
     try:
         writer.close()
     except RuntimeError as error:
-        raise _write_error(error, target) from error
+        raise OSError(errno.EIO, f"array_record: {error}", target) from error
     reader = module.ArrayRecordReader(path, _OPEN)
     complete = reader.ok() and reader.num_records() == count
     reader.close()
     if not complete:
         raise OSError(errno.EIO, f"array_record did not write all of {count} records: is the disk full?", target)
     return count
-
-
-def _write_error(error: RuntimeError, target: str) -> OSError:
-    """What array_record raises where the disk is full, or cannot be written, as an error of the target."""
-    return OSError(errno.EIO, f"array_record: {error}", target)

@@ -70,7 +70,11 @@ class SourceFeatures:
         _drop_parts(self.document, kept, "")
         tree = _kept(self.document, kept, "")
         joined = tree is not None and _join(own, tree, kept, "", 0)
-        self._warn(sorted((made.keys() & self.leaves.keys()) - (kept if joined else set()) - chosen))
+        changed = (made.keys() & self.leaves.keys()) - (kept if joined else set()) - chosen
+        if new := sorted(changed - self._warned):
+            self._warned.update(new)
+            reason = "these columns are stored in another way than there, so they have features by their types"
+            warn(f"{self.folder.display_path(FEATURES)}: {reason}: {printable(', '.join(new), 300)}", UserWarning)
         return tree if joined else None
 
     def _is_stored_alike(self, name: str, leaf: TfdsLeaf) -> bool:
@@ -79,13 +83,6 @@ class SourceFeatures:
         if source is None or (leaf.labels is not None and source.labels is None):
             return False
         return _stored(source) == _stored(leaf) and (source.optional or not leaf.optional)
-
-    def _warn(self, changed: list[str]) -> None:
-        new = [name for name in changed if name not in self._warned]
-        if new:
-            self._warned.update(new)
-            reason = "these columns are stored in another way than there, so they have features by their types"
-            warn(f"{self.folder.display_path(FEATURES)}: {reason}: {printable(', '.join(new), 300)}", UserWarning)
 
 
 def _children(node: Json) -> dict[str, Json] | None:

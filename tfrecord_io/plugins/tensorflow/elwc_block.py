@@ -108,20 +108,14 @@ def _examples(name: bytes, values: Array) -> Array:
     >>> _examples(b"n", np.array([7])).tobytes().hex(" ")
     '0a 0c 0a 0a 0a 01 6e 12 05 1a 03 0a 01 07'
     """
-    numbers = _varints(values)
-    head = b""
-    for tag in (_VALUES, _INT64_LIST, _VALUE):
-        head = tag + varint(len(head) + numbers.shape[1]) + head
-    head = _KEY + varint(len(name)) + name + head
-    for tag in (_ENTRY, _FEATURES):
-        head = tag + varint(len(head) + numbers.shape[1]) + head
-    heads = np.broadcast_to(np.frombuffer(head, np.uint8), (len(values), len(head)))
-    return np.concatenate([heads, numbers], axis=1)
-
-
-def _varints(values: Array) -> Array:
-    """The varints of numbers, all as long as the longest."""
-    width = max(1, -(-int(values.max(initial=0)).bit_length() // 7))
+    width = max(1, -(-int(values.max(initial=0)).bit_length() // 7))  # of all varints, that of the longest
     digits = values[:, None] >> (7 * np.arange(width)) & 0x7F
     digits[:, :-1] |= 0x80
-    return digits.astype(np.uint8)
+    head = b""
+    for tag in (_VALUES, _INT64_LIST, _VALUE):
+        head = tag + varint(len(head) + width) + head
+    head = _KEY + varint(len(name)) + name + head
+    for tag in (_ENTRY, _FEATURES):
+        head = tag + varint(len(head) + width) + head
+    heads = np.broadcast_to(np.frombuffer(head, np.uint8), (len(values), len(head)))
+    return np.concatenate([heads, digits.astype(np.uint8)], axis=1)

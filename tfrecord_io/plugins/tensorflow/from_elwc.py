@@ -266,10 +266,6 @@ class BlockOrigins:
     def rows(self) -> int:
         return len(self.list_of)
 
-    def origin(self, row: int) -> Origin:
-        at = int(self.list_of[row])
-        return Origin(self.path, self.record + at, int(self.offsets[at]))
-
     def byte(self, row: int, byte: int) -> int:
         """See `tfrecord_io.storage.read.source.Origins.byte`: a row has the context, the example, and numbers."""
         at = int(self.list_of[row])
@@ -312,7 +308,10 @@ class ListOrigins:
         if record >= self._rows:
             return self.failed
         block, row = self._find(record)
-        return Origin(block, None, None) if isinstance(block, str) else block.origin(row)
+        if isinstance(block, str):
+            return Origin(block, None, None)
+        at = int(block.list_of[row])
+        return Origin(block.path, block.record + at, int(block.offsets[at]))
 
     def byte(self, record: int, byte: int) -> int:
         if record >= self._rows:

@@ -215,8 +215,12 @@ class TfxSchemaReader:
         SchemaError if a feature is described in a way that no record can have.
         """
         fields: _Fields = {}
-        for feature in self._message.feature:
-            for field in self._of_feature(feature):
+        for feature in filter(_in_use, self._message.feature):
+            described, part = [feature], CONTEXT
+            if feature.type == STRUCT and feature.name == self._sequence:
+                described, part = [child for child in feature.struct_domain.feature if _in_use(child)], FEATURE_LIST
+            for each in described:
+                field = self.field(each, part)
                 fields[field.part, field.feature] = field
         composites = [composite for field in fields.values() if (composite := composite_of(field)) is not None]
         self._represent(fields)
@@ -238,16 +242,6 @@ class TfxSchemaReader:
             else field
             for field in fields
         ]
-
-    def _of_feature(self, feature: Any) -> Iterator[Field]:
-        if not _in_use(feature):
-            return
-        if feature.type == STRUCT and feature.name == self._sequence:
-            for child in feature.struct_domain.feature:
-                if _in_use(child):
-                    yield self.field(child, FEATURE_LIST)
-        else:
-            yield self.field(feature)
 
     def field(self, feature: Any, part: str = CONTEXT) -> Field:
         """The field of a feature; in the part FEATURE_LIST a feature list, whose steps the message describes."""
@@ -559,28 +553,30 @@ def representation_of(field: Field) -> tuple[str, Any] | None:
     """Name and message of the tensor, if needed: for defaults, shapes, required values, nested rows, sparse tensors."""
     message = RepresentationMessage()
     if (composite := composite_of(field)) is not None:
-        _set_ragged(message.ragged_tensor, composite)
-        return (field.column, message) if _is_ragged(composite) else None
+        is_nested = len(composite.sequence) > 1 and composite.sequence[0] is None and composite.shape == ()
+        if not is_nested or composite.encoding != VALUES or composite.labels is not None:
+            return None
+        message.ragged_tensor.feature_path.step.append(composite.values)
+        for size, lengths in zip(composite.sequence[1:], composite.lengths, strict=True):
+            kind = {"uniform_row_length": size} if lengths is None else {"row_length": lengths}
+            message.ragged_tensor.partition.add(**kind)
+        return field.column, message
     if SPARSE_KEY in field.metadata:
         return _set_sparse(message.sparse_tensor, field), message
     shape = field.shape or ()
     has_count = None not in shape and not (field.shape is None and is_list_like(field.type))
     is_dense = has_count and field.part == CONTEXT and not encoding_rules(field.encoding).one_value_per_cell
-    default = _uniform_default(field)
+    default = field.default
+    while isinstance(default, list) and default and all(item == default[0] for item in default):
+        default = default[0]
+    if not isinstance(default, bool | int | float | str | bytes):
+        default = None  # its values differ, or TFX has no type for them
     if not is_dense or (default is None and not field.required and len(shape) < 2):
         return None
     message.dense_tensor.column_name = field.feature
     set_shape(message.dense_tensor.shape, shape)
     _set_default(message.dense_tensor.default_value, default)
     return field.column, message
-
-
-def _uniform_default(field: Field) -> Any:
-    """The one value of which the default consists; None where its values differ or TFX has no type for them."""
-    default = field.default
-    while isinstance(default, list) and default and all(item == default[0] for item in default):
-        default = default[0]
-    return default if isinstance(default, bool | int | float | str | bytes) else None
 
 
 def _set_default(target: Any, default: Any) -> None:
@@ -590,17 +586,6 @@ def _set_default(target: Any, default: Any) -> None:
         target.float_value = default
     elif default is not None:
         target.int_value = int(default)
-
-
-def _is_ragged(composite: Composite) -> bool:
-    is_nested = len(composite.sequence) > 1 and composite.sequence[0] is None and composite.shape == ()
-    return is_nested and composite.encoding == VALUES and composite.labels is None
-
-
-def _set_ragged(target: Any, composite: Composite) -> None:
-    target.feature_path.step.append(composite.values)
-    for size, lengths in zip(composite.sequence[1:], composite.lengths, strict=True):
-        target.partition.add(**({"uniform_row_length": size} if lengths is None else {"row_length": lengths}))
 
 
 def _set_sparse(sparse: Any, field: Field) -> str:
