@@ -260,7 +260,11 @@ class _Batches:
         rule = BoxRule(options.invalid_boxes)
         with closing(read_files(((file, self.fs, file.entry) for file in self.files), threads)) as contents:
             yield from row_batches(self._rows(contents, rule), self.schema)
-        self._warn(rule)
+        self.left_out.warn(self.files[0].image.path)
+        self.turned.warn(self.files[0].image.path)
+        if rule.left_out:
+            text = f"{rule.left_out:,} of {rule.boxes:,} boxes left out, as they are empty or beyond their image, "
+            warn(f"{text}the first: {rule.first}", UserWarning)
 
     def _rows(
         self, contents: Iterable[tuple[_File, bytes | None]], rule: BoxRule
@@ -304,13 +308,6 @@ class _Batches:
                 raise DecodeError(f"a mask of {image.text} cannot be used: {error}", path=image.path) from None
         key = hashlib.sha256(content).hexdigest()
         return height, width, image.name, image.source_id, key, content, header.format, *columns
-
-    def _warn(self, rule: BoxRule) -> None:
-        self.left_out.warn(self.files[0].image.path)
-        self.turned.warn(self.files[0].image.path)
-        if rule.left_out:
-            text = f"{rule.left_out:,} of {rule.boxes:,} boxes left out, as they are empty or beyond their image, "
-            warn(f"{text}the first: {rule.first}", UserWarning)
 
 
 def upright(content: bytes, orientation: int, path: str | None, advice: str) -> bytes:

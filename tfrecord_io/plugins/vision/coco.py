@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn, get_args
 
 import pyarrow as pa
@@ -41,7 +41,6 @@ _OPTIONAL = {  # of files that state them
     "attributes": pa.string(),
     "class/supercategory": pa.string(),
 }
-_KEYS = {"annotation_id": "id", "score": "score"}
 _MOST_SCORE = 2.0**127  # of a float32
 _MOST_AREA = 2**63
 _READ = {  # what is in the columns, or is about the file of an image alone
@@ -228,15 +227,6 @@ class _Coco:
             names = printable(", ".join(self._unread), 400)
             warn(f"{printable(self._path)}: left out, as there is no column for it: {names}", UserWarning)
 
-    def _more(self, annotation: Mapping[str, Any], supercategory: str) -> Iterator[Any]:
-        """The values of the optional columns."""
-        attributes = annotation.get("attributes")
-        for name in self.columns:
-            if name == "attributes":
-                yield "" if attributes is None else json.dumps(attributes, ensure_ascii=True)
-            else:
-                yield supercategory if name == "class/supercategory" else annotation[_KEYS[name]]
-
     def images(self, *, skip_unknown: bool) -> list[AnnotatedImage]:
         """The images with their objects, in the order of the file."""
         images: dict[int | str, AnnotatedImage] = {}
@@ -278,8 +268,17 @@ class _Coco:
             area = number_below(size, _MOST_AREA)
             if area is None or area < 0:
                 raise self._error(f"{where}: 'area' is not one", expected="a number of pixels", got=size)
-            values = categories[category], category, self._is_crowd(annotation, where), area
-            values = *values, *self._more(annotation, supercategories[category])
+            crowd = annotation.get("iscrowd")
+            if crowd not in (None, 0, 1):
+                raise self._error(f"{where}: 'iscrowd' is not a flag", expected="0 or 1", got=crowd)
+            attributes = annotation.get("attributes")
+            optional = {
+                "annotation_id": annotation.get("id"),
+                "score": annotation.get("score"),
+                "attributes": "" if attributes is None else json.dumps(attributes, ensure_ascii=True),
+                "class/supercategory": supercategories[category],
+            }
+            values = categories[category], category, int(crowd or 0), area, *(optional[name] for name in self.columns)
             image.objects.add(id_, box, (*values, self._shape(annotation, names[category], where)))
             annotations[at] = None  # no longer needed
         left_out.warn(self._path)
@@ -339,12 +338,6 @@ class _Coco:
             raise self._error(f"{where}: 'bbox' is not a box", expected=expected, got=box)
         x, y, width, height = box  # as they are: integers are added exactly
         return float(x), float(y), float(x + width), float(y + height)
-
-    def _is_crowd(self, annotation: Mapping[str, Any], where: str) -> int:
-        value = annotation.get("iscrowd")
-        if value not in (None, 0, 1):
-            raise self._error(f"{where}: 'iscrowd' is not a flag", expected="0 or 1", got=value)
-        return int(value or 0)
 
     def _id(self, fields: Any, name: str, where: str) -> int | str:
         value: Any = fields.get(name) if isinstance(fields, dict) else None

@@ -102,7 +102,10 @@ def read_earth_engine(
         import xarray as xr
     options = ReadOptions.of_call(read_earth_engine, locals(), source)
     layout = _Layout.of_mixer(mixer, options.storage)
-    counts = _checked_channels(channels)
+    counts = {} if channels is None else channels
+    if not isinstance(counts, Mapping) or any(type(count) is not int or count < 1 for count in counts.values()):
+        expected = "the number of values per pixel by band: {'series': 3}"
+        raise ValueError(say("{channels=}: expected {}", expected, channels=channels))
     sources, options = selection_of(source, options)
     with open_path(_in_order(sources), options) as reader:
         patches = _patches(reader, layout, kernel_size, counts)
@@ -168,7 +171,11 @@ def write_earth_engine(
     options = replace(WriteOptions.of_call(write_earth_engine, locals()), embed_schema=False)
     layout = _Layout.of_mixer(mixer, options.storage)
     for name, variable in dataset.data_vars.items():
-        layout.check(str(name), variable)
+        if variable.dims[-2:] != ("y", "x") or variable.ndim > 3 or variable.shape[-2:] != layout.shape:
+            got = dict(zip(variable.dims, variable.shape, strict=True))
+            reason = f"its dimensions are {got}, and those of the image y: {layout.shape[0]}, x: {layout.shape[1]}"
+            advice = 'transpose it with dataset.transpose(..., "y", "x")'
+            raise EncodeError(reason, feature=str(name), expected=layout.shape, got=variable.shape, advice=advice)
     dataset = layout.arranged(dataset)
     images = {str(name): variable for name, variable in dataset.data_vars.items()}
     fields = [pa.field(name, pa.large_list(_value_type(image.dtype, name))) for name, image in images.items()]
@@ -178,10 +185,12 @@ def write_earth_engine(
         for row in range(layout.rows):
             columns = []
             for field, image in zip(schema, images.values(), strict=True):
-                flat = layout.patches_of_row(np.asarray(image[..., layout.slice_of_row(row), :]))
+                values = np.asarray(image[..., layout.slice_of_row(row), :])
+                channels = values.reshape(-1, layout.height, layout.per_row, layout.width)
+                flat = np.ascontiguousarray(channels.transpose(2, 0, 1, 3)).reshape(layout.per_row, -1)
                 offsets = np.arange(len(flat) + 1, dtype=np.int64) * flat.shape[1]
-                values = pa.array(native(flat.reshape(-1))).cast(field.type.value_type)
-                columns.append(pa.LargeListArray.from_arrays(pa.array(offsets), values))
+                stored = pa.array(native(flat.reshape(-1))).cast(field.type.value_type)
+                columns.append(pa.LargeListArray.from_arrays(pa.array(offsets), stored))
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return write(pa.RecordBatchReader.from_batches(schema, batches()), path, options)
@@ -297,19 +306,6 @@ class _Layout:
                 number += 1
         return image if channels > 1 else image[0]
 
-    def patches_of_row(self, image: Array) -> Array:
-        """The flat patches of a row of them, [patches, values]."""
-        channels = image.reshape(-1, self.height, self.per_row, self.width)
-        return np.ascontiguousarray(channels.transpose(2, 0, 1, 3)).reshape(self.per_row, -1)
-
-    def check(self, name: str, variable: Any) -> None:
-        """EncodeError if a variable has not the size of the image."""
-        if variable.dims[-2:] != ("y", "x") or variable.ndim > 3 or variable.shape[-2:] != self.shape:
-            got = dict(zip(variable.dims, variable.shape, strict=True))
-            reason = f"its dimensions are {got}, and those of the image y: {self.shape[0]}, x: {self.shape[1]}"
-            advice = 'transpose it with dataset.transpose(..., "y", "x")'
-            raise EncodeError(reason, feature=name, expected=self.shape, got=variable.shape, advice=advice)
-
 
 _MIXER_BYTES = 1 << 20
 _AUTHORITY = re.compile(r"\w+:\w+$")  # EPSG:4326: other texts for the same projection differ
@@ -352,14 +348,6 @@ def _in_order(sources: Sequence[Source]) -> list[Source]:
         advice = "pass all files of one export by their names, image-00000.tfrecord.gz, image-00001.tfrecord.gz, …"
         raise DecodeError(reason, path=sources[0].path, expected="numbers from 0 on", got=names[:8], advice=advice)
     return [source for _, source in sorted(zip(numbers, sources, strict=True), key=lambda pair: pair[0])]
-
-
-def _checked_channels(channels: Mapping[str, int] | None) -> Mapping[str, int]:
-    given = {} if channels is None else channels
-    if not isinstance(given, Mapping) or any(type(count) is not int or count < 1 for count in given.values()):
-        expected = "the number of values per pixel by band: {'series': 3}"
-        raise ValueError(say("{channels=}: expected {}", expected, channels=channels))
-    return given
 
 
 def _patches(

@@ -123,7 +123,9 @@ def open_voc(
     if image_set is not None:
         chosen = folder.image_set(image_set, files)
         files = files if class_names is None else chosen
-    annotated = _read(folder.fs, files, options.threads)
+    paths = [folder.fs.display_path(entry.name) for entry in files]
+    contents = read_annotations(zip(paths, paths, files, strict=True), folder.fs, options.threads)
+    annotated = [parse_annotation(content, path) for path, content in contents]
     names = class_names
     if names is None:
         names = sorted({name for image in annotated for name, *_ in image.objects.values})
@@ -133,7 +135,11 @@ def open_voc(
         annotated = [by_path[folder.fs.display_path(entry.name)] for entry in chosen]
     for image in annotated:
         _number_classes(image, labels)
-    _check_unique(annotated)
+    of_images: dict[str, str] = {}
+    for image in annotated:
+        if (other := of_images.setdefault(image.name, image.path)) != image.path:
+            reason = f"the image '{printable(image.name)}' is also that of '{printable(other)}'"
+            raise DecodeError(reason, path=image.path, got=image.name, advice="correct 'filename' in one of them")
     columns = _COLUMNS | _optional_columns(annotated)
     return Reading(options, columns, "object").open(annotated, folder.images if images is None else images)
 
@@ -198,13 +204,6 @@ def _find(path: str, storage: StorageOptions) -> _Folder:
     return _Folder(path, fs, plain, list_folder(f"{top}/{ANNOTATIONS}", storage, (_SUFFIX,)), f"{top}/{JPEG_IMAGES}")
 
 
-def _read(fs: FileSystem, files: Sequence[Entry], threads: int | None) -> list[AnnotatedImage]:
-    """The annotations, with the names of classes instead of labels."""
-    paths = [fs.display_path(entry.name) for entry in files]
-    contents = read_annotations(zip(paths, paths, files, strict=True), fs, threads)
-    return [parse_annotation(content, path) for path, content in contents]
-
-
 def _optional_columns(annotated: Sequence[AnnotatedImage]) -> dict[str, pa.DataType]:
     """The columns of what some objects state, of which the others get the default; elements with no place are named."""
     width = len(_COLUMNS) + 2  # values before those of these columns
@@ -235,14 +234,6 @@ def _number_classes(image: AnnotatedImage, labels: Mapping[str, int]) -> None:
                 reason, path=image.path, expected=list(labels), got=name, advice=say("add it to {class_names=}")
             )
         values[at] = name, labels[name], *others
-
-
-def _check_unique(annotated: Sequence[AnnotatedImage]) -> None:
-    paths: dict[str, str] = {}
-    for image in annotated:
-        if (other := paths.setdefault(image.name, image.path)) != image.path:
-            reason = f"the image '{printable(image.name)}' is also that of '{printable(other)}'"
-            raise DecodeError(reason, path=image.path, got=image.name, advice="correct 'filename' in one of them")
 
 
 def parse_annotation(content: bytes, path: str) -> AnnotatedImage:

@@ -95,23 +95,18 @@ def _write(
     if isinstance(unwrapped(source), Scan):  # it is read under the types that images need
         source, options = selection_of(source, options)
     rows = AnnotatedRecords.plan(source, options, columns, class_names)
+    name = os.fspath(target)
+    if (other := other_suffix(name)) is not None and other.is_known:
+        reason = "annotated images are written to a folder, and this is the name of a file"
+        raise ValueError(f"'{printable(name)}': {reason}")
     with ExitStack() as opened:
-        folder = opened.enter_context(new_folder(_folder_name(target), options.target))
+        folder = opened.enter_context(new_folder(name, options.target))
         written = opened.enter_context(make(rows, folder, options))
         threads = REMOTE_READERS if is_url(target) else options.thread_count
         write_files(folder, _files(rows, written, folder), threads)
         written.finish()
     rows.warn(written.title, written.columns)
-    return WriteReport(_folder_name(target), rows.count, folder.bytes, None, rows.columns, {})
-
-
-def _folder_name(target: Path) -> str:
-    name = os.fspath(target)
-    if (other := other_suffix(name)) is not None and other.is_known:
-        raise ValueError(
-            f"'{printable(name)}': annotated images are written to a folder, and this is the name of a file"
-        )
-    return name
+    return WriteReport(name, rows.count, folder.bytes, None, rows.columns, {})
 
 
 def _files(rows: AnnotatedRecords, target: _Target, folder: NewFolder) -> Iterator[NewFile]:

@@ -219,7 +219,8 @@ def _write_folder(
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, options))
         layout = _layout(reader.schema, kind, image, filename, table)
-        table_schema = layout.table_schema(reader.schema)
+        others = [field for field in reader.schema if field.name not in (layout.image, layout.filename)]
+        table_schema = pa.schema([pa.field(layout.filename or layout.name, pa.string()), *others])
         if make_table is not None:
             refuse_types(table_schema, make_table, _TABLE_ADVICE)
         folder = opened.enter_context(new_folder(os.fspath(target), storage))
@@ -279,11 +280,6 @@ class _Layout:
     table: str | None  # a name that no file may have
     name: str  # of the column of the table with the names, where records have none
     rows: int = 0  # before the current batch
-
-    def table_schema(self, schema: pa.Schema) -> pa.Schema:
-        """The columns of the table: the names of the files, and all that are not the files."""
-        others = [field for field in schema if field.name not in (self.image, self.filename)]
-        return pa.schema([pa.field(self.filename or self.name, pa.string()), *others])
 
 
 def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | None, table: str | None) -> _Layout:

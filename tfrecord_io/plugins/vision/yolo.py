@@ -309,6 +309,10 @@ class _Labels(NamedTuple):
             A line is none of a label.
         """
         name, path = image
+        count, each = self.keypoints
+        expected = "class x y width height, or class x y x y x y …"
+        if count:
+            expected = f"a class, a box, and {count} key points of {each} values"
         objects = Objects([], [], [])
         try:
             lines = content.decode("utf-8-sig").splitlines()
@@ -322,17 +326,9 @@ class _Labels(NamedTuple):
                 label, box, shape = self._object(words)
             except ValueError as error:
                 text = f"line {number}: {error}"
-                raise DecodeError(text, path=path, expected=self._expected(), got=printable(line, 80)) from None
+                raise DecodeError(text, path=path, expected=expected, got=printable(line, 80)) from None
             objects.add(number, box, (self.names[label], label + 1, shape))
         return AnnotatedImage(name, name, None, None, objects, path, fractions=True)
-
-    def _expected(self) -> str:
-        count, values = self.keypoints
-        return (
-            f"a class, a box, and {count} key points of {values} values"
-            if count
-            else "class x y width height, or class x y x y x y …"
-        )
 
     def _object(self, words: list[str]) -> tuple[int, tuple[float, float, float, float], Shape]:
         """The class, box and shape of a line; ValueError if it is none."""
