@@ -77,18 +77,13 @@ def write_frame(frame: daft.DataFrame, path: OutputPath, options: WriteOptions) 
     with needs("daft"):
         from tfrecord_io.plugins.engines.daft_source import TFRecordSink
     schema = frame.schema().to_pyarrow_schema()
-    _refuse_objects(schema)
+    for field in schema:
+        extensions = [type_ for type_ in types_within(field.type) if isinstance(type_, pa.ExtensionType)]
+        own = [type_ for type_ in extensions if type_.extension_name == "daft.super_extension"]
+        if any(b'"Python"' in type_.__arrow_ext_serialize__() for type_ in own):
+            reason = "a Daft column of Python objects cannot be stored in a TFRecord, and is not pickled"
+            raise EncodeError(reason, feature=field.name, advice="cast it to another type, or drop it")
     with DistributedWriter.begin(path, options) as writer:
         sink = TFRecordSink(writer, schema)
         frame.write_sink(sink)
     return sink.report
-
-
-def _refuse_objects(schema: pa.Schema) -> None:
-    """Refuse columns of Python objects, of which Daft makes pickles, also nested ones."""
-    for field in schema:
-        for type_ in types_within(field.type):
-            is_own = isinstance(type_, pa.ExtensionType) and type_.extension_name == "daft.super_extension"
-            if is_own and b'"Python"' in type_.__arrow_ext_serialize__():
-                reason = "a Daft column of Python objects cannot be stored in a TFRecord, and is not pickled"
-                raise EncodeError(reason, feature=field.name, advice="cast it to another type, or drop it")

@@ -93,17 +93,13 @@ def write_frame(frame: dd.DataFrame, path: OutputPath, options: WriteOptions) ->
     types = frame._meta.dtypes if options.schema is None else frame._meta.dtypes[:0]
     integers = {name: type_ for name, type_ in types.items() if isinstance(type_, np.dtype) and type_.kind in "iu"}
     if options.index is None:  # pandas has a RangeIndex in those partitions alone whose labels are evenly spaced
-        options = replace(options, index=_has_labels(frame._meta.index))
+        import pandas as pd
+
+        index = frame._meta.index
+        options = replace(options, index=not isinstance(index, pd.RangeIndex) or index.name is not None)
     with DistributedWriter.begin(path, options) as writer:
         parts = run(*(write(writer, task, part, integers) for task, part in enumerate(partitions())))
         return writer.commit(parts)
-
-
-def _has_labels(index: pd.Index) -> bool:
-    """Whether an index is written as columns."""
-    import pandas as pd
-
-    return not isinstance(index, pd.RangeIndex) or index.name is not None
 
 
 def _write(

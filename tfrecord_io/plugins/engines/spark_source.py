@@ -127,9 +127,7 @@ class TFRecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
         context = TaskContext.get()
         assert context is not None  # Spark calls this in a task
         schema = pa.ipc.read_schema(pa.py_buffer(self._serialized))
-        batches = (_with_tensors(batch, schema) for batch in iterator)
-        part = self._writer.write_part(context.partitionId(), _or_empty(batches, schema))
-        return WrittenMessage(part)
+        return WrittenMessage(self._writer.write_part(context.partitionId(), _with_tensors(iterator, schema)))
 
     def commit(self, messages: list[Any]) -> None:
         with suppress(*([FileExistsError] if self._ignores else [])):  # of a dataset that is there meanwhile
@@ -158,10 +156,17 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
 
     def schema(self) -> Any:
         schema = spark_schema(self._scan(self.options).schema)
-        return _with_options(schema, self.options) if _is_catalog_table(self.options) else schema
+        if _is_catalog_table(self.options) and len(schema.fields):
+            # Spark (4.3) passes the schema of a catalog's table to Python data sources, but not its properties.
+            first = schema.fields[0]
+            first.metadata = {**first.metadata, _OPTIONS_KEY: json.dumps(dict(self.options))}
+        return schema
 
     def reader(self, schema: Any) -> DataSourceReader:
-        options = self.options if self.options else _options_of(schema)
+        options = self.options
+        if not options:  # perhaps a catalog's table, which has them in its schema
+            stated = [field.metadata[_OPTIONS_KEY] for field in schema.fields if _OPTIONS_KEY in field.metadata]
+            options = json.loads(stated[0]) if stated else {}
         wanted = _arrow_schema(schema)
         scan = self._scan(options)
         known = _arrow_schema(spark_schema(scan.schema))
@@ -185,7 +190,10 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         options = WriteOptions.from_keywords(_with_mode(keywords, overwrite))
         if not schema.fields:
             raise SchemaError("Spark passes no rows of a frame without columns", advice="select a column")
-        own, tensors = _arrow_schema(schema), {} if options.schema is not None else _tensor_fields(schema)
+        own, tensors = _arrow_schema(schema), {}
+        for field in schema.fields if options.schema is None else ():
+            if text := field.metadata.get(_TENSOR_KEY):  # it was read from tensors
+                tensors[field.name] = Schema.from_json(text).to_arrow().field(0).with_name(field.name)
         written = pa.schema([tensors.get(field.name, field) for field in own])
         check_columns(written, options)
         with suppress(*([FileExistsError] if ignores else [])), DistributedWriter.begin(path, options) as begun:
@@ -303,23 +311,6 @@ def _with_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
 def _is_catalog_table(options: Mapping[str, str]) -> bool:
     """Whether Spark passes the properties of a table that CREATE TABLE makes."""
     return options.get("provider") == FORMAT and "owner" in options
-
-
-def _with_options(schema: Any, options: Mapping[str, str]) -> Any:
-    """The schema of a table, with its options in the metadata of the first column.
-
-    Spark (4.3) keeps the properties of a catalog's table from Python data sources, but passes them the schema.
-    """
-    if len(schema.fields):
-        schema.fields[0].metadata = {**schema.fields[0].metadata, _OPTIONS_KEY: json.dumps(dict(options))}
-    return schema
-
-
-def _options_of(schema: Any) -> dict[str, str]:
-    """The options in the schema of a catalog's table; none in another schema."""
-    stated = [field.metadata[_OPTIONS_KEY] for field in schema.fields if _OPTIONS_KEY in field.metadata]
-    options: dict[str, str] = json.loads(stated[0]) if stated else {}
-    return options
 
 
 # ---- types
@@ -466,16 +457,15 @@ def _lists(values: pa.Array, count: int, length: int, mask: pa.Array | None = No
     return pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * length), values, mask=mask)
 
 
-def _tensor_fields(schema: Any) -> dict[str, pa.Field]:
-    """The Arrow fields of the columns of a Spark schema that were read from tensors."""
-    stated = {field.name: field.metadata[_TENSOR_KEY] for field in schema.fields if _TENSOR_KEY in field.metadata}
-    return {name: Schema.from_json(text).to_arrow().field(0).with_name(name) for name, text in stated.items()}
-
-
-def _with_tensors(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of Spark with its nested arrays as the tensors that a schema declares."""
-    columns = [_as_tensors(column, field) for column, field in zip(batch.columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+def _with_tensors(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The batches of Spark with their nested arrays as the tensors that a schema declares; at least an empty one."""
+    is_empty = True
+    for batch in batches:
+        is_empty = False
+        columns = [_as_tensors(column, field) for column, field in zip(batch.columns, schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+    if is_empty:  # so that the columns are known
+        yield empty_batch(schema)
 
 
 def _as_tensors(column: pa.Array, field: pa.Field) -> pa.Array:
@@ -496,13 +486,3 @@ def _as_tensors(column: pa.Array, field: pa.Field) -> pa.Array:
         advice = "declare its type by the option schema, or change the column, so that Spark drops its metadata"
         reason = f"its values are not the tensors that were read ({printable(error)})"
         raise EncodeError(reason, feature=field.name, expected=str(type_), advice=advice) from error
-
-
-def _or_empty(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[Any]:
-    """The batches; if there are none, an empty one, so that the columns are known."""
-    first = next(batches, None)
-    if first is None:
-        yield empty_batch(schema)
-        return
-    yield first
-    yield from batches
