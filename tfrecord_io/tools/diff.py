@@ -325,10 +325,6 @@ def _in_any_order(
     return DiffReport(counts, schema, int(np.abs(surplus).sum()), tuple(values))
 
 
-def _shown_key(row: tuple[Any, ...], places: Sequence[int]) -> str:
-    return ", ".join(short(row[place]) for place in places)
-
-
 def _by_key(
     sides: list[_Side],
     rows: list[_RecordHashes],
@@ -362,7 +358,7 @@ def _by_key(
     for first, second in shown:
         left, right = a.get(first), b.get(second)
         number = second if first is None else first
-        text = _shown_key(left or right or (), places)
+        text = ", ".join(short((left or right or ())[place]) for place in places)
         for column, name in enumerate(columns):
             if left is None or right is None:
                 pair = tuple(None if row is None else short(row[column]) for row in (left, right))
@@ -384,7 +380,7 @@ def _check_keys(
     at = min(repeated.tolist(), key=lambda place: (side[place], numbers[place + 1]))
     earlier, number, which = int(numbers[at]), int(numbers[at + 1]), int(side[at])
     row = sides[which].rows_of(columns, [number])[number]
-    shown = _shown_key(row, [columns.index(name) for name in names])
+    shown = ", ".join(short(row[columns.index(name)]) for name in names)
     text = f"records {earlier} and {number} of {'ab'[which]} have the key {shown}"
     raise ValueError(
         say("{}: {key=} takes columns that identify a record", text) & say("{tfr.dedupe|tfr dedupe} leaves one of each")

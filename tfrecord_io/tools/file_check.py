@@ -110,7 +110,13 @@ class RecordChecker:
         kinds = _kinds(self._decoder, self.plan)
         if kinds and len(self._contents.kinds) < _MOST_PLANNED:
             self._contents.kinds = kinds | self._contents.kinds
-            self._plan_known_kinds()
+            columns = [
+                PlanColumn(name, kind, Layout.ANY, Text.NO, steps=steps)
+                for (name, steps), kind in self._contents.kinds.items()
+            ]
+            assert self.plan is not None
+            if len(columns) > len(self.plan.columns):
+                self._decode_by(replace(self.plan, columns=tuple(columns), record_type=self._record_type()))
         return progress
 
     def part(self) -> RecordPart:
@@ -154,15 +160,6 @@ class RecordChecker:
     def _decode_by(self, plan: Plan) -> None:
         self.finish()
         self.plan, self._decoder = plan, self._engine.decoder(plan)
-
-    def _plan_known_kinds(self) -> None:
-        assert self.plan is not None
-        columns = [
-            PlanColumn(name, kind, Layout.ANY, Text.NO, steps=steps)
-            for (name, steps), kind in self._contents.kinds.items()
-        ]
-        if len(columns) > len(self.plan.columns):
-            self._decode_by(replace(self.plan, columns=tuple(columns), record_type=self._record_type()))
 
     def _plan_schema(self, embedded: EmbeddedSchema) -> None:
         assert self.plan is not None

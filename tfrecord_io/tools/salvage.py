@@ -101,7 +101,10 @@ class SalvageReport(Report):
         """A line for each region, missing file and manifest that could not be used."""
         lines = []
         for file in self.files:
-            lines += [_region_line(region) for region in file.regions]
+            for region in file.regions:
+                where = f"record {region.records_before} at byte {region.begin}"
+                size = "" if not region.bytes else f" ({byte_size(region.bytes)} left out)"
+                lines.append(f"{printable(region.path)}: {where}: {printable(region.reason, 600)}{size}")
             if file.region_count > len(file.regions):
                 more = file.region_count - len(file.regions)
                 lines.append(f"{printable(file.path)}: {counted(more, 'more region')}")
@@ -110,12 +113,6 @@ class SalvageReport(Report):
 
     def _summary(self) -> Summary:
         return Summary(self.title(), HEADINGS, self.rows(), self.loss_lines())
-
-
-def _region_line(region: SkippedRegion) -> str:
-    where = f"record {region.records_before} at byte {region.begin}"
-    size = "" if not region.bytes else f" ({byte_size(region.bytes)} left out)"
-    return f"{printable(region.path)}: {where}: {printable(region.reason, 600)}{size}"
 
 
 @check_keywords

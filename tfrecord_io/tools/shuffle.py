@@ -104,7 +104,9 @@ def shuffle(
     try:
         with record_outputs(copied, target) as (output,):
             for folder, records in groupby(copied.frames(), key=itemgetter(0)):
-                _in_order_of_keys(_with_keys(records, bits), memory_bytes, 0, output.folder(folder))
+                # The i-th number of the seed for the i-th record of all folders.
+                keyed = ((frames, bits.random_raw(len(frames[1]))) for _, frames in records)
+                _in_order_of_keys(keyed, memory_bytes, 0, output.folder(folder))
     except MemoryError as error:
         raise _no_memory(error, copied, memory_bytes) from error
     return output.report
@@ -188,12 +190,6 @@ def _no_memory(error: MemoryError, copied: CopiedRecords, memory_bytes: int) -> 
         return MemoryError(text & say("pass less {memory_bytes=}"))
     reason = f"{printable(path)}: record {number} has {size:,} bytes: to shuffle it takes four times as much memory"
     return MemoryError(reason & LEAVES_OUT)
-
-
-def _with_keys(records: Iterable[tuple[str, Frames]], bits: np.random.PCG64) -> Iterator[Keyed]:
-    """A random key for each record: the i-th number of the seed for the i-th record of all folders."""
-    for _, frames in records:
-        yield frames, bits.random_raw(len(frames[1]))
 
 
 def _in_order_of_keys(records: Iterable[Keyed], memory_bytes: int, depth: int, output: RecordOutput) -> None:

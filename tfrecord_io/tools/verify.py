@@ -222,7 +222,12 @@ def _check_files(
         assert files[0].error is not None
         raise files[0].error
     named = {(fault.path, str(fault)): fault for fault in faults}.values()
-    faults = [*(_not_named(*each) for each in sorted(unnamed.items())), *named]
+    faults = []
+    for path, manifest in sorted(unnamed.items()):  # which no reader of the dataset reads
+        reason = f"the manifest of its dataset, '{manifest}', does not name it"
+        advice = "move it elsewhere, so that it is not taken for a part of the dataset"
+        faults.append(CorruptRecordError(reason, path=path, advice=advice))
+    faults += named
     return VerifyReport((*files, *(_unchecked(fault.path, "manifest", fault) for fault in faults)))
 
 
@@ -284,13 +289,6 @@ def _unchecked(path: str | None, part: str, error: OSError | TFRecordError, size
     """The result for a file of which no record is checked."""
     assert path is not None
     return FileCheck(path, 0, 0, "bytes", size=size).with_problem(Problem(part, error))
-
-
-def _not_named(path: str, manifest: str) -> CorruptRecordError:
-    """The error of a file in the directory of a dataset, which no reader of the dataset reads."""
-    error = CorruptRecordError(f"the manifest of its dataset, '{manifest}', does not name it", path=path)
-    error.advice = "move it elsewhere, so that it is not taken for a part of the dataset"
-    return error
 
 
 def _compare_shards(checkers: Sequence[FileChecker], files: Sequence[FileCheck]) -> list[FileCheck]:
