@@ -243,14 +243,6 @@ def _names_or_none(ctx: click.Context, option: click.Parameter, lists: tuple[str
     return _names(ctx, option, lists) or None
 
 
-def _refuse_last_of_glob(sources: Sequence[str], target: str) -> None:
-    """Refuse to replace a file next to several sources: a shell that expands a glob makes its last file the target."""
-    folder = os.path.dirname(target)
-    if len(sources) > 1 and os.path.isfile(target) and all(os.path.dirname(source) == folder for source in sources):
-        reason = "the file exists, and is TARGET, as it is the last path"
-        raise FileExistsError(errno.EEXIST, reason & say("{mode='overwrite'} replaces it"), target)
-
-
 def modes(
     command: Callable[..., Any],
     values: Sequence[str] = get_args(FileMode),
@@ -266,8 +258,13 @@ def modes(
             if mode not in (None, name):
                 raise click.UsageError(f"--{name} is --mode {name}: it cannot be combined with --mode {mode}")
             mode = name
-        if mode is None and not options.get("dry_run"):
-            _refuse_last_of_glob(options.get("sources", ()), options.get("target", ""))
+        sources, target = options.get("sources", ()), options.get("target", "")
+        folder = os.path.dirname(target)
+        is_beside = len(sources) > 1 and all(os.path.dirname(source) == folder for source in sources)
+        # A shell that expands a glob makes its last file the target.
+        if is_beside and mode is None and not options.get("dry_run") and os.path.isfile(target):
+            reason = "the file exists, and is TARGET, as it is the last path"
+            raise FileExistsError(errno.EEXIST, reason & say("{mode='overwrite'} replaces it"), target)
         return command(*arguments, mode=mode, **options)
 
     for name, text in reversed(shorts.items()):

@@ -127,18 +127,15 @@ def schema_table(schema: pa.Schema) -> TextTable:
 def records_table(table: pa.Table) -> TextTable:
     """A row for each record, or, for a wide table, a row for each column and a column for each record."""
     names = [printable(name) or '""' for name in table.column_names]
-    columns = [list(map(_shortening(f), values)) for f, values in zip(table.schema, python_columns(table), strict=True)]
+    columns = []
+    for f, values in zip(table.schema, python_columns(table), strict=True):
+        is_tensor = is_any_tensor(f.type)
+        shown = partial(short_tensor, dtype=element_and_shape(f)[0].name) if is_tensor else short
+        columns.append(list(map(shown, values)))
     if len(names) <= MAX_COLUMNS:
         return TextTable(names, list(zip(*columns, strict=True)))
     rows = [(name, _type(f), *cells) for name, f, cells in zip(names, table.schema, columns, strict=True)]
     return TextTable(["column", "type", *(f"record {i}" for i in range(table.num_rows))], rows)
-
-
-def _shortening(field: pa.Field) -> Callable[[Any], str]:
-    """The function that shows a value of a column in a cell."""
-    if not is_any_tensor(field.type):
-        return short
-    return partial(short_tensor, dtype=element_and_shape(field)[0].name)
 
 
 def _type(field: pa.Field) -> str:
