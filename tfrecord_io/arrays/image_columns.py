@@ -13,7 +13,6 @@ from tfrecord_io.arrays.image_decoding import NO_COMMON_TYPE, ImageDecoder
 from tfrecord_io.arrow.buffers import list_lengths, offsets_of
 from tfrecord_io.arrow.output.to_numpy import Dense, Ragged
 from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists
-from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.options.arrays import ColumnLayout
 from tfrecord_io.read.chunks.recovery import fitting_parts
@@ -92,7 +91,8 @@ def _fixed(rows: Dense) -> pa.Array:
     height, width, channels = rows.values.shape[1:]
     for length in (channels, width):
         pixels = pa.FixedSizeListArray.from_arrays(pixels, length)
-    return pa.FixedSizeListArray.from_arrays(pixels, height, mask=_missing(rows.valid))
+    missing = None if rows.valid is None else pa.array(~rows.valid)
+    return pa.FixedSizeListArray.from_arrays(pixels, height, mask=missing)
 
 
 def _varying(rows: Ragged, channels: int) -> pa.Array:
@@ -102,8 +102,5 @@ def _varying(rows: Ragged, channels: int) -> pa.Array:
 
     pixels = pa.FixedSizeListArray.from_arrays(pa.array(rows.values), channels)
     lines = pa.LargeListArray.from_arrays(pa.array(offsets_of(np.repeat(widths, heights))), pixels)
-    return pa.LargeListArray.from_arrays(pa.array(offsets_of(heights)), lines, mask=_missing(rows.valid))
-
-
-def _missing(valid: Array | None) -> pa.Array | None:
-    return None if valid is None else pa.array(~valid)
+    missing = None if rows.valid is None else pa.array(~rows.valid)
+    return pa.LargeListArray.from_arrays(pa.array(offsets_of(heights)), lines, mask=missing)

@@ -119,7 +119,10 @@ class PixelReader:
 
     def _checked(self, pixels: Array, fault: Callable[..., RowFault]) -> Array:
         shape = self.form.shape
-        if shape is not None and self.form.resize is None and not _fits(pixels.shape, shape):
+        if shape is None or self.form.resize is not None:
+            return pixels
+        has_axes = len(shape) == pixels.ndim
+        if not has_axes or not all(b in (None, a) for a, b in zip(pixels.shape, shape, strict=True)):
             reason = f"expected an image of shape {shape}, got {pixels.shape}"
             raise fault(reason, expected=shape, got=pixels.shape)
         return pixels
@@ -276,10 +279,6 @@ def _value_mode(image: Any) -> str:
     if image.mode == "P":
         return "RGBA" if "transparency" in image.info else "RGB"
     return {"1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA"}.get(image.mode, "RGB")
-
-
-def _fits(shape: tuple[int, ...], declared: tuple[int | None, ...]) -> bool:
-    return len(shape) == len(declared) and all(b in (None, a) for a, b in zip(shape, declared, strict=True))
 
 
 @value_class

@@ -72,7 +72,7 @@ def float_feature(value: Any) -> Any:
         A finite value would become infinite.
     """
     items = _items(value)
-    if not _is_array_of(items, "fiu"):
+    if not (isinstance(items, np.ndarray) and items.dtype.kind in "fiu"):
         items = [_to_float(item) for item in items]
     feature = Feature()  # of bytes: Python's floats would quiet signalling NaNs
     feature.float_list.MergeFromString(delimited(1, _as_float32(items).astype("<f4", copy=False).tobytes()))
@@ -98,7 +98,8 @@ def int64_feature(value: Any) -> Any:
         A value is out of range of int64.
     """
     items = _items(value)
-    numbers = items.tolist() if _is_array_of(items, "biu") else [_to_int(item) for item in items]
+    is_array = isinstance(items, np.ndarray) and items.dtype.kind in "biu"
+    numbers = items.tolist() if is_array else [_to_int(item) for item in items]
     for number in numbers:
         if not _INT64.min <= number <= _INT64.max:
             expected = f"{_INT64.min} to {_INT64.max}"
@@ -239,10 +240,6 @@ def _as_array(column: ColumnBuffers) -> Any:
     buffers = [None, pa.py_buffer(column.value_offsets), pa.py_buffer(column.values)]
     objects = pa.Array.from_buffers(pa.binary(), len(column.value_offsets) - 1, buffers)
     return objects.to_numpy(zero_copy_only=False).copy()
-
-
-def _is_array_of(items: Any, kinds: str) -> bool:
-    return isinstance(items, np.ndarray) and items.dtype.kind in kinds
 
 
 def _items(value: Any) -> Any:

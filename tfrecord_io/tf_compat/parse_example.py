@@ -6,7 +6,7 @@ request, and not all of them; here partitions that do not fit the values are alw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -560,23 +560,17 @@ def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str]) -> Batch:
     decoder = engine.decoder(Plan(columns, unknown="skip", check_crc=False))
     parts: list[Sequence[ColumnBuffers]] = []
     fault: TFRecordError | None = None
-    done = 0
-    for chunk in _chunks(payloads):
-        progress = decoder.feed(engine.frame(chunk))
+    runs = runs_within(np.fromiter(map(len, payloads), np.int64, len(payloads)), _CHUNK_BYTES)
+    for begin, end in [*runs] or [(0, 0)]:
+        progress = decoder.feed(engine.frame(payloads[begin:end]))
         parts.append(decoder.take())
         if progress.fault is not None:
-            fault = to_error(progress.fault, record=done)
+            fault = to_error(progress.fault, record=begin)
             fault.offset = fault.records_intact = fault.advice = None  # these are about files
             break
-        done += len(chunk)
     fault = fault or not_examples(decoder.counts, None, is_declared=True)
     chunks = zip(*parts, strict=True)
     return Batch({c.name: _joined(c.name, own, c.kind) for c, own in zip(columns, chunks, strict=True)}, fault)
-
-
-def _chunks(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    runs = runs_within(np.fromiter(map(len, payloads), np.int64, len(payloads)), _CHUNK_BYTES)
-    yield from (payloads[begin:end] for begin, end in [*runs] or [(0, 0)])
 
 
 def _joined(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> FeatureValues:
