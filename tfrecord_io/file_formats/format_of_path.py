@@ -64,8 +64,9 @@ def formats_of(
     if other is not None and (other.is_known or not is_directory(target, places.target)):
         raise _unwritable(target, other.suffix)
     writes = writes or TFRECORD
-    if writes is not TFRECORD:
-        _refuse_shards(target, writes)
+    if writes is not TFRECORD and (match := _SHARDS.search(target.rstrip("/").rpartition("/")[2])):
+        reason = f"'{match[0]}' asks for several files, and a conversion to {writes.title} writes one file or folder"
+        raise ValueError(f"'{printable(target)}': {reason}; leave it out, or convert parts of the source one by one")
     if not reads.records and writes is not TFRECORD:
         raise ValueError(f"{reads.title} to {writes.title}: source or target must be TFRecord")
     return reads, writes
@@ -99,13 +100,6 @@ def format_of_target(path: str) -> Format | None:
     if format is not None and not format.is_target:
         raise _unwritable(path, format.title)
     return format
-
-
-def _refuse_shards(path: str, format: Format) -> None:
-    """Refuse the name of several files as that of one: only TFRecord is written as shards."""
-    if match := _SHARDS.search(path.rstrip("/").rpartition("/")[2]):
-        reason = f"'{match[0]}' asks for several files, and a conversion to {format.title} writes one file or folder"
-        raise ValueError(f"'{printable(path)}': {reason}; leave it out, or convert parts of the source one by one")
 
 
 def is_directory(path: str, storage: StorageOptions) -> bool:
@@ -183,7 +177,8 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     listing = listings[path] = list_directory(fs, entry.name)
     present = {child.basename for child in listing}
     names = sorted(present)
-    if files in FOLDERS and not any(map(is_record_file, names)):
+    has_named = any(map(is_record_file, names))
+    if files in FOLDERS and not has_named:
         return FORMATS[FOLDERS[files]]
     of_folders = (row for row in FORMATS if row.folders and all(present & {*each.split("|")} for each in row.folders))
     if (of_folder := next(of_folders, None)) is not None:
@@ -193,12 +188,14 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         if "videos" in present:
             warn(f"{printable(path)}: the frames of a LeRobot dataset are converted, left out: 'videos'", UserWarning)
         return _format_of_names(path, [frames[0].basename]) or TFRECORD
-    if _may_have_images(names) and has_file(path, storage, IMAGE_SUFFIXES):
+    found = (_format_of_name(name) for name in names)
+    may_be_images = not has_named and not any(each is not None and each.typed for each in found)
+    if may_be_images and has_file(path, storage, IMAGE_SUFFIXES):
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
     if record_files(listing) or _has_records(fs, listing):
         return TFRECORD
     format = _format_of_names(path, names)
-    if format is None and not any(map(is_record_file, names)):
+    if format is None and not has_named:
         reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"
         advice = files_below(fs, entry.name, listing, _is_of_a_format) or say('{files="all"} embeds files of any kind')
         raise FileNotFoundError(errno.ENOENT, say("{}", reason) & advice, secret_url(path))
@@ -248,9 +245,3 @@ def _has_records(fs: FileSystem, listing: list[Entry]) -> bool:
     files = manifests.apply(lambda: listing, lambda name: True, whole=True)
     manifests.check(record_files(files), lambda name: True, complete=False)
     return bool(faults or manifests.datasets or record_files(files) or files_with_records(fs, other_files(files)))
-
-
-def _may_have_images(names: Sequence[str]) -> bool:
-    """Whether no file of a folder is of a format that has types."""
-    found = (_format_of_name(name) for name in names)
-    return not any(map(is_record_file, names)) and not any(format is not None and format.typed for format in found)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import BatchStream
-from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
+from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable, say
@@ -142,7 +142,7 @@ def stream_of(
         names = [name for name, values in empty.items() if any(map(projection, _columns({name: values})))]
         names = names or list(empty)[:1]  # without columns, there are still rows
         _columns(empty)  # all of them: their names must differ
-        schema = _source({name: empty[name] for name in names}, encodings).schema
+        schema = open_input(_columns({name: empty[name] for name in names}), encodings=encodings).schema
         schema = with_attributes(schema, {name: arrays[name].attributes for name in names})
         schema = with_dimensions(schema, {name: arrays[name].dims for name in names})
         return project(schema, batches(names, encodings, schema), projection)
@@ -150,7 +150,7 @@ def stream_of(
     def batches(names: list[str], encodings: Mapping[str, str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         columns = {name: arrays[name].blocks(per_block) for name in names}
         for blocks in zip(*columns.values(), strict=True):
-            for batch in _source(dict(zip(columns, blocks, strict=True)), encodings):
+            for batch in open_input(_columns(dict(zip(columns, blocks, strict=True))), encodings=encodings):
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
     return ArrayStream(
@@ -166,11 +166,6 @@ def needed_arrays(dtypes: Mapping[str, np.dtype[Any]], project: Project) -> list
     columns = {name: [*fields_of(np.empty(0, dtype))] or [name] for name, dtype in dtypes.items()}
     projection = project([column for fields in columns.values() for column in fields])
     return [name for name, fields in columns.items() if any(map(projection, fields))] or list(dtypes)[:1]
-
-
-def _source(arrays: Mapping[str, Values], encodings: Mapping[str, str]) -> BatchSource:
-    """The columns of arrays as a source of batches."""
-    return open_input(_columns(arrays), encodings=encodings)
 
 
 def _columns(arrays: Mapping[str, Values]) -> dict[str, Any]:

@@ -288,9 +288,7 @@ def _encoding(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> str | None
         return f"units of {printable(attributes['units'])!r}"
     if (meant := str(attributes.get("dtype", ""))) == "bool" or meant.startswith("timedelta64"):
         return f"dtype {meant}"
-    found = [key for key in PACKING if key in attributes and not (key in FILLS and _is_nan(attributes[key]))]
+    floats = {key: value for key, value in attributes.items() if isinstance(value, float | np.floating)}
+    nans = {key for key in FILLS if key in floats and math.isnan(floats[key])}
+    found = [key for key in PACKING if key in attributes and key not in nans]
     return ", ".join(found) or None
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float | np.floating) and math.isnan(value)

@@ -31,9 +31,8 @@ from tfrecord_io.file_formats.array_files.open_array import (
 )
 from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE
 from tfrecord_io.file_formats.tables.table_files import suffixes_of
-from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.format_registry import NPY, NPZ
-from tfrecord_io.options import Options, StorageOptions
+from tfrecord_io.options import Options
 from tfrecord_io.schema.tensor_types import tensor_field
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.source import Source
@@ -94,7 +93,14 @@ def open_npy(path: Paths, *, storage_options: StorageLike | None = None) -> Arra
             return stream_of_objects(files.sources, partial(_array, name=array_name(os.fspath(path))))
         source = files.single(_WAYS)
         return _stream({array_name(source.path): source}, npy_array)
-    paths = path if isinstance(path, Mapping) else _by_name(path)
+    paths: Mapping[str, Path]
+    if isinstance(path, Mapping):
+        paths = path
+    else:
+        listed = list(path)
+        paths = {array_name(os.fspath(each)): each for each in listed}
+        if len(paths) < len(listed):
+            raise EncodeError("two files have the same name", advice="pass a dict of column names and paths")
     return _stream({name: find_files(file, "", storage).single(_WAYS) for name, file in paths.items()}, npy_array)
 
 
@@ -133,7 +139,10 @@ def open_idx(
     """
     storage = Options.of_call(open_idx, locals()).storage
     paths = [file for group in path for file in ([group] if isinstance(group, str | os.PathLike) else group)]
-    files = [source for file in paths for source in _files(file, storage)]
+    files: list[Source] = []
+    for file in paths:
+        found = find_files(file, "", storage)  # one, or those that a glob matches
+        files += [found.single("")] if found.is_directory else found.sources
     columns = [idx_name(array_name(source.path)) for source in files] if names is None else list(names)
     if len(columns) != len(files):
         raise ValueError(f"{len(columns)} names for {len(files)} files")
@@ -223,21 +232,6 @@ def _members(source: Source, project: Project | None) -> Iterator[dict[str, Arra
         yield {name: found[name] for name in needed}
 
 
-def _by_name(paths: Sequence[Path]) -> dict[str, Path]:
-    """Paths by the names of their arrays."""
-    listed = list(paths)
-    named = {array_name(os.fspath(path)): path for path in listed}
-    if len(named) < len(listed):
-        raise EncodeError("two files have the same name", advice="pass a dict of column names and paths")
-    return named
-
-
-def _files(path: Path, storage: StorageOptions) -> list[Source]:
-    """One file, or those that a glob matches."""
-    files = find_files(path, "", storage)
-    return [files.single("")] if files.is_directory else files.sources
-
-
 def _stream(sources: Mapping[str, Source], opener: Opener) -> ArrayStream:
     """A stream with a column for each file."""
     if not sources:
@@ -261,14 +255,10 @@ class _Column:
         """Whether the column holds tensors: rank 0 and 1 are plain, unless Arrow lacks the type of the values."""
         return len(self.shape) > 1 or self.dtype.kind in "cV"
 
-    @property
-    def element(self) -> Element:
-        return element_of_dtype(self.dtype)
-
     def field(self) -> pa.Field:
         if self.is_tensor:
             shape = (None,) * len(self.shape) if None in self.shape else self.shape
-            return tensor_field(self.name, self.element, shape)
+            return tensor_field(self.name, element_of_dtype(self.dtype), shape)
         plain = open_input({self.name: np.empty(0, self.dtype)}).schema.field(0)
         return plain if not self.shape else plain.with_type(pa.list_(plain.type))
 
@@ -296,7 +286,7 @@ class _Column:
         if not self.is_tensor:
             offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
             return pa.ListArray.from_arrays(offsets, _plain(np.concatenate(values)))
-        element = self.element
+        element = element_of_dtype(self.dtype)
         data = [np.ascontiguousarray(v.astype(element.dtype, copy=False)).reshape(-1).view(np.uint8) for v in values]
         offsets = np.cumsum([0, *map(len, data)])
         shapes: Any = self.shape

@@ -97,7 +97,11 @@ def stream_of_file(
         if not source.local:
             gc.collect()
         file = opened.enter_context(h5py.File(raw, "r", rdcc_nbytes=_CACHE_BYTES, rdcc_nslots=_CACHE_SLOTS))
-        found = _datasets(file)
+        # By all names that links give them; further names of groups, and links that lead nowhere, are left out.
+        soft: dict[str, str] = {}
+        found = dict(_by_hard_links(file, soft))
+        targets = {name: _followed(name, soft) for name in soft}
+        found |= {name: found[path] for name, path in targets.items() if path in found}
         labels = _labels(file, found)
         dtypes = {name: _NONE if isinstance(each, str) else each.dtype for name, each in found.items()}
     size = raw.seek(0, 2)
@@ -110,17 +114,6 @@ def stream_of_file(
             return _array(dataset, path, size, limits.expansion_bytes)
 
     return stream_of_group(dtypes, open, opened, source.path, project, labels, **labelled)
-
-
-def _datasets(file: h5py.File) -> dict[str, h5py.Dataset | str]:
-    """All datasets by their path from the root, or why one is not read: by all names that links give them.
-
-    Further names of groups, and links that lead nowhere, are left out.
-    """
-    soft: dict[str, str] = {}
-    found = dict(_by_hard_links(file, soft))
-    paths = {name: _followed(name, soft) for name in soft}
-    return found | {name: found[path] for name, path in paths.items() if path in found}
 
 
 def _followed(path: str, soft: Mapping[str, str]) -> str:

@@ -173,17 +173,8 @@ def lists_column(values: Array, dtype: np.dtype[Any]) -> pa.Array:
 def _text(cells: Sequence[Any]) -> pa.Array:
     try:
         return pa.array([cell.decode() if isinstance(cell, bytes) else cell for cell in cells], pa.string())
-    except UnicodeDecodeError:
-        record = next(i for i, cell in enumerate(cells) if isinstance(cell, bytes) and not _is_utf8(cell))
-        raise DecodeError("text that is not UTF-8", record=record, advice=EXCLUDE) from None
-
-
-def _is_utf8(cell: bytes) -> bool:
-    try:
-        cell.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    except UnicodeDecodeError as error:
+        raise DecodeError("text that is not UTF-8", record=cells.index(error.object), advice=EXCLUDE) from None
 
 
 def _listed(values: Array, make: Callable[[Sequence[Any]], pa.Array]) -> pa.Array:

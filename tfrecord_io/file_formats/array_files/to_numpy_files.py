@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import empty_batch, numpy_dtype
-from tfrecord_io.arrow.output.to_numpy import Ragged, Rows, is_plain, leaf_arrays, leaf_fields, missing_step, to_rows
+from tfrecord_io.arrow.output.to_numpy import Ragged, is_plain, leaf_arrays, leaf_fields, missing_step, to_rows
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, say, warn
@@ -363,10 +363,13 @@ def _blocks(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> Itera
 def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group: bool = False) -> Any:
     """The rows of a column as one array; of a `group`, lists remain, and bytes are objects. `row`: the first one."""
     column = field.name
-    if array.null_count and not _has_nat(array.type):
-        record = _record(reader, row + array.is_null().index(True).as_py())
-        reason = "it has no value, which an array cannot represent"
-        raise EncodeError(reason, feature=column, record=record, advice=_MISSING)
+    if array.null_count:
+        is_nested = pa.types.is_nested(array.type) or isinstance(array.type, pa.BaseExtensionType)
+        dtype = None if is_nested else numpy_dtype(array.type)
+        if dtype is None or dtype.kind not in "mM":  # missing times are NaT
+            record = _record(reader, row + array.is_null().index(True).as_py())
+            reason = "it has no value, which an array cannot represent"
+            raise EncodeError(reason, feature=column, record=record, advice=_MISSING)
     if (missing := missing_step(array, field)) is not None:
         reason = "an item of its list has no value, which an array cannot represent"
         raise EncodeError(reason, feature=column, record=_record(reader, row + missing), advice=_EXCLUDE)
@@ -381,7 +384,14 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
         raise EncodeError(reason, feature=column, advice=_EXCLUDE if hint is None else _EXCLUDE & hint)
     if group and (is_bytes(field.type) or (isinstance(rows, Ragged) and rows.shapes is None and is_plain(rows.values))):
         return rows if isinstance(rows, Ragged) else rows.values
-    stacked = _stacked(rows, column, row)
+    if isinstance(rows, Ragged):
+        shape = rows.common_shape()
+        if shape is None and len(rows):
+            reason = f"from row {row} on, the rows have several shapes"
+            raise EncodeError(reason, feature=column, record=row, advice=_RAGGED)
+        stacked = np.empty((0, 0), rows.values.dtype) if shape is None else rows.stacked(shape)
+    else:
+        stacked = rows.values
     if array.null_count:
         stacked[np.asarray(array.is_null())] = "NaT"
     return stacked
@@ -461,20 +471,3 @@ def _check_shape(block: Array, shape: tuple[int, ...], column: str, reader: Read
 def _record(reader: Reader, row: int) -> int:
     """The record of a row: rows that a filter left out are records, too."""
     return reader.origin(row)[1]
-
-
-def _has_nat(type_: pa.DataType) -> bool:
-    """Whether NumPy represents missing values of this type as NaT."""
-    dtype = None if pa.types.is_nested(type_) or isinstance(type_, pa.BaseExtensionType) else numpy_dtype(type_)
-    return dtype is not None and dtype.kind in "mM"
-
-
-def _stacked(rows: Rows, column: str, first: int) -> Array:
-    """One array of rows without missing ones; EncodeError if they differ in shape."""
-    if isinstance(rows, Ragged):
-        shape = rows.common_shape()
-        if shape is None and len(rows):
-            reason = f"from row {first} on, the rows have several shapes"
-            raise EncodeError(reason, feature=column, record=first, advice=_RAGGED)
-        return rows.stacked(shape) if shape is not None else np.empty((0, 0), rows.values.dtype)
-    return rows.values

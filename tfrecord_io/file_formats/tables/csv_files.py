@@ -75,7 +75,8 @@ class Cells:
     def parsing(self, path: str) -> Any:
         from pyarrow import csv
 
-        return csv.ParseOptions(delimiter=self.delimiter or delimiter_of(path), newlines_in_values=True)
+        own = "\t" if without_compression(path).endswith(TSV.suffixes) else ","
+        return csv.ParseOptions(delimiter=self.delimiter or own, newlines_in_values=True)
 
     def conversion(self, types: dict[str, pa.DataType] | None, names: Sequence[str] | None = None) -> Any:
         from pyarrow import csv
@@ -107,7 +108,10 @@ def csv_source(
     first, head = _first_head(files.sources, options, cells)
     header = head.schema
     if delimiter is None and len(header) == 1:
-        _warn_of_other_delimiter(first.path, header.names[0])
+        (name,) = header.names
+        if (found := next((mark for mark in ";\t|" if mark in name), None)) is not None:
+            reason = say("{}: one column, '{}', as no ',' is in the header", first.path, printable(name))
+            warn(reason & say("if these are several columns, pass {delimiter=}", delimiter=found), SchemaWarning)
     names = files.selected(header.names)
     schema = declared_types(header, options, _can_parse)
     inferred = inferred_names(header.names if names is None else names, options)
@@ -127,14 +131,6 @@ def csv_source(
                 yield batch
 
     return TableSource(files, schema, batches)
-
-
-def _warn_of_other_delimiter(path: str, name: str) -> None:
-    """Warn of a file's only column whose name looks like several."""
-    found = next((mark for mark in ";\t|" if mark in name), None)
-    if found is not None:
-        advice = say("if these are several columns, pass {delimiter=}", delimiter=found)
-        warn(say("{}: one column, '{}', as no ',' is in the header", path, printable(name)) & advice, SchemaWarning)
 
 
 def _first_head(sources: Sequence[Source], options: SourceOptions, cells: Cells) -> tuple[Source, Any]:
@@ -389,15 +385,6 @@ def _without_literal(quotes: Array, cell_begins: Array) -> Array:
         if is_inside or begins or (kept and kept[-1] == quote - 1):
             kept.append(quote)
     return np.array(kept, np.int64)
-
-
-def delimiter_of(path: str) -> str:
-    r"""The delimiter of a file by its name.
-
-    >>> delimiter_of("a.tsv.gz"), delimiter_of("a.csv")
-    ('\t', ',')
-    """
-    return "\t" if without_compression(path).endswith(TSV.suffixes) else ","
 
 
 @contextmanager

@@ -77,7 +77,7 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     """
     files = TableFiles.resolve(paths, (JSON,), options)
     options = files.options
-    inferred = _inferred(files, _known_types(options))
+    inferred = _inferred(files)
     schema = declared_types(inferred, options, lambda type_: parsed_type(type_) is not None)
     unexpected = "error"
     if options.schema is not None:
@@ -124,26 +124,23 @@ def _check_size(block: Block, path: str, options: SourceOptions) -> None:
         raise DecodeError(reason, path=path, expected=expansion.room, got=size, advice=advice)
 
 
-def _known_types(options: SourceOptions) -> pa.Schema:
-    """The declared types by name that pyarrow parses: also of columns that the first lines lack."""
+def _inferred(files: TableFiles) -> pa.Schema:
+    """The schema of the first lines, with the types that are declared and pyarrow parses: of other columns, too."""
+    options = files.options
     fields = [] if options.schema is None else [field.to_arrow() for field in Schema.parse(options.schema)]
     overrides = (options.schema_overrides or {}).items()
     fields += [as_field(name, type_).to_arrow() for name, type_ in overrides if not is_glob(name)]
-    known = {field.name: parsed_type(field.type) for field in fields}
-    return pa.schema([(name, type_) for name, type_ in known.items() if type_ is not None])
-
-
-def _inferred(files: TableFiles, known: pa.Schema) -> pa.Schema:
-    """The schema of the first lines, with the types that are known."""
+    types = {field.name: parsed_type(field.type) for field in fields}
+    known = pa.schema([(name, type_) for name, type_ in types.items() if type_ is not None])
     for source in files.sources:
         with closing(open_text_file(source)) as file:
             block = next(line_blocks(file, source.path), None)
             if block is not None:
-                _check_size(block, source.path, files.options)
+                _check_size(block, source.path, options)
                 with _json_errors(source.path, block):
                     table = _parse(block, known, "infer", source.path)
                 names = files.projection(table.column_names).order(table.column_names)
-                _refuse_rounding(block, source.path, table.select(inferred_names(names, files.options)))
+                _refuse_rounding(block, source.path, table.select(inferred_names(names, options)))
                 return pa.schema([(field.name, read_type(field.type)) for field in table.schema])
     return known
 

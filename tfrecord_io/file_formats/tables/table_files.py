@@ -145,7 +145,11 @@ class TableFiles:
         self.folders.refuse_features(names, self.sources)
         projection.check([*names, *self.folders.names])
         chosen = projection.order(names)
-        refuse_duplicates(chosen, self.sources[0].path)
+        name, count = next(iter(Counter(chosen).most_common(1)), ("", 0))
+        if count > 1:
+            advice = "rename them in the file" | say("exclude them with {columns=}")
+            path = self.sources[0].path
+            raise EncodeError(f"{count} columns have this name", path=path, feature=name, advice=advice)
         return None if projection.takes_all else chosen
 
     def projection(self, names: Sequence[str]) -> Projection:
@@ -233,14 +237,6 @@ def filtered(stream: Any, filters: Any, columns: Columns) -> pa.RecordBatchReade
     row_filter = RowFilter.for_schema(filters, stream.schema)
     kept = (selectable(batch).filter(row_filter.mask(batch)) for batch in stream)
     return selected(stream.schema, kept, projection)
-
-
-def refuse_duplicates(names: Sequence[str], path: str) -> None:
-    """Raise EncodeError if a file has several columns of the same name, which cannot be features."""
-    name, count = next(iter(Counter(names).most_common(1)), ("", 0))
-    if count > 1:
-        advice = "rename them in the file" | say("exclude them with {columns=}")
-        raise EncodeError(f"{count} columns have this name", path=path, feature=name, advice=advice)
 
 
 def check_schema(schema: pa.Schema, first: pa.Schema, path: str, first_path: str) -> None:
