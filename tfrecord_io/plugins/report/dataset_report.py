@@ -61,7 +61,12 @@ class DatasetReport(Report):
         features = counted(len(self.statistics[0].features), "feature")
         title = f"{written}{features}, {self.statistics[0].sampling.text.rstrip('.').lower()}"
         if self.drift:
-            return Summary(title, ("feature", "distance", "measure", "presence"), [_drift_row(d) for d in self.drift])
+            drifted = []
+            for each in self.drift:
+                distance = "" if each.distance is None else f"{each.distance:.3f}"
+                presence = " → ".join("none" if share is None else percent(share) for share in each.presence)
+                drifted.append((printable(each.name), distance, each.measure or "", presence))
+            return Summary(title, ("feature", "distance", "measure", "presence"), drifted)
         rows = [
             (
                 printable(f.name),
@@ -76,12 +81,6 @@ class DatasetReport(Report):
     def _repr_html_(self) -> str:
         page = html.escape(self.html)
         return f'<iframe srcdoc="{page}" sandbox width="100%" height="{_FRAME_HEIGHT}" frameborder="0"></iframe>'
-
-
-def _drift_row(drift: FeatureDrift) -> tuple[str, ...]:
-    distance = "" if drift.distance is None else f"{drift.distance:.3f}"
-    presence = " → ".join("none" if share is None else percent(share) for share in drift.presence)
-    return printable(drift.name), distance, drift.measure or "", presence
 
 
 @check_keywords

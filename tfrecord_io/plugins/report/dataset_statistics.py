@@ -125,16 +125,19 @@ def dataset_statistics(
     scan = plan_dataset(sources, options)
     reader = SampleReader(scan, limits)
     random = np.random.default_rng(limits.seed)
-    columns = Columns(scan, random)
+    nullable = pa.schema([column.with_nullable(True) for column in scan.schema])
+    fields = [column for column, _ in leaves(empty_batch(nullable))]
+    accumulators = [FeatureAccumulator(column, *_kind_and_part(scan, column), random) for column in fields]
     rows = Reservoir(SAMPLED_ROWS, random)
     with ProgressMeter(wanted, reader.expected, "records") as progress:
         for batch in reader:
-            columns.add(batch)
+            for accumulator, (_, array) in zip(accumulators, leaves(batch), strict=True):
+                accumulator.add(array)
             rows.add(batch)
             progress.advance(len(batch))
     sampled = [{column.name: cell(array, 0, column) for column, array in leaves(row)} for row in rows.rows]
-    features = columns.result()
-    shown = tuple(galleries(sampled, columns.fields))
+    features = tuple(accumulator.result() for accumulator in accumulators)
+    shown = tuple(galleries(sampled, fields))
     hidden = {gallery.feature for gallery in shown}
     texts = {f.name: _texts(f, sampled) for f in features if f.name not in hidden}
     statuses, checks = _checks(path, options, check)
@@ -152,25 +155,6 @@ def dataset_statistics(
         shown,
         _first_rows(scan),
     )
-
-
-class Columns:
-    """The accumulators of all features; `fields` are those of the features, structs taken apart."""
-
-    def __init__(self, scan: Scan, random: np.random.Generator) -> None:
-        nullable = pa.schema([column.with_nullable(True) for column in scan.schema])
-        empty = empty_batch(nullable)
-        self.fields = [column for column, _ in leaves(empty)]
-        self._accumulators = [
-            FeatureAccumulator(column, *_kind_and_part(scan, column), random) for column in self.fields
-        ]
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        for accumulator, (_, array) in zip(self._accumulators, leaves(batch), strict=True):
-            accumulator.add(array)
-
-    def result(self) -> tuple[FeatureStatistics, ...]:
-        return tuple(accumulator.result() for accumulator in self._accumulators)
 
 
 def leaves(batch: pa.RecordBatch) -> Iterator[tuple[pa.Field, pa.Array]]:

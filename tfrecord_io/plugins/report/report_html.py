@@ -17,7 +17,7 @@ from tfrecord_io.errors import printable
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics
 from tfrecord_io.plugins.report.drift import FeatureDrift
 from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, in_one_unit, nanoseconds_of
-from tfrecord_io.plugins.report.media import Box, MediaSample
+from tfrecord_io.plugins.report.media import MediaSample
 from tfrecord_io.plugins.report.number_statistics import QUANTILES, Histogram, NumberStatistics, edges_of, histogram
 from tfrecord_io.tools.describe import temporal_value
 
@@ -286,28 +286,23 @@ def _mean(lengths: NumberStatistics | None) -> str:
 def _values(sides: Sides) -> str:
     """The most frequent values of both sides, with their counts."""
     known = [side for side in sides if side is not None]
-    listed = [side for side in known if _is_listed(side)]
-    if len(listed) < len(known):
+    found = [side.counts for side in known if side.counts is not None and _is_listed(side)]
+    if len(found) < len(known):
         return ""
     values: dict[Any, None] = {}
-    for side in listed:
-        assert side.counts is not None
-        is_short = side.counts.distinct <= _FEW
-        values.update(dict.fromkeys(value for value, count in side.counts.top if count > 1 or is_short))
+    for each in found:
+        is_short = each.distinct <= _FEW
+        values.update(dict.fromkeys(value for value, count in each.top if count > 1 or is_short))
     if not values:
         return element("p", "Every value occurs once.", class_="note")
     shown = sorted(values) if all(isinstance(v, int) for v in values) and len(values) <= _FEW else list(values)[:_FEW]
-    lines = [(value_text(value), [_share(side, value) for side in known]) for value in shown]
-    more = max(side.counts.distinct for side in listed if side.counts is not None) - len(shown)
+    lines = []
+    for value in shown:
+        both = [(each.counts.get(value, 0), each.total) for each in found]
+        lines.append((value_text(value), [(count, count / total) for count, total in both]))
+    more = max(each.distinct for each in found) - len(shown)
     note = element("p", f"… and {more:,} other values", class_="note") if more > 0 else ""
     return element("h4", "Values") + value_bars(lines) + note
-
-
-def _share(side: FeatureStatistics, value: Any) -> tuple[int, float]:
-    if side.counts is None:
-        return 0, 0.0
-    count = side.counts.counts.get(value, 0)
-    return count, count / side.counts.total
 
 
 def histogram_chart(histograms: Sequence[Histogram], high: float, label: Label = number) -> str:
@@ -619,18 +614,14 @@ def _picture(sample: MediaSample) -> str:
     label = ", ".join(f"{value}" for _, value in sample.captions) or "image"
     kind = ' class="pixels"' if sample.pixelated else ""
     image = f'<img src="{_url(sample)}" alt="{text(label, 80)}"{kind}>'
-    boxes = _drawn(sample.boxes) if sample.boxes else ""
-    return element("div", image + boxes, class_="picture")
-
-
-def _drawn(boxes: tuple[Box, ...]) -> str:
-    """Boxes over an image, in the unit square that is stretched over it."""
-    rects = [
+    rects = "".join(
         f'<rect x="{box.xmin:.4f}" y="{box.ymin:.4f}" width="{box.xmax - box.xmin:.4f}" '
         f'height="{box.ymax - box.ymin:.4f}"><title>{text(box.label or "box", 60)}</title></rect>'
-        for box in boxes
-    ]
-    return element("svg", "".join(rects), viewBox="0 0 1 1", preserveAspectRatio="none", role="img", aria_label="Boxes")
+        for box in sample.boxes
+    )
+    if rects:  # in the unit square that is stretched over the image
+        image += element("svg", rects, viewBox="0 0 1 1", preserveAspectRatio="none", role="img", aria_label="Boxes")
+    return element("div", image, class_="picture")
 
 
 def _url(sample: MediaSample) -> str:
