@@ -52,12 +52,6 @@ class SourceFeatures:
         keys = (*_ABOUT, "supervisedKeys") if {*columns} >= {*self.leaves} else _ABOUT
         return {} if info is None else {key: info.document[key] for key in keys if key in info.document}
 
-    def label_files(self, columns: Iterable[str]) -> dict[str, bytes]:
-        """The files with the names of the classes of the columns, by name."""
-        stems = [self.leaves[name].labels for name in columns if name in self.leaves]
-        found = {f"{stem}.labels.txt": self.folder.read(f"{stem}.labels.txt") for stem in stems if stem is not None}
-        return {name: content for name, content in found.items() if content is not None}
-
     def merged(self, own: Json, chosen: set[str]) -> Json | None:
         """The features of the source for columns that are stored as there, and those of `own` for the others.
 

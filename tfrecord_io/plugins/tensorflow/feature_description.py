@@ -136,7 +136,13 @@ def to_feature_description(fields: Iterable[Field], part: str = CONTEXT) -> dict
 
 def _describe(f: Field) -> dict[str, Feature]:
     if (composite := composite_of(f)) is not None:
-        return {f.column: _describe_composite(f, composite)}
+        dtype = next((name for name, type_ in _TYPES.items() if type_ == composite.value_type), None)
+        if composite.encoding != VALUES or composite.shape or not composite.sequence or dtype is None:
+            reason = "TensorFlow has no feature description for this column"
+            raise SchemaError(reason, feature=f.column, got=str(f.type))
+        rows = zip(composite.lengths, composite.sequence[1:], strict=True)
+        partitions = tuple(UniformRowLength(size or 0) if key is None else RowLengths(key) for key, size in rows)
+        return {f.column: RaggedFeature(dtype, composite.values, partitions)}
     if t.is_struct(f.type) or (is_list_like(f.type) and t.is_struct(f.type.value_type)):
         children = [leaf for leaf in _leaves(f, f.type) if leaf.kind is not Kind.NONE]
         return {leaf.feature: VarLenFeature(DTYPES[leaf.kind]) for leaf in children}
@@ -160,15 +166,6 @@ def _describe_list(f: Field) -> dict[str, Feature]:
     if fixed is None:
         return {f.feature: VarLenFeature(dtype)}
     return {f.feature: FixedLenSequenceFeature(fixed, dtype, allow_missing=not f.required)}
-
-
-def _describe_composite(f: Field, composite: Composite) -> Feature:
-    dtype = next((name for name, type_ in _TYPES.items() if type_ == composite.value_type), None)
-    if composite.encoding != VALUES or composite.shape or not composite.sequence or dtype is None:
-        raise SchemaError("TensorFlow has no feature description for this column", feature=f.column, got=str(f.type))
-    rows = zip(composite.lengths, composite.sequence[1:], strict=True)
-    partitions = tuple(UniformRowLength(size or 0) if key is None else RowLengths(key) for key, size in rows)
-    return RaggedFeature(dtype, composite.values, partitions)
 
 
 def _dtype(f: Field, type_: pa.DataType) -> str | None:

@@ -196,8 +196,10 @@ class _Version:
 
     def take_source(self, source: SourceFeatures, columns: TfdsColumns) -> None:
         """Take over what is in the files of the dataset that is copied."""
-        names = {leaf.name for leaf in columns.leaves if leaf.names is None}
-        self._copied = source.label_files(names)
+        named = [source.leaves.get(leaf.name) for leaf in columns.leaves if leaf.names is None]
+        names = [f"{leaf.labels}.labels.txt" for leaf in named if leaf is not None and leaf.labels is not None]
+        found = {name: source.folder.read(name) for name in names}
+        self._copied = {name: content for name, content in found.items() if content is not None}
         for name, content in self._copied.items():
             if self._folder.read(name) not in (None, content):
                 raise SchemaError("other splits have other class names", path=self._folder.display_path(name))
@@ -265,28 +267,23 @@ class _StoredColumns:
         self.schema = columns.batch(empty_batch(source.schema), 0).schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The batches."""
-        for batch in self._batches:
-            stored = self._columns.batch(batch, self._rows)
-            self._note(stored, batch)
-            yield stored
-
-    def _note(self, stored: pa.RecordBatch, batch: pa.RecordBatch) -> None:
         import pyarrow.compute as pc
 
-        self._rows += len(batch)
-        for name, column in zip(stored.schema.names, stored.columns, strict=True):
-            values = column.flatten() if t.is_list(column.type) else column
-            present = len(values) - values.null_count
-            if not present or not (
-                t.is_integer(values.type) or t.is_floating(values.type) or t.is_boolean(values.type)
-            ):
-                continue
-            numbers = values.cast(pa.float64(), safe=False)
-            count, total, *extent = self._numbers.get(name, [0, 0.0, math.inf, -math.inf])
-            found = pc.min_max(numbers).as_py()
-            extent = [min(extent[0], found["min"]), max(extent[1], found["max"])]
-            self._numbers[name] = [count + present, total + pc.sum(numbers).as_py(), *extent]
+        for batch in self._batches:
+            stored = self._columns.batch(batch, self._rows)
+            self._rows += len(batch)
+            for name, column in zip(stored.schema.names, stored.columns, strict=True):
+                values = column.flatten() if t.is_list(column.type) else column
+                present = len(values) - values.null_count
+                is_number = t.is_integer(values.type) or t.is_floating(values.type) or t.is_boolean(values.type)
+                if not present or not is_number:
+                    continue
+                numbers = values.cast(pa.float64(), safe=False)
+                count, total, *extent = self._numbers.get(name, [0, 0.0, math.inf, -math.inf])
+                found = pc.min_max(numbers).as_py()
+                extent = [min(extent[0], found["min"]), max(extent[1], found["max"])]
+                self._numbers[name] = [count + present, total + pc.sum(numbers).as_py(), *extent]
+            yield stored
 
     def statistics(self) -> Json:
         """A message DatasetFeatureStatistics as JSON: the number of rows, and the extent and mean of numbers."""

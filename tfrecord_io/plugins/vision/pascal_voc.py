@@ -264,7 +264,11 @@ def parse_annotation(content: bytes, path: str) -> AnnotatedImage:
             None if element.find("occluded") is None else _flag(element, "occluded", path, where),
             _parts(element, path, where),
         )
-        objects.add(number, _box(element, path, where), values)
+        box = _child(element, "bndbox", path, where)
+        if box is None:
+            raise _error("has no 'bndbox'", path, where, "bndbox")
+        xmin, ymin, xmax, ymax = (_number(box, corner, path, where) for corner in CORNERS)
+        objects.add(number, (xmin, ymin, xmax, ymax), values)
     parents = [("annotation", [root]), ("object", root.findall("object")), ("part", root.findall("object/part"))]
     unread = [
         f"{child.tag} of {kind}s"
@@ -291,14 +295,6 @@ def _parts(element: Element, path: str, where: str) -> str | None:
     return json.dumps(parts) if parts else None
 
 
-def _box(element: Element, path: str, where: str) -> tuple[float, float, float, float]:
-    box = _child(element, "bndbox", path, where)
-    if box is None:
-        raise _error("has no 'bndbox'", path, where, "bndbox")
-    xmin, ymin, xmax, ymax = (_number(box, corner, path, where) for corner in CORNERS)
-    return xmin, ymin, xmax, ymax
-
-
 def _number(box: Element, name: str, path: str, where: str) -> float:
     text = _text(box, name, path, where)
     number = pixels_in(text)
@@ -309,21 +305,21 @@ def _number(box: Element, name: str, path: str, where: str) -> float:
 
 def _size(size: Element, name: str, path: str) -> int | None:
     """A height or width; None if it is not stated."""
-    value = _integer(size, name, path, "the size", default="0")
+    value = _integer(size, name, path, "the size")
     if not 0 <= value < 2**31:
         raise _error(f"'{name}' is {value}", path, "the size", "a number of pixels", value)
     return value or None
 
 
 def _flag(element: Element, name: str, path: str, where: str) -> int:
-    value = _integer(element, name, path, where, default="0")
+    value = _integer(element, name, path, where)
     if value not in (0, 1):
         raise _error(f"'{name}' is {value}", path, where, "0 or 1", value)
     return value
 
 
-def _integer(element: Element, name: str, path: str, where: str, default: str) -> int:
-    text = _text(element, name, path, where, default)
+def _integer(element: Element, name: str, path: str, where: str) -> int:
+    text = _text(element, name, path, where, default="0")
     if not _INTEGER.fullmatch(text):
         raise _error(f"'{name}' is '{printable(text, 40)}'", path, where, "an integer", text)
     return int(text[:MOST_DIGITS])

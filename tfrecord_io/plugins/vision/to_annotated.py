@@ -212,8 +212,13 @@ class _Coco(_Target):
         if width < 0 or height < 0:
             text = f"the box of object {each.number} of {row.text} ends before it begins: it is {width}×{height} pixels"
             raise row.error(text, f"{OBJECT}bbox/{'xmax' if width < 0 else 'ymax'}")
-        area = each.get("area")
-        annotation: dict[str, Any] = {"id": self._annotation_id(each, row), "image_id": image, "category_id": category}
+        area, given = each.get("area"), each.get("annotation_id")
+        id_ = self._count if given is None else int(given)
+        if id_ in self._annotation_ids:
+            advice = say("{columns='!image/object/annotation_id'} numbers the annotations")
+            raise row.error(f"two annotations have the id {id_}", f"{OBJECT}annotation_id", advice)
+        self._annotation_ids.add(id_)
+        annotation: dict[str, Any] = {"id": id_, "image_id": image, "category_id": category}
         annotation |= {"bbox": [x, y, width, height], "area": width * height if area is None else shortest(area)}
         annotation["iscrowd"] = row.flag(each, "is_crowd")
         if (score := each.get("score")) is not None:
@@ -237,16 +242,6 @@ class _Coco(_Target):
                     f"key points of the label {category} have two lists of names, {both}", f"{OBJECT}keypoint/text"
                 )
         return annotation
-
-    def _annotation_id(self, each: DetectedObject, row: AnnotatedRow) -> int:
-        """The id of an annotation, or its number, where it has none."""
-        given = each.get("annotation_id")
-        id_ = self._count if given is None else given
-        if id_ in self._annotation_ids:
-            advice = say("{columns='!image/object/annotation_id'} numbers the annotations")
-            raise row.error(f"two annotations have the id {id_}", f"{OBJECT}annotation_id", advice)
-        self._annotation_ids.add(id_)
-        return int(id_)
 
     def _flush(self) -> None:
         if self._annotations:

@@ -332,7 +332,11 @@ class _Labels(NamedTuple):
 
     def _object(self, words: list[str]) -> tuple[int, tuple[float, float, float, float], Shape]:
         """The class, box and shape of a line; ValueError if it is none."""
-        numbers = [_number(word) for word in words]
+        numbers: list[float] = []
+        for word in words:
+            if (number := pixels_in(word)) is None:
+                raise ValueError(f"'{printable(word, 40)}' is not a number")
+            numbers.append(number)
         label = numbers[0]
         if not label.is_integer() or not 0 <= label < len(self.names):
             raise ValueError(f"'{printable(words[0], 40)}' is not one of the {len(self.names)} classes, from 0")
@@ -371,13 +375,6 @@ def _points(values: list[float], each: int) -> Shape:
         raise ValueError("the visibility of a key point is not 0, 1 or 2")
     points = [value for point in zip(x, y, visible, strict=True) for value in point]
     return Shape(None, points, sum(value > 0 for value in visible))
-
-
-def _number(word: str) -> float:
-    number = pixels_in(word)
-    if number is None:
-        raise ValueError(f"'{printable(word, 40)}' is not a number")
-    return number
 
 
 def _text(fs: FileSystem, entry: Entry, limit: int) -> str:
