@@ -66,14 +66,11 @@ def _arrow(schema: Schema) -> str:
         lines.append("import tfrecord_io as tfr")
     lines += ["", "schema = pa.schema(["]
     for f in schema.to_arrow():
-        lines.append(f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{_metadata(f)}),")
+        # What the type does not tell: how the values are stored, and the dtype of tensors.
+        told = {key: value for key, value in (f.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
+        metadata = f", metadata={told}" if told else ""
+        lines.append(f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{metadata}),")
     return "\n".join([*lines, "])"])
-
-
-def _metadata(field: pa.Field) -> str:
-    """What the type does not tell: how the values are stored, and the dtype of tensors."""
-    metadata = {key: value for key, value in (field.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
-    return f", metadata={metadata}" if metadata else ""
 
 
 def _arrow_type(type_: pa.DataType) -> str:

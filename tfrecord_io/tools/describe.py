@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -150,7 +149,9 @@ class ColumnAccumulator:
         values, counts, shapes = flat_values(present, self.field)
         if self.example is None or _is_empty(self.example):
             cells = to_cells(present.slice(0, EXAMPLE_ROWS), self.field)
-            self.example = next((_example_of_tensor(cell) for cell in cells if cell.size), [])
+            cell = next((cell for cell in cells if cell.size), np.empty(0))
+            items = cell.ravel()[: SHOWN_ITEMS + 1].tolist()
+            self.example = cell.tolist() if cell.nbytes <= EXAMPLE_BYTES else _Shown(tensor_text(cell.shape, items))
         self._add_lengths(pa.array(counts))
         if self.shapes[0] is not None:
             shapes = np.concatenate([shapes, self.shapes])
@@ -239,12 +240,6 @@ def _example(values: pa.Array) -> Any:
             return _Shown(short(converted)) if is_large else converted
         first = converted
     return first
-
-
-def _example_of_tensor(cell: npt.NDArray[Any]) -> Any:
-    if cell.nbytes <= EXAMPLE_BYTES:
-        return cell.tolist()
-    return _Shown(tensor_text(cell.shape, cell.ravel()[: SHOWN_ITEMS + 1].tolist()))
 
 
 def _is_empty(value: Any) -> bool:

@@ -27,18 +27,15 @@ def show_versions() -> None:
     >>> tfr.show_versions()  # doctest: +ELLIPSIS
     tfrecord_io: ...
     """
+    try:
+        engine = get_engine().name
+    except ImportError as error:
+        engine = f"missing: {error}"
     print(f"tfrecord_io: {_version('tfrecord_io', 'tfrecord_io')}")
-    print(f"engine: {_engine()}")
+    print(f"engine: {engine}")
     print(f"python: {sys.version.split()[0]} ({platform.machine()}, {platform.system()})")
     for name in _requirements():
         print(f"{name}: {_version(name, _MODULES.get(name, name))}")
-
-
-def _engine() -> str:
-    try:
-        return get_engine().name
-    except ImportError as error:
-        return f"missing: {error}"
 
 
 def _requirements() -> list[str]:
