@@ -113,7 +113,11 @@ def to_hf(
     """
     keywords = RepresentationOptions.stated(to_hf, locals())
     source = source_of(dataset)
-    _refuse(source.schema)
+    refuse_unknown_dtypes(source.schema, "datasets")
+    for field in source.schema:
+        if isinstance(field.type, pa.FixedShapeTensorType) and 0 in field.type.shape:
+            reason = f"datasets has no arrays without elements, such as of shape {tuple(field.type.shape)}"
+            raise SchemaError(reason, feature=field.name, got=str(field.type), advice="leave the column out by select")
     images = ImageColumns(source.schema, source.options.thread_count)
     lists = _ListLengths(source.schema, RepresentationOptions(**keywords), images)
     with needs("hf"):
@@ -131,15 +135,6 @@ def to_hf(
     features = _features(empty.schema)
     examples = ArrowExamplesIterable(_tables, {"pieces": pieces, "lists": lists, "images": images})
     return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))
-
-
-def _refuse(schema: pa.Schema) -> None:
-    """Refuse columns of which datasets would make bytes, or has no type."""
-    refuse_unknown_dtypes(schema, "datasets")
-    for field in schema:
-        if isinstance(field.type, pa.FixedShapeTensorType) and 0 in field.type.shape:
-            reason = f"datasets has no arrays without elements, such as of shape {tuple(field.type.shape)}"
-            raise SchemaError(reason, feature=field.name, got=str(field.type), advice="leave the column out by select")
 
 
 def _features(schema: pa.Schema) -> datasets.Features:

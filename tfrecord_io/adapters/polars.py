@@ -122,18 +122,6 @@ def _has_zone(name: str) -> bool:
     return True
 
 
-def _refuse_absent(schema: pa.Schema) -> None:
-    """Refuse columns of types that polars does not have."""
-    for field in schema:
-        if _is_absent(field):
-            type_name = short_type_name(field.type, field.metadata)
-            reason = f"polars has no type for this column of {type_name}"
-            is_zoned = t.is_timestamp(field.type)
-            declare = say("declare it in UTC by {schema_overrides=}")
-            advice = ("leave it out of the query" | declare) if is_zoned else "leave it out of the query"
-            raise SchemaError(reason, feature=field.name, got=type_name, advice=advice)
-
-
 def _frames(
     read: Scan | LiveScan,
     columns: list[str] | None,
@@ -147,7 +135,13 @@ def _frames(
     scan = read.current() if isinstance(read, LiveScan) else read
     if columns is not None:
         scan = scan.only(columns)
-    _refuse_absent(scan.schema)
+    if (absent := next(filter(_is_absent, scan.schema), None)) is not None:
+        type_name = short_type_name(absent.type, absent.metadata)
+        advice = "leave it out of the query"
+        if t.is_timestamp(absent.type):
+            advice |= say("declare it in UTC by {schema_overrides=}")
+        reason = f"polars has no type for this column of {type_name}"
+        raise SchemaError(reason, feature=absent.name, got=type_name, advice=advice)
     if predicate is not None and rows is None and scan.options.limit is None:
         condition = _translated(predicate, scan.schema)
         scan = scan if condition is None else without_excluded(scan, condition)
