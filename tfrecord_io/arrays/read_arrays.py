@@ -138,7 +138,10 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
     table = reader.read_all()
     representation = TableRepresentation(reader.schema, options, complete=True)
     joins = representation.joins_all and table.num_rows >= _MANY_ROWS
-    if not joins and _is_small(table, reader.payload_bytes):
+    most = _JOINED_BYTES * table.num_columns
+    at_most = (reader.payload_bytes + table.num_rows * table.num_columns) * _VALUE_BYTES
+    # The buffers are counted last, which takes long for many columns.
+    if not joins and (at_most <= most or table.get_total_buffer_size() <= most):
         table = table.combine_chunks()
     row_bytes = reader.payload_bytes / max(table.num_rows, 1)
     failure: RowFault | None = None
@@ -159,12 +162,6 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
         end_read(error, options.on_error)
     reader.report.skipped.warn()
     return arrays
-
-
-def _is_small(table: pa.Table, payload_bytes: int) -> bool:
-    most = _JOINED_BYTES * table.num_columns
-    at_most = (payload_bytes + table.num_rows * table.num_columns) * _VALUE_BYTES
-    return at_most <= most or table.get_total_buffer_size() <= most  # to count those of many columns takes long
 
 
 def _fitting(

@@ -185,7 +185,13 @@ class ColumnRepresentation:
         masked, of_images = options.missing == "mask", self.decoder is not None
         mask_bytes = int(masked and not of_images)
         if isinstance(rows, Ragged):
-            shape = self._shape(rows)
+            shape = None  # of each row, if rows are to be stacked
+            if self.length is not None:
+                self._refuse_lengths(rows, self.length)
+                declared = declared_shape(self.field) or (None,)
+                shape = tuple(shapes_of_counts(np.array([self.length]), declared)[0].tolist())
+            elif self.complete and self.layout.ragged is None:
+                shape = rows.common_shape()
             if shape is not None:
                 if budget is not None:
                     budget.take_missing(rows, shape, mask_bytes, name)
@@ -218,14 +224,6 @@ class ColumnRepresentation:
         if column.missing is not None and not masked:
             self._refuse_missing(~column.missing, f"an array of {column.values.dtype}")
         return ColumnArrays(self.field.name, Dense(column.values), None, masked, missing=column.missing)
-
-    def _shape(self, rows: Ragged) -> tuple[int, ...] | None:
-        """The shape of each row, if rows are to be stacked."""
-        if self.length is not None:
-            self._refuse_lengths(rows, self.length)
-            declared = declared_shape(self.field) or (None,)
-            return tuple(shapes_of_counts(np.array([self.length]), declared)[0].tolist())
-        return rows.common_shape() if self.complete and self.layout.ragged is None else None
 
     def _refuse_longer(self, rows: Ragged, most: int) -> None:
         lengths = rows.lengths if rows.shapes is None else rows.shapes[:, 0]

@@ -58,7 +58,11 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixe
     ValueError
         `fixed_length` is not a positive multiple of the dtype's size.
     """
-    numbers = _number_dtype(out_type)
+    name = "object" if out_type is object or str(out_type) == "object" else declared_name(out_type)
+    if name in ("object", STRING) or name[0] in "SU":
+        advice = "use a dtype like 'uint8' or 'float32'"
+        raise SchemaError(f"raw bytes hold numbers, not {name}", got=name, advice=advice)
+    numbers = element(name).dtype
     if fixed_length is not None and (fixed_length <= 0 or fixed_length % numbers.itemsize):
         expected = f"a positive multiple of {numbers.itemsize}, for {out_type}"
         raise ValueError(say("{fixed_length=}: expected {}", expected, fixed_length=Written(fixed_length)))
@@ -69,22 +73,12 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixe
     else:
         joined = b"".join([item[:fixed_length].ljust(fixed_length, b"\0") for item in items])
     width = fixed_length or (len(items[0]) if items else 0)
-    return _view(joined, numbers, little_endian).reshape(*shape, width // numbers.itemsize)
-
-
-def _view(joined: bytes, dtype: np.dtype, little_endian: bool) -> Array:
-    if dtype.kind == "b":
-        return np.frombuffer(joined, np.uint8) != 0
-    part = np.dtype(f"u{dtype.itemsize // (2 if dtype.kind == 'c' else 1)}")
-    return np.frombuffer(joined, part.newbyteorder("<" if little_endian else ">")).astype(part).view(dtype)
-
-
-def _number_dtype(dtype: Any) -> np.dtype:
-    name = "object" if dtype is object or str(dtype) == "object" else declared_name(dtype)
-    if name in ("object", STRING) or name[0] in "SU":
-        advice = "use a dtype like 'uint8' or 'float32'"
-        raise SchemaError(f"raw bytes hold numbers, not {name}", got=name, advice=advice)
-    return element(name).dtype
+    if numbers.kind == "b":
+        values = np.frombuffer(joined, np.uint8) != 0
+    else:
+        part = np.dtype(f"u{numbers.itemsize // (2 if numbers.kind == 'c' else 1)}")
+        values = np.frombuffer(joined, part.newbyteorder("<" if little_endian else ">")).astype(part).view(numbers)
+    return values.reshape(*shape, width // numbers.itemsize)
 
 
 def _items(data: Any) -> tuple[list[bytes], tuple[int, ...]]:

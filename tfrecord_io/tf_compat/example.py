@@ -192,7 +192,9 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
     """
     if isinstance(payload, str) or _is_message(payload):
         raise TypeError(f"expected bytes, got {type(payload).__name__}{_hint(payload)}")
-    decoder, frame = get_engine().decoder(_ALL), _frame(_record_of(payload))
+    decoder, record = get_engine().decoder(_ALL), _record_of(payload)
+    length = len(record).to_bytes(8, "little")  # a frame with a checksum of its length only
+    frame = b"".join((length, mask_crc(crc32c(length)).to_bytes(4, "little"), record, bytes(FOOTER_BYTES)))
     decoder.expect(len(frame))
     if decoder.feed(frame).fault is not None:
         advice = say('read other messages and plain bytes with {read_table(record_type="bytes")}')
@@ -213,12 +215,6 @@ def _record_of(payload: Any) -> bytes:
         got = type(payload).__name__
         raise TypeError(f"expected the bytes of a record, got {got}; tfr.io.decode_examples takes a column of them")
     return view.tobytes()
-
-
-def _frame(payload: bytes) -> bytes:
-    """A frame with a checksum of its length only."""
-    length = len(payload).to_bytes(8, "little")
-    return b"".join((length, mask_crc(crc32c(length)).to_bytes(4, "little"), payload, bytes(FOOTER_BYTES)))
 
 
 def _is_message(value: Any) -> bool:
