@@ -116,7 +116,17 @@ def parse_example(
     expansion = Expansion(limits.expansion_bytes, sum(map(len, payloads)))
     parsers = {name: _parser(name, feature, expansion) for name, feature in described.items()}
     batch = decode(payloads, dtypes)
-    return _parse(parsers, batch, single)
+    if single and batch.fault is not None:
+        raise batch.fault
+    parsed, faults = {}, [] if batch.fault is None else [batch.fault]
+    for name, parse in parsers.items():
+        try:
+            parsed[name] = parse(batch, single)
+        except TFRecordError as error:
+            faults.append(error)
+    if faults:
+        raise min(faults, key=lambda fault: fault.record or 0)
+    return parsed
 
 
 @check_keywords
@@ -149,21 +159,6 @@ def parse_single_example(
     if not isinstance(serialized, bytes | bytearray | memoryview):
         raise TypeError(f"expected the bytes of a record, got {type(serialized).__name__}; parse_example takes several")
     return parse_example(serialized, features, limits=limits)
-
-
-def _parse(parsers: Mapping[str, Callable[[Batch, bool], Parsed]], batch: Batch, single: bool) -> dict[str, Parsed]:
-    """Run the parsers; raise the error of the first faulty record, if any."""
-    if single and batch.fault is not None:
-        raise batch.fault
-    parsed, faults = {}, [] if batch.fault is None else [batch.fault]
-    for name, parse in parsers.items():
-        try:
-            parsed[name] = parse(batch, single)
-        except TFRecordError as error:
-            faults.append(error)
-    if faults:
-        raise min(faults, key=lambda fault: fault.record or 0)
-    return parsed
 
 
 def _payloads(records: Any) -> Sequence[bytes]:

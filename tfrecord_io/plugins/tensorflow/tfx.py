@@ -32,7 +32,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -231,16 +231,13 @@ class TfxSchemaReader:
         for composite in composites:
             for feature_name, _ in list(composite.components())[1:]:
                 fields.pop((CONTEXT, feature_name), None)
-        return self._distinct(fields.values())
-
-    def _distinct(self, fields: Collection[Field]) -> list[Field]:
-        """The fields, where a feature list whose column another field has is named as TFX names its tensor."""
-        counts = Counter(field.column for field in fields)
+        # A feature list whose column another field has is named as TFX names its tensor.
+        counts = Counter(field.column for field in fields.values())
         return [
             replace(field, column=f"{self._sequence}.{field.feature}")
             if field.part == FEATURE_LIST and counts[field.column] > 1 and field.column == field.feature
             else field
-            for field in fields
+            for field in fields.values()
         ]
 
     def field(self, feature: Any, part: str = CONTEXT) -> Field:
@@ -575,17 +572,13 @@ def representation_of(field: Field) -> tuple[str, Any] | None:
         return None
     message.dense_tensor.column_name = field.feature
     set_shape(message.dense_tensor.shape, shape)
-    _set_default(message.dense_tensor.default_value, default)
-    return field.column, message
-
-
-def _set_default(target: Any, default: Any) -> None:
     if isinstance(default, str | bytes):
-        target.bytes_value = default.encode() if isinstance(default, str) else default
+        message.dense_tensor.default_value.bytes_value = default.encode() if isinstance(default, str) else default
     elif isinstance(default, float):
-        target.float_value = default
+        message.dense_tensor.default_value.float_value = default
     elif default is not None:
-        target.int_value = int(default)
+        message.dense_tensor.default_value.int_value = int(default)
+    return field.column, message
 
 
 def _set_sparse(sparse: Any, field: Field) -> str:
