@@ -96,6 +96,28 @@ def test_frames_and_descriptions(episodes: Path, tmp_path: Path) -> None:
     assert statistics["action"]["max"] == everything.max(0).tolist()
 
 
+def test_each_episode_has_its_statistics(episodes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LeRobot makes those of a dataset of them when episodes are deleted, divided, or recorded in addition."""
+    monkeypatch.setattr(importlib.import_module("tfrecord_io.plugins.vision.lerobot"), "_EPISODES", 2)
+    convert(episodes, tmp_path / "lerobot", batch_size=1)
+    meta = tmp_path / "lerobot" / "meta"
+    info, of_all = (json.loads((meta / name).read_text()) for name in ("info.json", "stats.json"))
+    of_episodes = pq.read_table(meta / "episodes").to_pylist()
+    actions = [each for each in ACTIONS if len(each)]
+    for name in info["features"]:
+        for key in ("min", "max", "mean", "std", "count", "q01", "q10", "q50", "q90", "q99"):
+            assert np.shape(of_episodes[0][f"stats/{name}/{key}"]) == np.shape(of_all[name][key])
+    for found, action in zip(of_episodes, actions, strict=True):
+        assert found["stats/action/max"] == action.max(0).tolist()
+        np.testing.assert_allclose(found["stats/action/std"], action.std(0), rtol=1e-6)
+        np.testing.assert_allclose(found["stats/action/q10"], np.quantile(action, 0.1, axis=0), rtol=1e-6)
+        assert (found["stats/action/count"], found["stats/observation.images.image/count"]) == ([len(action)], [1])
+    weights = [len(action) for action in actions]
+    expected = np.average([found["stats/action/q10"] for found in of_episodes], axis=0, weights=weights)
+    np.testing.assert_allclose(of_all["action"]["q10"], expected)
+    assert of_all["index"]["max"] == [8]
+
+
 def test_deviations_far_from_zero_are_those_of_numpy(tmp_path: Path) -> None:
     ticks = [[10**9, 10**9 + 1, 10**9 + 2], [10**9 - 5], [10**9 + 3]]
     source, target = tmp_path / "far.tfrecord", tmp_path / "lerobot"
@@ -267,6 +289,23 @@ def test_lerobot_reads_it(episodes: Path, tmp_path: Path) -> None:
     assert frame["observation.images.image"].shape == (3, 4, 6)
     assert round(float(frame["observation.images.image"][0].max()) * 255) == 12
     assert set(dataset.meta.stats["action"]) >= {"min", "max", "mean", "std", "count"}
+
+
+def test_lerobot_edits_it(episodes: Path, tmp_path: Path) -> None:
+    module = pytest.importorskip("lerobot.datasets.lerobot_dataset", exc_type=ImportError)
+    tools = pytest.importorskip("lerobot.datasets.dataset_tools", exc_type=ImportError)
+    convert(episodes, tmp_path / "lerobot", columns=["!episode_metadata/file_path"])
+    dataset = module.LeRobotDataset("me/robots", root=tmp_path / "lerobot")
+    fewer = tools.delete_episodes(dataset, [0], output_dir=tmp_path / "fewer", repo_id="me/fewer")
+    remaining = np.concatenate(ACTIONS[2:])
+    np.testing.assert_allclose(fewer.meta.stats["action"]["mean"], remaining.mean(0), rtol=1e-6)
+    values = {"observation.gripper": np.ones(1), "is_first": np.ones(1, bool), "action": np.ones(7, np.float32)}
+    dataset.add_frame({**values, "observation.images.image": np.zeros((4, 6, 3), np.uint8), "task": "new"})
+    dataset.save_episode()
+    dataset.finalize()
+    recorded = module.LeRobotDataset("me/robots", root=tmp_path / "lerobot")
+    assert (recorded.num_episodes, len(recorded), recorded[9]["task"]) == (4, 10, "new")
+    assert set(recorded.meta.stats["action"]) >= {"q01", "q99"}
 
 
 def test_what_lerobot_writes_is_read_as_parquet(tmp_path: Path) -> None:

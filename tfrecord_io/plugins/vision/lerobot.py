@@ -54,6 +54,8 @@ _FILE = "chunk-{chunk:03d}/file-{file:03d}.parquet"
 _DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 _FILES_IN_CHUNK = 1000
 _FILE_MB = 100  # from which on the next episodes are in another file
+_EPISODES = 1024  # that are written to meta/ at a time
+_QUANTILES = {"q01": 0.01, "q10": 0.1, "q50": 0.5, "q90": 0.9, "q99": 0.99}
 _TASKS = ("language_instruction", "natural_language_instruction")  # the second is that of RT-1
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 _OWN = {"timestamp": "float32", **dict.fromkeys(("frame_index", "episode_index", "index", "task_index"), "int64")}
@@ -73,6 +75,7 @@ class _Feature:
     rows: int = 0  # of values: pixels of images
     mean: Any = 0.0
     squares: Any = 0.0  # the sum of squared differences from the mean
+    quantiles: Any = 0.0  # the mean of those of episodes, as in compute_stats.py of LeRobot
     least: Any = math.inf
     most: Any = -math.inf
 
@@ -94,18 +97,33 @@ class _Feature:
             values = values.flatten()
         if values.null_count:
             raise missing(record=int(rows[int(np.asarray(values.is_null()).argmax()) // (len(values) // len(rows))]))
-        numbers = values.to_numpy(zero_copy_only=False)
-        self._note(numbers.reshape(len(column), -1).astype(np.float64), len(column))
         return values if self.shape == (1,) else column
 
-    def note_image(self, data: bytes, row: int) -> None:
-        """Take an image into the statistics, by its channels from 0 to 1."""
-        self._check_image(data, row)
+    def of_episodes(self, array: pa.Array, begins: Array, ends: Array, rows: Array) -> dict[str, pa.Array]:
+        """The statistics of some episodes, which are taken into those of all, as columns of ``meta/episodes/``."""
+        if self.kind == "string":
+            return {}
+        if self.kind == "image":
+            images = array.field("bytes")
+            middles = ((begins + ends) // 2).tolist()
+            found = [self._note(self._pixels(images[at].as_py(), int(rows[at])), 1) for at in middles]
+        else:
+            flat = array.flatten() if t.is_fixed_size_list(array.type) else array
+            numbers = flat.to_numpy(zero_copy_only=False).reshape(len(array), -1).astype(np.float64)
+            spans = zip(begins.tolist(), ends.tolist(), strict=True)
+            found = [self._note(numbers[begin:end], end - begin) for begin, end in spans]
+        floats = pa.list_(pa.float64())
+        type_ = pa.list_(pa.list_(floats)) if self.kind == "image" else floats
+        types = {**dict.fromkeys(found[0], type_), "count": pa.list_(pa.int64())}
+        return {f"stats/{self.name}/{key}": pa.array([each[key] for each in found], types[key]) for key in types}
+
+    def _pixels(self, data: bytes, row: int) -> Array:
+        """The pixels of an image, by their channels from 0 to 1."""
         try:
             _, pixels = PixelReader.for_column(self.column, ImageForm(mode="unchanged")).read((row, data))
         except RowFault as fault:
             raise fault.to_error(None, row) from fault
-        self._note(pixels.reshape(-1, self.shape[-1]) / 255, 1)
+        return pixels.reshape(-1, self.shape[-1]) / 255
 
     def _check_image(self, data: bytes, row: int) -> None:
         """Refuse an image that is not like the first, or has pixels that are not colours of 8 bits."""
@@ -128,20 +146,27 @@ class _Feature:
         advice = "convert the images" | say("leave the column out, as with {columns=['!name']}")
         raise EncodeError(reason, feature=self.column, record=row, expected=expected, got=got, advice=advice)
 
-    def _note(self, numbers: Any, count: int) -> None:
-        if len(numbers):
-            rows, mean = self.rows + len(numbers), numbers.mean(0)
-            apart = mean - self.mean
-            self.squares += ((numbers - mean) ** 2).sum(0) + apart**2 * (self.rows * len(numbers) / rows)
-            self.mean += apart * (len(numbers) / rows)
-            self.count, self.rows = self.count + count, rows
-            self.least, self.most = np.minimum(self.least, numbers.min(0)), np.maximum(self.most, numbers.max(0))
+    def _note(self, numbers: Array, count: int) -> dict[str, Any]:
+        """The statistics of an episode, which are taken into those of all."""
+        least, most, mean, deviation = numbers.min(0), numbers.max(0), numbers.mean(0), numbers.std(0)
+        quantiles = np.quantile(numbers, [*_QUANTILES.values()], axis=0)
+        rows = self.rows + len(numbers)
+        apart, weight = mean - self.mean, len(numbers) / rows
+        self.squares += deviation**2 * len(numbers) + apart**2 * (self.rows * weight)
+        self.mean += apart * weight
+        self.quantiles += (quantiles - self.quantiles) * weight
+        self.count, self.rows = self.count + count, rows
+        self.least, self.most = np.minimum(self.least, least), np.maximum(self.most, most)
+        return self._described((least, most, mean, deviation, *quantiles), count)
 
     def statistics(self) -> dict[str, Any]:
         deviation = np.sqrt(self.squares / self.rows)
-        found = {"min": self.least, "max": self.most, "mean": self.mean, "std": deviation}
+        return self._described((self.least, self.most, self.mean, deviation, *self.quantiles), self.count)
+
+    def _described(self, found: Iterable[Array], count: int) -> dict[str, Any]:
         shape = (self.shape[-1], 1, 1) if self.kind == "image" else self.shape
-        return {**{key: each.reshape(shape).tolist() for key, each in found.items()}, "count": [self.count]}
+        names = ("min", "max", "mean", "std", *_QUANTILES)
+        return {**{key: each.reshape(shape).tolist() for key, each in zip(names, found, strict=True)}, "count": [count]}
 
     def description(self) -> dict[str, Any]:
         names = ["height", "width", "channels"] if self.kind == "image" else None
@@ -191,7 +216,7 @@ def _counted(batches: Iterable[pa.RecordBatch], seen: list[int]) -> Iterator[pa.
 
 
 class _Frames(AbstractContextManager["_Frames"]):
-    """Writes frames, and collects what is in ``meta/``; a context manager that closes the file."""
+    """Writes frames, and what is in ``meta/``; a context manager that closes the files."""
 
     def __init__(
         self, folder: NewFolder, schema: pa.Schema, of_steps: Sequence[str], prefix: str, task: str | None, fps: int
@@ -200,17 +225,20 @@ class _Frames(AbstractContextManager["_Frames"]):
         self._of_episodes = [name for name in schema.names if name not in (*of_steps, RECORD, STEP)]
         self._task = self._task_column(schema, task)
         self.features = [self._feature(schema.field(name)) for name in of_steps if name != self._task]
-        _refuse_twice([*(feature.name for feature in self.features), *_OWN])
+        self._own = [_Feature(name, name, kind, pa.type_for_alias(kind)) for name, kind in _OWN.items()]
+        _refuse_twice([feature.name for feature in (*self.features, *self._own)])
         self._tasks: dict[str, int] = {}
-        self._episodes: list[dict[str, Any]] = []
-        self.rows = self.bytes = 0
+        self._episodes: list[pa.RecordBatch] = []  # that are to be written
+        self._episode_writer: Any = None
+        self.rows = self.bytes = self._count = 0
         self._file = -1
         self._writer: Any = None
 
     def __exit__(self, *_: object) -> None:
-        if self._writer is not None:
-            with suppress(OSError):
-                self._writer.close()
+        for writer in (self._writer, self._episode_writer):
+            if writer is not None:
+                with suppress(OSError):
+                    writer.close()
 
     def _task_column(self, schema: pa.Schema, task: str | None) -> str | None:
         """The column of text with this name, or one of the known names: of steps, inside them, or of episodes."""
@@ -271,27 +299,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         texts = self._texts(batch, records)
         tasks = [self._tasks.setdefault(text, len(self._tasks)) for text in texts]
         writer = self._open_file()
-        first = len(self._episodes)
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            episode = {
-                "episode_index": len(self._episodes),
-                "tasks": list(dict.fromkeys(texts[begin:end])),
-                "length": end - begin,
-                "data/chunk_index": self._file // _FILES_IN_CHUNK,
-                "data/file_index": self._file % _FILES_IN_CHUNK,
-                "dataset_from_index": self.rows + begin,
-                "dataset_to_index": self.rows + end,
-                "meta/episodes/chunk_index": 0,
-                "meta/episodes/file_index": 0,
-            }
-            for feature in self.features:
-                if feature.kind == "image":
-                    middle = (begin + end) // 2
-                    feature.note_image(batch[feature.column][middle].as_py() or b"", int(records[middle]))
-            more = {name: batch[name][begin].as_py() for name in self._of_episodes}
-            _refuse_twice([*episode, *more])
-            self._episodes.append(episode | more)
-        numbers = np.repeat(np.arange(first, len(self._episodes)), ends - begins)
+        numbers = np.repeat(self._count + np.arange(len(begins)), ends - begins)
         own = {
             "timestamp": pa.array((steps / self._fps).astype(np.float32)),
             "frame_index": int64_array(steps),
@@ -299,9 +307,48 @@ class _Frames(AbstractContextManager["_Frames"]):
             "index": int64_array(np.arange(self.rows, self.rows + len(batch))),
             "task_index": pa.array(tasks, pa.int64()),
         }
-        arrays = [feature.array(batch[feature.column], records) for feature in self.features]
-        writer.write_batch(pa.RecordBatch.from_arrays([*arrays, *own.values()], schema=self._schema()))
-        self.rows += len(batch)
+        arrays = [*(feature.array(batch[feature.column], records) for feature in self.features), *own.values()]
+        writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema()))
+        episodes = self._places(begins, ends, texts)
+        for feature, array in zip((*self.features, *self._own), arrays, strict=True):
+            episodes |= feature.of_episodes(array, begins, ends, records)
+        more = {name: batch[name].take(int64_array(begins)) for name in self._of_episodes}
+        _refuse_twice([*episodes, *more])
+        episodes |= {name: getattr(column, "storage", column) for name, column in more.items()}
+        self._episodes.append(pa.RecordBatch.from_pydict(episodes))
+        self.rows, self._count = self.rows + len(batch), self._count + len(begins)
+        if sum(map(len, self._episodes)) >= _EPISODES:
+            self._write_episodes()
+
+    def _places(self, begins: Array, ends: Array, texts: Sequence[str]) -> dict[str, pa.Array]:
+        """Which frames are those of some episodes, and where."""
+        spans = zip(begins.tolist(), ends.tolist(), strict=True)
+        chunk, file = divmod(np.full(len(begins), self._file), _FILES_IN_CHUNK)
+        numbers = {
+            "episode_index": self._count + np.arange(len(begins)),
+            "length": ends - begins,
+            "data/chunk_index": chunk,
+            "data/file_index": file,
+            "dataset_from_index": self.rows + begins,
+            "dataset_to_index": self.rows + ends,
+            "meta/episodes/chunk_index": np.zeros_like(begins),
+            "meta/episodes/file_index": np.zeros_like(begins),
+        }
+        tasks = [list(dict.fromkeys(texts[begin:end])) for begin, end in spans]
+        return {
+            **{name: int64_array(array) for name, array in numbers.items()},
+            "tasks": pa.array(tasks, pa.list_(pa.string())),
+        }
+
+    def _write_episodes(self) -> None:
+        from pyarrow import parquet
+
+        table = pa.Table.from_batches(self._episodes)
+        if self._episode_writer is None:
+            path = self._local("meta/episodes/" + _FILE.format(chunk=0, file=0))
+            self._episode_writer = parquet.ParquetWriter(path, table.schema)
+        self._episode_writer.write_table(table.combine_chunks())
+        self._episodes = []
 
     def _schema(self) -> pa.Schema:
         fields = [pa.field(feature.name, feature.type) for feature in self.features]
@@ -339,36 +386,35 @@ class _Frames(AbstractContextManager["_Frames"]):
     def finish(self, records: int) -> None:
         """Write ``meta/``."""
         import pandas as pd
-        from pyarrow import parquet
 
         self._close_file()
-        if not self._episodes:
+        if not self._count:
             raise EncodeError("there is no episode with steps to write")
-        if records > len(self._episodes):
-            left_out = counted(records - len(self._episodes), "episode")
+        if records > self._count:
+            left_out = counted(records - self._count, "episode")
             warn(f"{left_out} without steps: LeRobot has no such episodes, so they are left out", SchemaWarning)
-        episodes = self._local("meta/episodes/" + _FILE.format(chunk=0, file=0))
-        parquet.write_table(pa.Table.from_pylist(self._episodes), episodes)
+        if self._episodes:
+            self._write_episodes()
+        self._episode_writer.close()
         tasks = pd.DataFrame({"task_index": list(self._tasks.values())}, index=pd.Index(self._tasks, name="task"))
         tasks.to_parquet(self._local("meta/tasks.parquet"))
-        described = {feature.name: feature.description() for feature in self.features}
-        described |= {name: {"dtype": kind, "shape": [1], "names": None} for name, kind in _OWN.items()}
+        features = (*self.features, *self._own)
         info = {
             "codebase_version": VERSION,
             "robot_type": None,
-            "total_episodes": len(self._episodes),
+            "total_episodes": self._count,
             "total_frames": self.rows,
             "total_tasks": len(self._tasks),
             "chunks_size": _FILES_IN_CHUNK,
             "data_files_size_in_mb": _FILE_MB,
             "video_files_size_in_mb": 200,
             "fps": self._fps,
-            "splits": {"train": f"0:{len(self._episodes)}"},
+            "splits": {"train": f"0:{self._count}"},
             "data_path": _DATA,
             "video_path": None,
-            "features": described,
+            "features": {feature.name: feature.description() for feature in features},
         }
-        statistics = {f.name: f.statistics() for f in self.features if f.kind != "string"}
+        statistics = {f.name: f.statistics() for f in features if f.kind != "string"}
         for name, document in (("meta/info.json", info), ("meta/stats.json", statistics)):
             self._local(name).write_text(json.dumps(document, indent=4, ensure_ascii=False), encoding="utf-8")
 
