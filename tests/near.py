@@ -8,7 +8,7 @@ and a file of tests for itself.
 
 from __future__ import annotations
 
-import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -16,25 +16,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE, TESTS = ROOT / "tfrecord_io", ROOT / "tests"
-
-
-def statements(node: ast.AST) -> Iterator[ast.AST]:
-    """Those in a file or a statement; no expression is searched, which takes most of the time."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
-            yield child
-            yield from statements(child)
+IMPORT = re.compile(r"^ *(?:from ([\w.]+) )?import (\([^)]*\)|.*)", re.MULTILINE)  # to parse all tests takes seconds
 
 
 @cache
 def imported(path: Path) -> frozenset[str]:
-    """The dotted names that a file imports, in functions, too, and the modules that they are in."""
+    """The dotted names that a file imports, in functions and programs, too, and the modules that they are in."""
     names: set[str] = set()
-    for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names.update(f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
+    for module, given in IMPORT.findall(path.read_text(encoding="utf-8")):
+        words = re.findall(r"([\w.]+)(?: as \w+)?", re.sub("#.*", "", given))
+        names.update(f"{module}.{word}" if module else word for word in words)
     return frozenset(
         ".".join(parts[:n]) for parts in (name.split(".") for name in names) for n in range(1, len(parts) + 1)
     )
