@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from engine_comparison import compare
 from reference_engine import ENGINE as REFERENCE
-from rounds import rounds
+from rounds import near, rounds
 from tfrecord_io._native import _kernel
 from tfrecord_io.engine.contract import Plan, PlanColumn
 from tfrecord_io.format.feature_types import Kind, Layout, Text
@@ -101,7 +101,7 @@ def test_mixes_of_all_lengths_decode_alike(seed: int) -> None:
 def test_varints_of_each_size_decode_alike_at_each_byte_of_a_register(size: int, neighbour: bytes) -> None:
     """Across the borders of 32 and 64 bytes, whole and with more than ten bytes."""
     random = Random(size)
-    for before in range(0, 140, len(neighbour)):
+    for before in near([32, 64, 128], range(140), reach=10)[:: len(neighbour)]:
         run = neighbour * (before // len(neighbour)) + any_varint(random, size)
         same_values(run)
         same_values(run + neighbour * random.choice([1, 2, 15, 70]))
@@ -123,11 +123,11 @@ def test_runs_encode_alike(values: list[int], skip: int) -> None:
         assert bytes(_kernel.encode_run(array, path)) == expected, path
 
 
-@pytest.mark.parametrize("bits", range(65))
+@pytest.mark.parametrize("bits", near(range(0, 65, 7), range(65), reach=1))
 def test_runs_encode_alike_at_the_borders_of_lengths(bits: int) -> None:
     values = [max(0, (1 << bits) - 1), (1 << bits) % 2**64]
     neighbours = [[number] for number in (0, 127, 2**28 - 1, 2**56 - 1, 2**64 - 1)]
-    for run in (values * 20, *(near * 5 + values + near * 4 + values + near * 23 for near in neighbours)):
+    for run in (values * 20, *(other * 5 + values + other * 4 + values + other * 23 for other in neighbours)):
         whole, varints = np.array(run, np.uint64), list(map(varint, run))
         for count in range(len(run) - 17, len(run) + 1):  # what is left after steps of up to 16
             expected = b"".join(varints[:count])

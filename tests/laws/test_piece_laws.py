@@ -145,7 +145,7 @@ class WatchedFiles(MemoryFileSystem):
         return super().cat_file(path, *how, **more)
 
 
-@pytest.mark.parametrize("shards", [1, 20, 1000])
+@pytest.mark.parametrize("shards", [1, 20, 500])
 def test_splitting_takes_no_request(shards: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for one listing, to find column indexes, if there is a filter; nor do tasks look for an index again."""
     set_limits(monkeypatch, least_piece_bytes=1 << 20)  # all files are smaller
