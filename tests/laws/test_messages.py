@@ -123,6 +123,7 @@ def calls(path: Path, **keywords: Any) -> list[Callable[[], Any]]:
     ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("payloads", RECORDS, ids=range(len(RECORDS)))
 def test_records_that_do_not_fit_a_schema(engine: str, tmp_path: Path, payloads: list[bytes]) -> None:
     path, failed = written(tmp_path / "a", payloads), 0
