@@ -23,7 +23,7 @@ pytestmark = pytest.mark.matrix
 
 FORMS: list[dict[str, Any]] = [
     {"name": "d/train@4", "write_index": True},
-    {"name": "d/", "max_shard_bytes": 8000},
+    {"name": "d/", "max_shard_bytes": 20_000},
     {"name": "d/", "mode": "append", "compression": "gzip"},
     {"name": "d/", "partition_by": "day", "compression": "zstd"},
 ]

@@ -27,7 +27,7 @@ from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
 from tfrecord_io.write.resumable import ResumableWriter
 from transfers import convert_flat, transfer
 
-SHARDS = 40
+SHARDS = 30
 TABLE = pa.table({"x": range(SHARDS * 10), "p": [f"{at // 10:02d}" for at in range(SHARDS * 10)]})
 
 
