@@ -120,9 +120,11 @@ def native_engine() -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Choose the engines of a test: the compiled one, and the reference where both are compared."""
     test = metafunc.definition
+    if "engine" not in metafunc.fixturenames:
+        return
     folder = test.path.relative_to(Path(__file__).parent).parts[0]
     is_given = any("engine" in str(mark.args[0]) for mark in test.iter_markers("parametrize"))
-    if "engine" not in metafunc.fixturenames or is_given or folder == "engine":  # which has a fixture of that name
+    if is_given or folder == "engine":  # which has a fixture of that name
         return
     both = not QUICK and (COMPLETE or folder in COMPARED)
     metafunc.parametrize("engine", ENGINES if both else ENGINES[:1])

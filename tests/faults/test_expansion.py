@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -284,12 +285,15 @@ def test_parsing_pads_to_a_long_record(refused: Refused, engine: str, tmp_path: 
     assert tfr.io.parse_example(few, {"x": feature}, limits=limits)["x"].shape == (100, 20_000)
 
 
-NAMES = [field(1, entry(b"feature %d" % n, int64s(n))) for n in range(16_000)]
+@cache
+def of_names(count: int) -> list[bytes]:
+    """Records, each of which has a name of its own."""
+    return [field(1, entry(b"feature %d" % n, int64s(n))) for n in range(count)]
 
 
 @pytest.mark.parametrize("call", ["read_table", "read_tfrecord", "one thread", "read_metadata", "open_reader"])
 def test_records_that_each_bring_a_new_name(memory_of: MemoryOf, call: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "a", NAMES)
+    path = written(tmp_path / "a", of_names(16_000))
     results, memory = memory_of(path, call)
     assert memory < 1000 * MIB
     if call != "read_metadata":
@@ -305,7 +309,7 @@ def test_records_that_each_bring_a_new_name(memory_of: MemoryOf, call: str, tmp_
 @pytest.mark.parametrize("padding", [b"", b"a" * 200])
 def test_verify_holds_few_rows_of_many_names(memory_of: MemoryOf, padding: bytes, engine: str, tmp_path: Path) -> None:
     """Its memory does not grow with the rows: every record has a name of its own."""
-    names = NAMES if engine == "native" else NAMES[:300]
+    names = of_names(16_000 if engine == "native" else 300)
     path = written(tmp_path / "a", [name + field(1, entry(b"x", blobs(padding))) for name in names])
     results, memory = memory_of(path, "verify")
     assert (results, memory < 700 * MIB) == ({"verify": None}, True)
@@ -327,7 +331,7 @@ def test_rows_without_the_columns_that_the_first_record_has(refused: Refused, tm
 @pytest.mark.parametrize("threads", [1, 4])
 def test_chunks_that_end_for_lack_of_memory(threads: int, engine: str, tmp_path: Path) -> None:
     """The rows are the same; a declared schema has no limit."""
-    path = written(tmp_path / "a", NAMES[:12] + [b""] * 3 + [NAMES[0][:-1]])
+    path = written(tmp_path / "a", of_names(12) + [b""] * 3 + [of_names(1)[0][:-1]])
     schema = {f"feature {n}": pa.int64() for n in range(2000)}
     with pytest.warns(tfr.errors.StoppedEarlyWarning):
         whole = tfr.read_table(tfr.dataset(path, threads=1), schema=schema, on_error="stop")
