@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from packed import packed
 from records import common_prefix
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.compression.codec import CERTAIN_BYTES
@@ -20,13 +21,6 @@ from tfrecord_io.options import LIMITS
 pytestmark = [pytest.mark.fault(26), pytest.mark.fault(28), pytest.mark.fault(30)]
 RNG = random.Random(5)
 DATA = b"".join(b"line %d " % i + RNG.randbytes(60).hex().encode() + b"\n" for i in range(50_000))  # six blocks
-
-
-def packed(name: str, data: bytes = DATA) -> bytes:
-    codec = get_codec(name)
-    assert codec is not None
-    compressor = codec.compressor()
-    return b"".join([*compressor.compress(data), *compressor.flush()])
 
 
 def read(content: bytes, name: str = "gzip", step: int = 100_000, raw: Any = None) -> tuple[bytes, list[Gap]]:
@@ -42,13 +36,13 @@ def read(content: bytes, name: str = "gzip", step: int = 100_000, raw: Any = Non
 @pytest.mark.parametrize("name", CODECS.names())
 @pytest.mark.parametrize("step", [1000, 1 << 20])
 def test_an_intact_file_has_no_gaps(name: str, step: int) -> None:
-    assert read(packed(name), name, step) == (DATA, [])
+    assert read(packed(name, DATA), name, step) == (DATA, [])
 
 
 @pytest.mark.parametrize("name", [codec.name for codec in CODECS if codec.block_bytes])
 def test_the_blocks_behind_damage_are_read(name: str) -> None:
     """One damaged block of 1 MiB is lost, but for its intact start."""
-    content = bytearray(packed(name))
+    content = bytearray(packed(name, DATA))
     at = len(content) // 2
     content[at : at + 4096] = b"\xff" * 4096
     got, gaps = read(bytes(content), name)
@@ -84,7 +78,7 @@ def test_members_of_64_kib_are_read_one_by_one() -> None:
 
 @pytest.mark.parametrize(("name", "trailer"), [("gzip", 8), ("zlib", 4)])
 def test_a_wrong_checksum_loses_nothing(name: str, trailer: int) -> None:
-    content = bytearray(packed(name))
+    content = bytearray(packed(name, DATA))
     content[-1] ^= 1
     got, gaps = read(bytes(content), name)
     assert got == DATA
@@ -94,7 +88,7 @@ def test_a_wrong_checksum_loses_nothing(name: str, trailer: int) -> None:
 
 @pytest.mark.parametrize("name", ["gzip", "zlib"])
 def test_a_damaged_header_loses_nothing(name: str) -> None:
-    content = bytearray(packed(name))
+    content = bytearray(packed(name, DATA))
     content[:2] = b"\xff\xff"
     got, gaps = read(bytes(content), name)
     assert got == DATA
@@ -103,7 +97,7 @@ def test_a_damaged_header_loses_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("cut", [0, 1, 5, 11, 500, 100_000])
 def test_a_truncated_file_is_read_to_its_end(cut: int) -> None:
-    content = packed("gzip")[:cut]
+    content = packed("gzip", DATA)[:cut]
     got, gaps = read(content)
     assert DATA.startswith(got)
     assert len(gaps) == (cut > 0)
@@ -142,7 +136,7 @@ def test_a_file_that_cannot_seek_ends_at_the_damage() -> None:
         def readinto(self, buffer: Any) -> int:
             return self._inner.readinto(buffer)
 
-    content = bytearray(packed("gzip"))
+    content = bytearray(packed("gzip", DATA))
     content[1_000_000:1_010_000] = b"\xff" * 10_000
     got, gaps = read(bytes(content), raw=Pipe(bytes(content)))
     assert DATA.startswith(got[:-100_000])

@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 
 import random_damages
 import tfrecord_io as tfr
+from packed import packed
 from reading import read_by
 from reading_modes import blocks_of
 from records import blobs, example, framed
 from rounds import rounds
-from tfrecord_io.compression import CODECS, get_codec
+from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.fault_messages import is_other_format
 
 pytestmark = [pytest.mark.fault(18), pytest.mark.fault(21), pytest.mark.fault(26), pytest.mark.fault(28)]
@@ -32,19 +33,15 @@ OUTER = [b"outer record %d" % number for number in range(5)]
 SUFFIXES = {"": None, **{codec.suffixes[0]: codec.name for codec in CODECS}}
 
 
-def packed(content: bytes, suffix: str, rng: random.Random) -> bytes:
+def as_stored(content: bytes, suffix: str, rng: random.Random) -> bytes:
     """Compressed by the package, in one member or several, or by another program."""
-    codec = get_codec(SUFFIXES[suffix])
+    codec = SUFFIXES[suffix]
     if codec is None:
         return content
     if suffix == ".gz" and rng.random() < 0.3:
         return gzip.compress(content, 1)
     step = rng.choice([500, 5000, 1 << 20])
-    members = []
-    for begin in range(0, len(content), step):
-        compressor = codec.compressor()
-        members += [*compressor.compress(content[begin : begin + step]), *compressor.flush()]
-    return b"".join(members)
+    return b"".join(packed(codec, content[begin : begin + step]) for begin in range(0, len(content), step))
 
 
 def damaged(content: bytes, rng: random.Random) -> bytes:
@@ -109,7 +106,7 @@ def test_the_same_records(seed: int, suffix: str, inside: bool, count: int, thre
     content = framed(*random_damages.payloads_of(rng)[: rng.choice([3, 20, 120])])
     if inside:
         content = damaged(content, rng)
-    stored = packed(content, suffix, rng)
+    stored = as_stored(content, suffix, rng)
     for _ in range(count - inside):
         stored = damaged(stored, rng)
     with tempfile.TemporaryDirectory() as folder:

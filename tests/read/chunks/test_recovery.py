@@ -12,11 +12,12 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from packed import packed
 from reading import read_by
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
 from rounds import COMPLETE
-from tfrecord_io.compression import CODECS, get_codec
+from tfrecord_io.compression import CODECS
 from tfrecord_io.options import FrameOptions, unwrapped
 from tfrecord_io.tools.salvage_writer import IntactRecords
 
@@ -29,13 +30,6 @@ pytestmark = [
 
 RNG = random.Random(3)
 ROWS = [example(x=int64s(i), t=blobs(RNG.randbytes(300))) for i in range(3000)]
-
-
-def packed(name: str, data: bytes) -> bytes:
-    codec = get_codec(name)
-    assert codec is not None
-    compressor = codec.compressor()
-    return b"".join([*compressor.compress(data), *compressor.flush()])
 
 
 def damaged(path: Path, name: str, seed: int) -> Path:

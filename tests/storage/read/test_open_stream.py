@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from packed import packed
 from records import framed
-from tfrecord_io.compression import CODECS, get_codec
+from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.foreign_files import SIGNS, looks_like
 from tfrecord_io.storage.paths.file_names import fence_name
@@ -35,13 +36,8 @@ def read(path, compression="infer"):
     return bytes(out)
 
 
-def compressed(data, name):
-    compressor = get_codec(name).compressor()
-    return b"".join([*compressor.compress(data), *compressor.flush()])
-
-
 PLAIN = b"".join(framed(bytes([i]) * i * 7) for i in range(100))
-CONTENTS = {None: PLAIN, **{name: compressed(PLAIN, name) for name in CODECS.names()}}
+CONTENTS = {None: PLAIN, **{name: packed(name, PLAIN) for name in CODECS.names()}}
 
 
 @pytest.mark.parametrize("codec", CONTENTS)

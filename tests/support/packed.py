@@ -1,0 +1,12 @@
+"""Bytes as a codec of the package compresses them."""
+
+from __future__ import annotations
+
+from tfrecord_io.compression import get_codec
+
+
+def packed(name: str, data: bytes) -> bytes:
+    codec = get_codec(name)
+    assert codec is not None
+    compressor = codec.compressor()
+    return b"".join([*compressor.compress(data), *compressor.flush()])
