@@ -141,13 +141,13 @@ def _left_out_by_folders(scan: Scan, needed: Scan) -> Iterator[FilePlan]:
     left_out = [source for source in scan.sources if id(source) not in kept]
     if scan.row_filter is None or not left_out:
         return
-    parts = [RowFilter(part, part.columns) for part in scan.row_filter.condition.conjuncts]
     reasons: dict[Any, str] = {}
+    for part in scan.row_filter.condition.conjuncts:
+        possible = {source.partitions for source in RowFilter(part, part.columns).possible(left_out, scan.partitions)}
+        without = (source.partitions for source in left_out if source.partitions not in possible)
+        reasons = dict.fromkeys(without, part.text) | reasons
     for source in left_out:
-        if source.partitions not in reasons:
-            alone = (part for part in parts if not part.possible([source], scan.partitions))
-            reasons[source.partitions] = next(alone, scan.row_filter).condition.text
-        yield FilePlan(source.path, "left out", reasons[source.partitions])
+        yield FilePlan(source.path, "left out", reasons.get(source.partitions, scan.row_filter.condition.text))
 
 
 def _read(needed: Scan, opened: Scan) -> Iterator[FilePlan]:

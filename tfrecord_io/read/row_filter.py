@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -155,27 +157,36 @@ class RowFilter:
         return tuple(source for source in sources if source.partitions in possible)
 
     def _that_may_hold(self, sources: Sequence[Source], partitions: PartitionColumns) -> set[Any]:
-        """The values of the partition columns that leave the condition open, in all folders; pyarrow simplifies it."""
+        """The values of the partition columns that leave the condition open, in all folders.
+
+        Parts that need no other column are evaluated once for all folders; pyarrow simplifies the rest for each folder.
+        """
         import pyarrow.compute as pc
         import pyarrow.dataset as ds
         from pyarrow.fs import LocalFileSystem
 
         types = pa.schema(partitions.fields)
         known = partitions.rows_of(sources, types, None)
-        fields, format_, files = list(map(pc.field, known.schema.names)), ds.IpcFileFormat(), LocalFileSystem()
-        fragments = []  # of no file: the path is the number of a folder
-        for number, row in enumerate(zip(*known.columns, strict=True)):
-            guarantee = pc.scalar(True)
-            for field, value in zip(fields, row, strict=True):
-                guarantee &= (field == value) if value.is_valid else field.is_null()
-            fragments.append(format_.make_fragment(str(number), files, partition_expression=guarantee))
-        names = dict.fromkeys([*types.names, *self.columns])
-        schema = pa.schema([types.field(name) if name in types.names else (name, pa.null()) for name in names])
+        own = self.within(types.names)
+        # pyarrow has no function for a condition on the values of lists.
+        parts = [part for part in self.condition.conjuncts if CONTAINS not in part.functions]
         try:
-            # pyarrow has no function for a condition on the values of lists.
-            parts = [part for part in self.condition.conjuncts if CONTAINS not in part.functions]
-            typed = [with_typed_literals(part, types) for part in parts]
-            condition = Condition.all_of(typed).expression if typed else None
+            if own is not None:
+                mask = replace(own, condition=with_typed_literals(own.condition, types)).mask(known)
+                sources, known = [*compress(sources, mask.to_pylist())], known.filter(mask)
+                parts = [part for part in parts if not part.columns or not set(part.columns).issubset(types.names)]
+            if not parts:
+                return {source.partitions for source in sources}
+            fields, format_, files = list(map(pc.field, known.schema.names)), ds.IpcFileFormat(), LocalFileSystem()
+            fragments = []  # of no file: the path is the number of a folder
+            for number, row in enumerate(zip(*known.columns, strict=True)):
+                guarantee = pc.scalar(True)
+                for field, value in zip(fields, row, strict=True):
+                    guarantee &= (field == value) if value.is_valid else field.is_null()
+                fragments.append(format_.make_fragment(str(number), files, partition_expression=guarantee))
+            names = dict.fromkeys([*types.names, *self.columns])
+            schema = pa.schema([types.field(name) if name in types.names else (name, pa.null()) for name in names])
+            condition = Condition.all_of([with_typed_literals(part, types) for part in parts]).expression
             open_ = ds.FileSystemDataset(fragments, schema, format_, files).get_fragments(condition)
             return {sources[int(fragment.path)].partitions for fragment in open_}
         except (pa.ArrowException, SchemaError):  # such as null instead of a feature, whose type is not known
