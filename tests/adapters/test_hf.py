@@ -17,6 +17,7 @@ import tfrecord_io as tfr
 from pictures import assert_pictures, encoded, written_pictures
 from records import example, int64s, written
 from tfrecord_io.arrow.input.batch_source import open_input
+from tfrecord_io.errors import EncodeError
 from tfrecord_io.testing.adapter_suite import AdapterSuite
 
 datasets = pytest.importorskip("datasets")
@@ -334,10 +335,58 @@ def test_files_that_disagree_on_labels_have_numbers(tmp_path: Path) -> None:
     assert features["tags"].feature.names == ["u", "v"]
 
 
+def test_arrays_keep_their_shape(tmp_path: Path) -> None:
+    numbers = np.arange(24).reshape(3, 2, 4)
+    features = {
+        "x": datasets.Array2D((2, 4), "float32"),
+        "deep": datasets.Array4D((2, 1, 1, 4), "uint8"),
+        "flags": datasets.Array2D((2, 4), "bool"),
+        "any": datasets.Array2D((None, 4), "int64"),
+        "text": datasets.Array2D((1, 1), "string"),
+    }
+    columns = {
+        "x": [*numbers[:2].tolist(), None],
+        "deep": numbers.reshape(3, 2, 1, 1, 4).tolist(),
+        "flags": (numbers % 2).astype(bool).tolist(),
+        "any": [[[1, 2, 3, 4]], [], [[5, 6, 7, 8]] * 2],
+        "text": [[["a"]], [["b"]], [["c"]]],
+    }
+    data = datasets.Dataset.from_dict(columns, features=datasets.Features(features))
+    tfr.write_tfrecord(data, tmp_path / "memory.tfrecord")
+    tfr.write_tfrecord(data.to_iterable_dataset(), tmp_path / "stream.tfrecord")
+    for path in sorted(tmp_path.iterdir()):
+        dataset = tfr.dataset(path)
+        assert dataset.schema.field("x").type == pa.fixed_shape_tensor(pa.float32(), (2, 4))
+        assert dataset.schema.field("any").type == pa.list_(pa.list_(pa.int64()))
+        for read in (dataset.to_hf(), dataset.to_hf(streaming=False)):
+            assert {name: read.features[name] for name in ("x", "deep", "flags")} == {
+                name: features[name] for name in ("x", "deep", "flags")
+            }
+            assert {name: [row[name] for row in read] for name in columns} == columns
+            assert np.array_equal(next(iter(read.with_format("numpy")))["x"], numbers[0])
+        tfr.write_tfrecord(dataset.to_hf(streaming=False), tmp_path / "again", mode="overwrite")
+        assert tfr.read_table(tmp_path / "again").equals(tfr.read_table(path))
+
+
+def test_an_array_of_another_shape_is_refused(tmp_path: Path) -> None:
+    type_ = datasets.Features({"x": datasets.Array2D((2, 2), "int64")}).arrow_schema.field("x").type
+    array = pa.ExtensionArray.from_storage(type_, pa.array([[[1, 2], [3, 4]], [[1, 2, 3]]], type_.storage_type))
+    rows = pa.table({"x": array})
+    data = datasets.Dataset(
+        pa.concat_tables([rows.slice(0, 1), *[rows.slice(0, 1)] * 1500, rows])
+    ).to_iterable_dataset()
+    with pytest.raises(EncodeError, match=r"shape \(1, 3\) does not fit") as error:
+        tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
+    assert (error.value.feature, error.value.record) == ("x", 1502)
+
+
 @pytest.mark.parametrize(
     "stated",
     [
         {"_type": "Image"},
+        {"_type": "Array2D"},
+        {"_type": "Array2D", "shape": [], "dtype": "string"},
+        {"_type": ["Array2D"], "shape": [], "dtype": "int64"},
         {"_type": "ClassLabel"},
         {"_type": "ClassLabel", "names": ["a", "a"]},
         {"_type": "ClassLabel", "names": [1]},

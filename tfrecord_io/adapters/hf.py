@@ -101,7 +101,8 @@ def to_hf(
     datasets.IterableDataset or datasets.Dataset
         Tensors of one shape are lists of fixed length, nested to that shape, and so are the pixels of images (lists of
         any length where their size varies); ``with_format("numpy")`` makes arrays of them. Categories are text. Labels
-        that were written from a ``ClassLabel`` feature are one again, with its names, unless files disagree on them.
+        that were written from a ``ClassLabel`` feature are one again, with its names, unless files disagree on them;
+        so is an ``Array2D`` to ``Array5D`` of one shape.
 
     Raises
     ------
@@ -130,7 +131,7 @@ def to_hf(
         else:
             table = lists.apply(source.to_table())
         features = _features(empty.schema if images else table.schema)
-        return datasets.Dataset(_plain(table).replace_schema_metadata(features.arrow_schema.metadata))
+        return datasets.Dataset(_plain(table).cast(features.arrow_schema))
     pieces = [source] if source.options.is_indivisible else source.split(shards, max_bytes)
     features = _features(empty.schema)
     examples = ArrowExamplesIterable(_tables, {"pieces": pieces, "lists": lists, "images": images})
@@ -140,7 +141,8 @@ def to_hf(
 def _features(schema: pa.Schema) -> datasets.Features:
     """The features of the columns of a dataset.
 
-    Of what the files say about them, labels alone are taken: an ``Image``, say, would open any path in its values.
+    Of what the files say about them, labels and arrays alone are taken: an ``Image``, say, would open any path in its
+    values.
     """
     import datasets
 
@@ -151,11 +153,17 @@ def _features(schema: pa.Schema) -> datasets.Features:
 
 
 def _labelled(feature: Any, stated: Any) -> Any:
-    """A feature whose integers are labels where its description, in JSON, states their names."""
+    """A feature as its description, in JSON, states it: integers as labels with names, lists as an ``Array2D``."""
     import datasets
 
     if not isinstance(stated, dict):
         return feature
+    if str(stated.get("_type")) in ("Array2D", "Array3D", "Array4D", "Array5D"):
+        lengths, inner = [], feature
+        while hasattr(inner, "feature"):
+            lengths, inner = [*lengths, inner.length], inner.feature
+        is_same = lengths == stated.get("shape") and inner == datasets.Value(str(stated.get("dtype")))
+        return getattr(datasets, stated["_type"])(tuple(lengths), inner.dtype) if is_same else feature
     if isinstance(feature, dict):
         return {name: _labelled(child, stated.get(name)) for name, child in feature.items()}
     if hasattr(feature, "feature"):  # a list, whose class has another name in datasets 3

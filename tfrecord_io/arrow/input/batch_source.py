@@ -33,14 +33,14 @@ from tfrecord_io.arrow.input.from_xarray import LabelledColumns, labelled_rows
 from tfrecord_io.arrow.input.schema_cast import refuse_missing
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.errors import EncodeError, SchemaError, printable, say
-from tfrecord_io.format.dtypes import dtype_name
+from tfrecord_io.format.dtypes import dtype_name, find_element
 from tfrecord_io.options import LIMITS
 from tfrecord_io.remedies import Written
 from tfrecord_io.schema.column_features import encoding_of, needs_nesting, nested_handed, nested_restored, with_encoding
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.merged_schema import common_field, lacks_only_values, lacks_type
-from tfrecord_io.schema.tensor_types import EXTENSION_NAME, NESTED, element_and_shape, is_any_tensor
+from tfrecord_io.schema.tensor_types import EXTENSION_NAME, NESTED, element_and_shape, is_any_tensor, tensor_field
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import (
     PANDAS_ADVICE,
@@ -346,8 +346,32 @@ def _batches_of_hugging_face(data: Any) -> Any:
     tables = _tables_of_features(data) if makes_rows else data.with_format("arrow").iter(batch_size=rows)
     # A table of rows in another order has a chunk for each of them.
     batches = chain.from_iterable(table.combine_chunks().to_batches() for table in tables)
-    described = (batch.replace_schema_metadata(features.arrow_schema.metadata) for batch in batches)
-    return pa.RecordBatchReader.from_batches(features.arrow_schema, described)
+    fields = [_array_field(field, features[field.name]) for field in features.arrow_schema]
+    schema = pa.schema(fields, features.arrow_schema.metadata)
+    return pa.RecordBatchReader.from_batches(schema, _with_arrays(batches, schema))
+
+
+def _array_field(field: pa.Field, feature: Any) -> pa.Field:
+    """The field of a column of Hugging Face datasets; of an ``Array2D`` to ``Array5D`` of one shape that of tensors."""
+    shape = getattr(feature, "shape", None)  # which datasets stores as lists of any length
+    element = None if shape is None or None in shape else find_element(feature.dtype)
+    return field if element is None else tensor_field(field.name, element, shape)
+
+
+def _with_arrays(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    rows = 0
+    for batch in batches:
+        columns = batch.columns
+        for at, field in enumerate(schema):
+            if is_any_tensor(field.type):
+                lists = columns[at].storage
+                try:
+                    columns[at] = tensor_cast(lists, field.with_type(lists.type), field)
+                except EncodeError as error:
+                    error.record = None if error.record is None else rows + error.record
+                    raise
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        rows += batch.num_rows
 
 
 def _examples(data: Any) -> Iterator[dict[str, Any]]:
