@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import ftplib
 import os
+import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -147,3 +150,20 @@ def test_a_url_of_azure_without_an_account_says_how_to_name_it(monkeypatch: pyte
         monkeypatch.delenv(f"AZURE_STORAGE_{name}", raising=False)
     with pytest.raises(ValueError, match=r"no account of Azure is named; pass storage_options=\{'account_name': '…'\}"):
         tfr.read_table("az://container/a.tfrecord")
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "append"])
+@pytest.mark.parametrize("name", ["new.tfrecord", "new@2"])
+def test_archives_and_caches_are_read_only(tmp_path: Path, name: str, mode: str) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("old.tfrecord", b"")
+    refused = {
+        f"zip://{name}::{(tmp_path / 'a.zip').as_uri()}": "an archive is read-only",
+        f"simplecache::http://127.0.0.1:9/{name}": "a cache is read-only: write to the URL without 'simplecache::'",
+        f"filecache::memory://{name}": "a cache is read-only: write to the URL without 'filecache::'",
+    }
+    for url, reason in refused.items():
+        with pytest.raises(OSError, match=re.escape(reason)) as caught:
+            tfr.write_tfrecord({"x": [1]}, url, mode=mode)
+        assert caught.value.errno == errno.EROFS
+    assert os.listdir(tmp_path) == ["a.zip"]

@@ -142,14 +142,14 @@ def _refused_url(url: str, error: ValueError) -> ValueError | None:
 
 
 def check_writable(fs: FileSystem, name: str) -> None:
-    """Raise OSError, without a request, if a file is to be written to a web server, or to an empty path.
+    """Raise OSError, without a request, if a file is to be written to what is read-only, or to an empty path.
 
     A slash behind an empty path, for a name in this directory, would make it the root directory.
     """
     if not name and not is_remote(fs):
         raise FileNotFoundError(errno.ENOENT, "the path of the target is empty", name)
-    if not fs.can_list:
-        raise OSError(errno.EROFS, "a web server is read-only", fs.display_path(name))
+    if is_remote(fs) and fs.read_only is not None:
+        raise OSError(errno.EROFS, fs.read_only, fs.display_path(name))
 
 
 def _as_fsspec(filesystem: Any) -> Any:

@@ -77,6 +77,12 @@ _STORES = {
     **dict.fromkeys(("az", "abfs", "abfss"), "azure"),
     **dict.fromkeys(("http", "https"), "web"),
 }
+_CACHES = ("simplecache", "filecache", "blockcache")
+_READ_ONLY = {
+    **dict.fromkeys(("http", "https"), "a web server is read-only"),
+    **dict.fromkeys(("zip", "tar", "libarchive"), "an archive is read-only: write the file elsewhere, and add it"),
+    **{each: f"a cache is read-only: write to the URL without '{each}::'" for each in _CACHES},
+}
 _PAGE = 1000  # objects that are listed by a request: the most in both stores
 _PREPARED = "_is_prepared_by_tfrecord_io"  # an attribute of a filesystem: this is looked up at each use
 _ONE_CONNECTION = {"ftp", "sftp", "ssh"}  # whose clients mix up the answers to calls of several threads
@@ -100,6 +106,12 @@ class FsspecFileSystem:
     @property
     def can_list(self) -> bool:
         return can_list(self.fsspec)
+
+    @property
+    def read_only(self) -> str | None:
+        """Why no file can be written to the filesystem; None if files can."""
+        inner = unwrap(self._opened, "")[0]
+        return next((_READ_ONLY[protocol] for protocol in protocols(inner) if protocol in _READ_ONLY), None)
 
     def entry(self, name: str, *, is_file: bool = False) -> Entry | None:
         self.fsspec.invalidate_cache(self.fsspec._parent(name))

@@ -293,9 +293,9 @@ def resolve_output(
     if not isinstance(path, (str, os.PathLike)):
         raise no_output_path(path)
     text = path_text(path)
-    check_suffix(text, stated=True)
     fs, name = locate(path, storage)
     check_writable(fs, name)
+    check_suffix(text, stated=True)
     begins = grows and not isinstance(path, str) and split_suffixes(name)[1:] == ("", "")
     output = _resolved(fs, name, text, shards, max_shard_bytes, compression, grows, begins, stated)
     if output.sharded and not isinstance(fs, LocalFileSystem) and "//" in name.rstrip("/"):
