@@ -313,6 +313,9 @@ def test_rows_by_number_as_one_batch(tmp_path: Path, workers: int) -> None:
     assert batch["n"].tolist() == [7, 5, 1]
     with pytest.raises(TypeError, match="it takes the rows that a DataLoader gets of to_torch_map by one call"):
         rows.collate_fn([rows[1]])
+    joined = torch.utils.data.ConcatDataset([rows, rows])
+    with pytest.raises(TypeError, match=r"leave it out where rows come one by one, as from a ConcatDataset"):
+        next(iter(DataLoader(joined, batch_size=3, collate_fn=rows.collate_fn)))
     with pytest.raises(IndexError, match="row 20 is out of range"):
         rows.arrays([20])
     with pytest.raises(TypeError, match="expected numbers of rows, got list of float64"):

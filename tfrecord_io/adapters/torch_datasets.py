@@ -381,7 +381,8 @@ def _collate(rows: Any) -> dict[str, Any] | WorkerBatch:
         reason = say(
             "it takes the rows that a DataLoader gets of to_torch_map by one call, with {batch_size=} of the loader"
         )
-        raise TypeError(say("collate_fn: {}", reason) & f"got {type(rows).__name__}")
+        advice = "leave it out where rows come one by one, as from a ConcatDataset"
+        raise TypeError(say("collate_fn: {}", reason) & f"got {type(rows).__name__}" & advice)
     if get_worker_info() is not None and is_sent(sys._getframe(1), _collate):
         return WorkerBatch.of_tensors(rows.tensors)
     return rows.tensors
