@@ -541,7 +541,7 @@ def test_a_feature_that_a_record_lacks() -> None:
     )
 
 
-# ---- losses that nobody asked for
+# ---- losses that were not asked for
 
 
 def test_columns_that_a_schema_leaves_out_are_named(recwarn: pytest.WarningsRecorder) -> None:

@@ -234,7 +234,7 @@ def finish(result: Any) -> None:
             pass
 
 
-def told(name: str, source: Any, keywords: dict[str, Any]) -> tuple[list[str], bool]:
+def outcome(name: str, source: Any, keywords: dict[str, Any]) -> tuple[list[str], bool]:
     """The messages of the warnings and the error of a call, and whether it raised one."""
     function, parameters = public(name), keywords_of(name)
     arguments = [source]
@@ -262,7 +262,7 @@ def test_errors_name_only_keywords_that_the_call_has(inputs: dict[str, Any], nam
     for what, source_of in inputs.items():
         source, keywords = source_of if isinstance(source_of, tuple) else (source_of, {})
         for more in _MORE.get(name, [{}]) if set(keywords) <= own else ():
-            messages, raised = told(name, source, {**keywords, **more})
+            messages, raised = outcome(name, source, {**keywords, **more})
             failed += raised
             for message in messages:
                 assert foreign_keywords(message, own) == [], f"{name} of {what}: {message}"

@@ -71,8 +71,8 @@ def read_tfrecord(
         and may select columns and rows.
     columns : str or sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped,
-        not parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it. The
-        columns ``*`` and ``!a`` are ``[*]`` and ``[!]a``.
+        not parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+        ``[*]`` and ``[!]a`` are the columns of the names ``*`` and ``!a``.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that meet a condition; null counts as false. Pass ``pc.field("label") == 3`` or, as in pandas, a list
         of tuples, ``[("label", "==", 3), ("score", ">", 0.5)]``, all of which must hold, or a list of such lists, one
@@ -315,7 +315,7 @@ def write_tfrecord(
         "*scalars" write a column index instead, as `build_index` does. Shards that are appended get the column index
         of the last shard in any case. Compressed files have no index.
     mode : {"error", "overwrite", "append", "overwrite_partitions"}, optional
-        What to do if the output exists. By default, a file is replaced, and a sharded dataset is an error. "overwrite"
+        What to do if the output exists. By default, a file is replaced, and a dataset is a FileExistsError. "overwrite"
         replaces a dataset in one step: readers get the old or the new one, even if the writer is killed. In a bucket
         the store copies the new shards; they are not sent again. "append" adds rows at the end of a dataset, or starts
         a new one; readers see all of them or none. New columns and wider types need `evolve`. A single file cannot be
@@ -341,7 +341,7 @@ def write_tfrecord(
     storage_options : dict or filesystem, optional
         As in `read_tfrecord`.
     filesystem : filesystem, optional
-        The same as a filesystem that is `storage_options`.
+        Of fsspec or pyarrow: the same as passing it as `storage_options`.
     progress : bool or callable, default False
         True shows a progress bar on stderr, if it is a terminal, or a widget in notebooks. A callable gets a
         `Progress` after each block or batch, in order and from one thread at a time. If it raises an error, the call

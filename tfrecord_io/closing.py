@@ -50,7 +50,7 @@ def quiet_at_exit(release: Callable[Concatenate[T, P], None]) -> Callable[Concat
 
 
 class _ForkedLock:
-    """Takes the place of a lock in a forked process."""
+    """Replaces a lock in a forked process."""
 
     def __init__(self, owner: object) -> None:
         self._name = type(owner).__name__

@@ -827,7 +827,7 @@ def dataset(
         Number of decoding threads, at most one for each core; by default the number of CPU cores. Nothing that is
         returned or raised depends on it.
     filesystem : filesystem, optional
-        The same as a filesystem that is `storage_options`.
+        Of fsspec or pyarrow: the same as passing it as `storage_options`.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB

@@ -52,7 +52,7 @@ def measure(repeat: int = 3) -> tuple[str, bool]:
         table = _table()
         tfr.write_tfrecord(table, path)
         pq.write_table(table, parquet)
-        time.sleep(0.1)  # until the file system tells later changes of the file from its writing
+        time.sleep(0.1)  # until the file system distinguishes later changes of the file from its writing
         tfr.build_index(path, columns="*scalars")
         connection = duckdb.connect()
         tfr.register_duckdb(connection, path, name="t")

@@ -1,4 +1,4 @@
-"""The part of the rows that each rank of PyTorch reads, also where accelerate deals them out."""
+"""The part of the rows that each rank of PyTorch reads, also where accelerate distributes them."""
 
 from __future__ import annotations
 

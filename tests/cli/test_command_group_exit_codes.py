@@ -211,8 +211,8 @@ def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
     command = [sys.executable, "-c", limit, "verify", str(tmp_path / "a")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 3, done.stderr
-    said = done.stderr.partition("Exception ignored in atexit callback")[0]  # tqdm 4.66 joins the thread at exit
-    *warnings, line = said.splitlines()  # tqdm warns of a thread that it cannot start
+    text = done.stderr.partition("Exception ignored in atexit callback")[0]  # tqdm 4.66 joins the thread at exit
+    *warnings, line = text.splitlines()  # tqdm warns of a thread that it cannot start
     assert line.startswith("tfr: out of memory")
     assert all(text.startswith("tfr: warning: ") for text in warnings)
 

@@ -212,15 +212,15 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_commands_name_only_options_that_they_have(run: Any, broken: None) -> None:
-    told = 0
+    reported = 0
     for line in FAILURES:
         result = run(*shlex.split(line))
         assert "Traceback" not in result.output, f"{line}: {result.output}"
         assert result.exception is None or isinstance(result.exception, SystemExit), f"{line}: {result.exception!r}"
-        told += bool(result.stderr)
+        reported += bool(result.stderr)
         for made in Path().glob("out*"):
             shutil.rmtree(made) if made.is_dir() else made.unlink()
-    assert told > len(FAILURES) * 3 / 4
+    assert reported > len(FAILURES) * 3 / 4
     assert {shlex.split(line)[0] for line in FAILURES} == set(group.commands)
 
 

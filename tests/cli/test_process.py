@@ -40,7 +40,7 @@ def shell(redirection: str, arguments: str, path: Path) -> subprocess.CompletedP
 
 
 def unread(arguments: str, path: Path) -> tuple[int, bytes]:
-    """The status and the messages of a command whose output goes to a pipe that nobody reads."""
+    """The status and the messages of a command whose output goes to a pipe that is not read."""
     reading, writing = os.pipe()
     os.close(reading)
     command = [*interpreter(), "-m", "tfrecord_io", *arguments.replace("PATH", str(path)).split()]
@@ -52,9 +52,9 @@ def unread(arguments: str, path: Path) -> tuple[int, bytes]:
 @pytest.mark.fault(60)
 @pytest.mark.matrix
 @pytest.mark.parametrize("arguments", PRINTING)
-@pytest.mark.parametrize("redirection", [">&-", ">/dev/full", "a pipe that nobody reads"])
+@pytest.mark.parametrize("redirection", [">&-", ">/dev/full", "a pipe that is not read"])
 def test_output_that_cannot_be_written_is_an_io_error(path: Path, redirection: str, arguments: str) -> None:
-    """But for a pipe that nobody reads, where the command ends quietly."""
+    """But for a pipe that is not read, where the command ends quietly."""
     if not redirection.startswith(">"):
         assert unread(arguments, path) == (0, b"")
         return

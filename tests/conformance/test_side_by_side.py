@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 TENSORFLOW = "import tensorflow as tf"
-OURS = "import tfrecord_io as tfr; first = tfr.train.Example()"
+TFRECORD_IO = "import tfrecord_io as tfr; first = tfr.train.Example()"
 USE = """
 import sys
 import pyarrow as pa
 
 path = sys.argv[1]
 feature = {"n": tfr.io.int64_feature([1, 2]), "s": tfr.io.bytes_feature(b"x")}
-ours = tfr.train.Example(features=tfr.train.Features(feature=feature))
-theirs = tf.train.Example.FromString(ours.SerializeToString())
-assert list(theirs.features.feature["n"].int64_list.value) == [1, 2]
-assert tfr.train.Example.FromString(theirs.SerializeToString()) == ours
+mirrored = tfr.train.Example(features=tfr.train.Features(feature=feature))
+original = tf.train.Example.FromString(mirrored.SerializeToString())
+assert list(original.features.feature["n"].int64_list.value) == [1, 2]
+assert tfr.train.Example.FromString(original.SerializeToString()) == mirrored
 assert tf.train.Example is not tfr.train.Example
 
 table = pa.table({"n": [1, 2, 3], "s": ["a", None, "c"]})
@@ -32,10 +32,10 @@ assert parsed["n"].numpy().tolist() == [1, 2, 3]
 print("both work")
 """
 ORDERS = {
-    "tensorflow first": [TENSORFLOW, OURS],
-    "tfrecord_io first": [OURS, TENSORFLOW],
-    "tfx_bsl first": ["from tfx_bsl.coders import example_coder", TENSORFLOW, OURS],
-    "tfx_bsl last": [OURS, TENSORFLOW, "from tfx_bsl.coders import example_coder"],
+    "tensorflow first": [TENSORFLOW, TFRECORD_IO],
+    "tfrecord_io first": [TFRECORD_IO, TENSORFLOW],
+    "tfx_bsl first": ["from tfx_bsl.coders import example_coder", TENSORFLOW, TFRECORD_IO],
+    "tfx_bsl last": [TFRECORD_IO, TENSORFLOW, "from tfx_bsl.coders import example_coder"],
 }
 
 

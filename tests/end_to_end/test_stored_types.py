@@ -1,4 +1,4 @@
-"""Whoever looks at a schema sees which columns of float64 a record has as float32 only."""
+"""A schema shows which columns of float64 a record has as float32 only."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Store:
 
     url: Callable[[str], str]
     keywords: dict[str, Any] = field(default_factory=dict)
-    content: Callable[[str], bytes | None] = lambda name: None  # None: there is no such file
+    content: Callable[[str], bytes | None] = lambda name: None  # None: no such file
     put: Callable[[str, bytes], None] = lambda name, data: None
     names: Callable[[], list[str]] = list
     uploads: Callable[[], int] = lambda: 0

@@ -24,23 +24,23 @@ def test_runs_are_slices(lengths: list[int], dtype: str, inner: tuple[int, ...],
     values.flags.writeable = dtype == "f4"
     begins = [data.draw(st.integers(0, count - length)) for length in lengths]
     order = data.draw(st.permutations(range(len(lengths))))
-    places = np.zeros(len(lengths), np.int64)
-    places[order] = np.cumsum([1, *(lengths[i] + 1 for i in order)])[: len(lengths)]
+    targets = np.zeros(len(lengths), np.int64)
+    targets[order] = np.cumsum([1, *(lengths[i] + 1 for i in order)])[: len(lengths)]
     out = np.zeros((sum(lengths) + len(lengths) + 1, *inner), values.dtype)
     expected = out.copy()
-    for begin, length, place in zip(begins, lengths, places, strict=True):
-        expected[place : place + length] = values[begin : begin + length]
-    copy_runs(values, np.array(begins, np.int64), np.array(lengths, np.int64), out, places)
+    for begin, length, target in zip(begins, lengths, targets, strict=True):
+        expected[target : target + length] = values[begin : begin + length]
+    copy_runs(values, np.array(begins, np.int64), np.array(lengths, np.int64), out, targets)
     assert out.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize(
-    ("begin", "length", "place"), [(-1, 1, 0), (0, 4, 0), (3, 1, 0), (0, -1, 0), (0, 2, 4), (0, 1, -1)]
+    ("begin", "length", "target"), [(-1, 1, 0), (0, 4, 0), (3, 1, 0), (0, -1, 0), (0, 2, 4), (0, 1, -1)]
 )
-def test_a_run_outside_of_the_arrays_is_refused(begin: int, length: int, place: int) -> None:
+def test_a_run_outside_of_the_arrays_is_refused(begin: int, length: int, target: int) -> None:
     out = np.zeros(5, np.int64)
     with pytest.raises(IndexError, match="not within"):
-        copy_runs(np.arange(3), *(np.array([n]) for n in (begin, length)), out, np.array([place]))
+        copy_runs(np.arange(3), *(np.array([n]) for n in (begin, length)), out, np.array([target]))
     assert not out.any()
 
 
@@ -55,8 +55,8 @@ def test_gathered_runs_are_rows_one_after_the_other(arrays: list[list[int]], dty
         (np.arange(begin + sum(own) + 1).astype(dtype) + 40 * at, np.cumsum([begin, *own]))
         for at, own in enumerate(arrays)
     ]
-    places = [(at, row) for at, own in enumerate(arrays) for row in range(len(own))]
-    chosen = data.draw(st.lists(st.sampled_from(places), max_size=20)) if places else []
+    targets = [(at, row) for at, own in enumerate(arrays) for row in range(len(own))]
+    chosen = data.draw(st.lists(st.sampled_from(targets), max_size=20)) if targets else []
     owners, rows = np.array(chosen, np.int64).reshape(-1, 2).T.copy()
     expected = [runs[at][0][runs[at][1][row] : runs[at][1][row + 1]].tolist() for at, row in chosen]
     given_owners = None if len(runs) == 1 else owners

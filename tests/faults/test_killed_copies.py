@@ -121,7 +121,7 @@ def test_to_a_bucket(s3: Bucket, native_engine: None) -> None:
 
 
 def failing_commit(number: int, text: str, part: str = "") -> Callable[[OutputFile], None]:
-    """Stands in for `OutputFile.commit`; from the sixth file on whose path has a `part`, it fails."""
+    """Replaces `OutputFile.commit`; from the sixth file on whose path has a `part`, it fails."""
     real, commits = OutputFile.commit, []
 
     def commit(output: OutputFile) -> None:

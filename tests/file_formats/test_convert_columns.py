@@ -178,7 +178,7 @@ def test_a_parquet_column_named_like_a_field_of_a_struct(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("column", [[["a"]], [{"k": 1}]], ids=["list", "struct"])
 def test_a_reader_without_rows_is_written(tmp_path: Path, column: list[Any]) -> None:
-    """The first batch decides how lists and structs are stored, also where there is none."""
+    """The first batch decides how lists and structs are stored, also where it has no rows."""
     tfr.write_tfrecord({"id": [1], "x": column}, tmp_path / "a.tfrecord")
     with pytest.warns(tfr.errors.SchemaWarning, match="no records were written"):
         report = tfr.convert(tmp_path / "a.tfrecord", tmp_path / "none.tfrecord", filters=[("id", "==", 7)])

@@ -162,7 +162,7 @@ def in_groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with records of different sizes, and an index in groups of three of them."""
     path = tmp_path_factory.mktemp("groups") / "a.tfrecord"
     tfr.write_tfrecord({"x": list(range(20)), "pad": [bytes(n * n) for n in range(20)]}, path, embed_schema=False)
-    time.sleep(0.1)  # until the file system tells later changes of the file from its writing
+    time.sleep(0.1)  # until the file system distinguishes later changes of the file from its writing
     with small_index_groups():
         tfr.build_index(path, columns=["x"])
     return path

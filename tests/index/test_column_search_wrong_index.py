@@ -1,4 +1,4 @@
-"""An index of another content, of which no record that is compared tells: no reader of any library lacks a row."""
+"""An index of another content, which no compared record shows: no reader of any library lacks a row."""
 
 from __future__ import annotations
 

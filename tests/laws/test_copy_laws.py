@@ -174,7 +174,7 @@ class Copied:
         assert (again.copied, again.removed) == ((), ())
 
     def readable(self) -> Files:
-        """The files that a reader of the target reads, with their indexes; none if it is refused, or there is none."""
+        """The files that a reader of the target reads, with their indexes; none if it is refused, or does not exist."""
         from tfrecord_io.options import StorageOptions
         from tfrecord_io.storage.paths.resolve import resolve_inputs
 

@@ -37,7 +37,7 @@ Ending = tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]]  # batches
 
 
 def damaged(folder: Path, records: set[int], cut: bool) -> list[Path]:
-    """Files in which the payloads of some records are damaged; the last one may be cut off, too."""
+    """Files in which the payloads of some records are damaged; the last one may be truncated, too."""
     paths, begin = list[Path](), 0
     for file, count in enumerate(COUNTS):
         payloads = PAYLOADS[begin : begin + count]

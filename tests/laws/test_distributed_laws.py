@@ -31,7 +31,7 @@ TYPES = pa.schema([("text", pa.string()), ("number", pa.int16()), ("x", pa.list_
 
 @st.composite
 def steps(draw: st.DrawFn, columns: list[str]) -> dict[str, Any]:
-    """Rows, where they are cut into tasks, and how they are written."""
+    """Rows, where they are split into tasks, and how they are written."""
     mode = draw(st.sampled_from(MODES if columns else MODES[:3]))
     rows = draw(st.lists(ROW, max_size=8))
     cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=4)))

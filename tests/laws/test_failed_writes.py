@@ -125,7 +125,7 @@ def failing_disk(call: str | None, number: int, lasting: bool) -> Iterator[None]
 
 
 def checked(write: Callable[[], Any]) -> Exception | None:
-    """Write, where warnings are errors; after an exception all files are as before, or its message tells."""
+    """Write, where warnings are errors; after an exception all files are as before, or its message says so."""
     before, error = contents(), None
     try:
         with warnings.catch_warnings():

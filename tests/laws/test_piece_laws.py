@@ -1,4 +1,4 @@
-"""Pieces of a dataset: their rows, joined, are those of the whole, whatever files hold and wherever they are cut."""
+"""Pieces of a dataset: their rows, joined, are those of the whole, whatever files hold and wherever they are split."""
 
 from __future__ import annotations
 

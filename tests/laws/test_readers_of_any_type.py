@@ -38,7 +38,7 @@ ARRAYS: dict[str, Callable[[Path], Any]] = {
 
 
 def file_of(table: pa.Table, folder: Path) -> Path:
-    """A file of the table; nothing is told of the types of one without rows."""
+    """A file of the table; one without rows states no types."""
     tfr.write_tfrecord(table, folder / "a.tfrecord", float64="raw")
     assume(table.num_rows)
     return folder / "a.tfrecord"

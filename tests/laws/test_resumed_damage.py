@@ -86,7 +86,7 @@ def damaged(content: bytes, kind: str, where: float, value: int) -> bytes:
 
 
 def converted(prepared: Prepared, folder: Path, **keywords: Any) -> Exception | None:
-    """Convert; returns the error, which is one of ours and names a file of the folder."""
+    """Convert; returns the error, which is one of this package and names a file of the folder."""
     error = None
     try:
         prepared.convert(folder, **keywords)

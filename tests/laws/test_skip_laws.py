@@ -70,7 +70,7 @@ def payload_lists(draw: Draw, examples: bool = False) -> list[bytes]:
         inner = framed(*records)
         kind = draw(st.sampled_from(["plain", "plain", "file", "cut", "before", "behind", "field"]))
         if kind == "cut":
-            # not 4: the checksum behind the payload would be in the place of the inner file's last one
+            # not 4: the checksum behind the payload would be where the inner file's last one is
             inner = framed(*records[:CONFIRMED])[: -draw(st.integers(1, 3) | st.integers(5, 20))]
         elif kind == "before":
             inner = draw(st.binary(max_size=20)) + inner

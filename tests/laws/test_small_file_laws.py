@@ -95,7 +95,7 @@ def one_by_one() -> Iterator[None]:
         yield
 
 
-def told(error: Exception) -> Any:
+def described(error: Exception) -> Any:
     return type(error).__name__, str(error), {k: v for k, v in vars(error).items() if not k.startswith("__")}
 
 
@@ -114,7 +114,7 @@ def outcome(paths: list[str], **keywords: Any) -> Any:
                 if not {"filters", "limit"} <= keywords.keys():  # else the read ends early, after some chunk
                     seen += [report.records, report.bytes, report.files, report.stopped, list(report.skipped)]
         except (tfr.TFRecordError, ValueError) as error:
-            seen.append(told(error))
+            seen.append(described(error))
     return seen, sorted(str(w.message) for w in issued if not issubclass(w.category, ResourceWarning))
 
 
@@ -168,7 +168,7 @@ def test_the_evidence_of_small_files_names_the_same_records(
             try:
                 return repr(read_by(tfr.infer_schema, paths, **options))
             except tfr.TFRecordError as error:
-                return told(error)
+                return described(error)
 
     with on_disk(files, folders=False) as paths:
         with one_by_one():

@@ -109,7 +109,7 @@ def in_bucket(contents: list[bytes], size: int) -> Iterator[tuple[list[str], dic
         yield [f"/{i}.tfrecord" for i in range(len(contents))], {"storage_options": bucket}
 
 
-def told(error: Exception) -> Any:
+def described(error: Exception) -> Any:
     """The error without the notes and traces of how it was raised, and the call that words it."""
     seen = {k: v for k, v in vars(error).items() if not k.startswith("__") and k != "speakers"}
     return type(error).__name__, str(error), seen
@@ -148,7 +148,7 @@ def outcome(read: Any, paths: list[str], **keywords: Any) -> Any:
             for item in read(paths, **keywords):
                 seen.append(item)
         except (tfr.TFRecordError, NotImplementedError, ValueError) as error:
-            seen.append(told(error))
+            seen.append(described(error))
     return seen, [str(w.message) for w in issued if not issubclass(w.category, ResourceWarning)]
 
 
@@ -299,7 +299,7 @@ def test_files_are_verified_alike_on_any_number_of_threads(
 
 
 def by_record(paths: list[str], *, check_crc: bool, on_error: Any = "raise", **keywords: Any) -> Iterator[Any]:
-    """What `count` tells, by reading the records one by one."""
+    """What `count` returns, by reading the records one by one."""
     with read_by(tfr.RecordReader, paths, on_error=on_error, **keywords) as reader:
         yield sum(1 for _ in reader)
 

@@ -267,7 +267,7 @@ STORED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("form", PARTS)
 @pytest.mark.parametrize("second", range(len(STORED)))
 def test_parts_that_are_stored_in_several_forms_are_read_or_refused(tmp_path: Path, form: str, second: int) -> None:
-    """The values of a part in one form are not taken for those of another: nothing in a record tells them apart."""
+    """The values of a part in one form are not taken for those of another: nothing in a record distinguishes them."""
     make, value = PARTS[form]
 
     def write(path: Any, dtype: pa.DataType = pa.float64(), **options: Any) -> None:  # noqa: B008

@@ -1,6 +1,6 @@
 """Runs the tests of a Python module on each of its mutants.
 
-The tests are collected once. Each mutant then gets a forked process, in which the changed functions take the place of
+The tests are collected once. Each mutant then gets a forked process, in which the changed functions replace
 those that the tests have imported.
 """
 

@@ -104,7 +104,7 @@ def test_a_few_parts_are_nested_from_the_left() -> None:
 
 
 def test_conditions_are_added_one_by_one_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in a number that grows with the square of theirs."""
+    """Not in a number that grows with the square of the number of conditions."""
     made: list[str] = []
     joined = conditions_module._both
 

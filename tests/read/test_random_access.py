@@ -370,7 +370,7 @@ def test_unpickling_opens_the_files_again(paths: list[Path], monkeypatch: pytest
 @pytest.mark.fault(65)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_other_processes_can_read(paths: list[Path], method: str) -> None:
-    processes = {"fork": 2, "spawn": 1}  # a spawned one imports all anew
+    processes = {"fork": 2, "spawn": 1}  # a spawned one imports all modules again
     with tfr.open_random(paths) as records, multiprocessing.get_context(method).Pool(processes[method]) as pool:
         asked = [list(range(at, ROWS, 2)) for at in range(2)]
         assert pool.starmap(sum_of, [(records, each) for each in asked]) == [sum(each) for each in asked]

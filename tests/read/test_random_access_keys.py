@@ -235,7 +235,7 @@ def test_damaged_records_are_left_out_and_named(engine: str, tmp_path: Path, ind
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_other_processes_can_look_up(paths: list[Path], method: str) -> None:
     expected = by_key(TABLE, "id")
-    processes = {"fork": 2, "spawn": 1}  # a spawned one imports all anew
+    processes = {"fork": 2, "spawn": 1}  # a spawned one imports all modules again
     with (
         tfr.open_random(paths, key="id") as records,
         multiprocessing.get_context(method).Pool(processes[method]) as pool,

@@ -169,7 +169,7 @@ def test_a_function_is_asked_once_about_each_region(engine: str, tmp_path: Path)
     bare = flip(written(tmp_path / "c", GOOD), 60, 200)  # its schema is inferred from a sample
     batches = tfr.iter_arrays(tfr.dataset([bare, bare], threads=1, on_error=decide), batch_size=8, epochs=2)
     assert sum(len(batch["x"]) for batch in batches) == 2 * 2 * 18
-    assert len(asked) == 2 * 2  # in each place of the list
+    assert len(asked) == 2 * 2  # at each position in the list
     for answer in (False, None):
         with pytest.raises(tfr.errors.CorruptRecordError) as caught:
             tfr.read_table(first, on_error=lambda error, answer=answer: answer)

@@ -67,8 +67,8 @@ def test_a_schema_without_categories_has_no_batch() -> None:
 
 
 def test_what_a_field_says_about_reading_is_removed() -> None:
-    told = pa.field("a", pa.int8(), metadata={FEATURE_KEY: b"b", b"unit": b"m"})
-    assert embedded_schema(pa.schema([told])).field("a").metadata == {b"unit": b"m"}
+    described = pa.field("a", pa.int8(), metadata={FEATURE_KEY: b"b", b"unit": b"m"})
+    assert embedded_schema(pa.schema([described])).field("a").metadata == {b"unit": b"m"}
 
 
 def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

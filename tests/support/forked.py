@@ -49,7 +49,7 @@ def relay(address: str, arguments: list[str]) -> None:
     request = marshal.dumps((arguments, dict(os.environ), os.getcwd()))
     socket.send_fds(connection, [request], [0, 1, 2])
     for number in range(3):
-        os.close(number)  # so that whoever reads a stream sees its end
+        os.close(number)  # so that the reader of a stream sees its end
     pid = int(connection.recv(20))
     for each in SIGNALS:
         signal.signal(each, lambda number, _: os.kill(pid, number))
@@ -83,7 +83,7 @@ def serve(address: str) -> list[str]:
     import_all()
     gc.collect()
     gc.freeze()  # no process looks for garbage in what all share, at its end either
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that answer
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that answer are not waited for
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, for all that it starts
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(address)

@@ -1,6 +1,6 @@
 """Repeats a call, and each time raises KeyboardInterrupt at another place, one of those at which Python handles Ctrl-C.
 
-These are the begin of a Python function and the end of a call of a C function: what a profiler is told. It is run as a
+These are the begin of a Python function and the end of a call of a C function: what a profiler sees. It is run as a
 program, as an interrupt may leave the process unfit for other tests: CODE PATH OUT FIRST EVERY.
 """
 
@@ -20,7 +20,7 @@ Place = tuple[str, int, str]
 
 
 class Interrupts:
-    """The profiler: it collects the places of a call, or interrupts the call at the first pass of one of them."""
+    """The profiler: it collects the positions in a call, or interrupts the call at the first pass of one of them."""
 
     def __init__(self) -> None:
         self.places: dict[Place, None] = {}

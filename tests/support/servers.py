@@ -61,7 +61,7 @@ class Bucket:
 
     @property
     def lost(self) -> Exception:
-        """What the library of the store is told where the answer to a request is lost."""
+        """What the library of the store receives where the answer to a request is lost."""
         if self.protocol != "abfs":
             return ConnectionResetError("the answer is lost")
         from azure.core.exceptions import ServiceResponseError

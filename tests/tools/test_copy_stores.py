@@ -243,7 +243,7 @@ def test_a_file_is_copied_from_a_bucket_that_may_not_be_listed(
 
 
 def test_stores_at_two_addresses_have_the_same_names(s3: Bucket, chaos: Chaos) -> None:
-    """Copies between them are no copies of a file to itself; the address is an option of either form."""
+    """Copies between them are not copies of a file to itself; the address is an option of either form."""
     keys = {name: s3.storage_options[name] for name in ("key", "secret")}
     addresses = [s3.storage_options["endpoint_url"], chaos.endpoint]
     one, other = ({**keys, "client_kwargs": {"endpoint_url": address}} for address in addresses)

@@ -169,14 +169,14 @@ def test_shard_lengths_of_tfds_are_used(data: Path) -> None:
     assert count(folder) == count(folder, check_crc=True)
 
 
-@pytest.mark.parametrize("dataset_of_tfds", ["everything", "splits", "episodes", "ours"])
+@pytest.mark.parametrize("dataset_of_tfds", ["everything", "splits", "episodes", "written"])
 @pytest.mark.parametrize("is_relative", [False, True])
 def test_shard_lengths_of_tfds_are_used_while_its_files_are_there(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset_of_tfds: str, is_relative: bool
 ) -> None:
     """Nothing is read for them; once a file is another one, it is."""
     folder = tmp_path / "mine" / "1.0.0"
-    if dataset_of_tfds == "ours":
+    if dataset_of_tfds == "written":
         formats.write_tfds({"x": range(10)}, folder, shards=2)
         (folder / "_MANIFEST-mine-train.json").unlink()
     else:

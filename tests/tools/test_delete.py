@@ -37,10 +37,10 @@ def payloads(path: Any) -> list[bytes]:
     for payload in tfr.RecordReader(path):
         if payload[:2] == b"\xb2\xc4":
             size, at = 0, 3
-            for place in range(5):
-                size |= (payload[3 + place] & 0x7F) << (7 * place)
-                at = 4 + place
-                if payload[3 + place] < 0x80:
+            for position in range(5):
+                size |= (payload[3 + position] & 0x7F) << (7 * position)
+                at = 4 + position
+                if payload[3 + position] < 0x80:
                     break
             payload = payload[at + size :]
         found.append(payload)

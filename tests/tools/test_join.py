@@ -36,10 +36,10 @@ TEXTS = st.none() | st.sampled_from(["", "a", "b", "c"])
 def test_each_record_gets_the_row_of_its_key(
     records: list[tuple], rows: list[tuple], on: list[str], as_categories: bool
 ) -> None:
-    places = ["is".index(name) for name in on]
+    positions = ["is".index(name) for name in on]
     wanted: dict[tuple, int] = {}
     for number, row in enumerate(rows):
-        wanted.setdefault(tuple(row[place] for place in places), number)
+        wanted.setdefault(tuple(row[position] for position in positions), number)
     kept = sorted(wanted.values())
     columns: dict[str, Any] = {
         "i": pa.array([rows[k][0] for k in kept], pa.int32()),
@@ -57,7 +57,7 @@ def test_each_record_gets_the_row_of_its_key(
         actual = tfr.join(tfr.dataset(f"{folder}/d", batch_size=7), table, on=on).read_all()
     assert actual.select(["i", "s"]).equals(data)
     for record, value in zip(records, actual["value"].to_pylist(), strict=True):
-        key = tuple(record[place] for place in places)
+        key = tuple(record[position] for position in positions)
         expected = None if None in key or key not in wanted else [wanted[key]] * wanted[key]
         assert value == expected
 
@@ -193,7 +193,7 @@ def test_tables_of_any_layout(tmp_path: Path, layout: str) -> None:
 
 
 def test_a_slice_of_matrices_as_fixed_size_lists(tmp_path: Path) -> None:
-    """Arrow takes rows of such slices from a wrong place."""
+    """Arrow takes rows of such slices from a wrong position."""
     tfr.write_tfrecord({"id": [3, 1, 2]}, tmp_path / "x.tfrecord")
     matrices = pa.array([[[i], [-i]] for i in range(5)], pa.list_(pa.list_(pa.int64(), 1), 2))
     table = pa.table({"id": range(5), "matrix": matrices}).slice(1)

@@ -209,14 +209,14 @@ def test_shards_that_were_not_added_to_their_dataset_are_left(tmp_path: Path) ->
 
 def test_indexes_of_other_tools_are_not_taken_for_those_of_shards_that_are_gone(tmp_path: Path) -> None:
     names = ["x-00001-of-00002", "faiss-00000-of-00008", "x-00003-0123456789abcdef.tfrecord"]
-    for folder in ("other", "ours"):
+    for folder in ("other", "own"):
         for name in names:
             for suffix in (".index", ".column_index"):
                 (tmp_path / folder).mkdir(exist_ok=True)
                 (tmp_path / folder / f"{name}{suffix}").write_bytes(b"")
-    tfr.write_tfrecord({"x": [1]}, f"{tmp_path}/ours/x@1")
+    tfr.write_tfrecord({"x": [1]}, f"{tmp_path}/own/x@1")
     left = {str(Path(each.path).relative_to(tmp_path)) for each in clean(tmp_path, older_than=NOW)}
-    expected = {f"other/{names[2]}", f"ours/{names[0]}", f"ours/{names[2]}"}
+    expected = {f"other/{names[2]}", f"own/{names[0]}", f"own/{names[2]}"}
     assert left == {f"{name}{suffix}" for name in expected for suffix in (".index", ".column_index")}
 
 

@@ -164,7 +164,7 @@ def test_only_what_changed_is_converted_for_a_new_dataset(tmp_path: Path, days: 
     for sources, converted in ((days, [2, 3]), ([days[0], *days[3:]], []), ([days[1], days[0]], [])):
         written.clear()
         report = tfr.convert(sources, target, resume=True, mode="overwrite")
-        assert written == converted  # of the file without rows there is no shard
+        assert written == converted  # the file without rows has no shard
         tfr.convert(sources, tmp_path / f"new{len(sources)}" / "x@*", resume=True)
         assert contents(tmp_path / "out") == contents(tmp_path / f"new{len(sources)}")
         assert report.records == tfr.count(target)

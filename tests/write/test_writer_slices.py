@@ -69,7 +69,7 @@ def test_many_categories_are_checked_once(native_engine: None, tmp_path: Path, m
     count = 300_000
     rows = pa.DictionaryArray.from_arrays(pa.array(np.arange(count)), pa.array(map(str, range(count))))
     tfr.write_tfrecord(pa.table({"x": rows}), tmp_path / "a")
-    assert 1 < len(starts) < 20, "a slice holds the whole dictionary, and is no larger for it"
+    assert 1 < len(starts) < 20, "a slice holds the whole dictionary, and is not larger for it"
     assert checked == ["x"]
 
 
@@ -128,7 +128,7 @@ def test_batches_may_have_offsets_of_different_widths(
 
 
 def test_categories_that_no_schema_lists_may_differ_in_later_batches(tmp_path: Path) -> None:
-    """There is no room for those of the first column."""
+    """Those of the first column do not fit."""
     texts = [f"{number:020000}" for number in range(200)]
     parts = [pa.array(texts[begin : begin + 100]).dictionary_encode() for begin in (0, 100)]
     batches = [pa.record_batch({"a": part, "b": pa.array(["x"] * 100).dictionary_encode()}) for part in parts]

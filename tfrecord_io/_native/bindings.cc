@@ -57,7 +57,7 @@ std::string text_of(const nb::object& object) {
   return std::string(text, static_cast<size_t>(size));
 }
 
-// An attribute of a Python object, which has the name of a field of ours.
+// An attribute of a Python object, which has the name of one of our fields.
 template <class T>
 T field(nb::handle object, const char* name) {
   return nb::cast<T>(object.attr(name));

@@ -15,7 +15,7 @@ struct FileWindows {
   size_t window_bytes;
   int64_t max_record_bytes;
   int64_t most_record_bytes;  // a larger frame is left to the caller
-  int64_t kept_from = -1;     // the bytes from here on stay in memory; −1: each window takes the place of the last one
+  int64_t kept_from = -1;     // the bytes from here on stay in memory; −1: each window replaces the last one
 
   // Bytes [begin, end) of the file; null if they cannot be read.
   const u8* read(int64_t begin, int64_t end) const;

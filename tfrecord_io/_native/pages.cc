@@ -21,7 +21,7 @@ struct Region : Pages {
 };
 
 // The regions that are kept, the oldest first. In a process that was forked while another thread held the mutex, it is
-// locked for ever, so nobody waits for it: without it, nothing is kept.
+// locked for ever, so it is not waited for: without it, nothing is kept.
 std::mutex mutex;
 Region kept[kRegions];
 size_t count = 0;

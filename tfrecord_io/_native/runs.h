@@ -1,4 +1,4 @@
-// Runs of items: copied from one array to places in another, gathered from several, and packed into bins.
+// Runs of items: copied from one array to positions of another, gathered from several, and packed into bins.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ __attribute__((target("avx2"), always_inline)) inline __m256i copy_32(u8* to, co
   return _mm256_or_si256(other, _mm256_or_si256(low, del));
 }
 
-// What is no text is most often none at its start: the rest of it is only copied.
+// What is not text is most often not text from its start: the rest of it is only copied.
 __attribute__((target("avx2"))) bool avx2(u8* to, const u8* from, size_t size) {
   if (size < 32) return copy_ascii_portable(to, from, size);
   __m256i other = _mm256_setzero_si256();

@@ -85,7 +85,7 @@ def _only_rank() -> tuple[int, int]:
 def _dealer() -> tuple[str, int]:
     """The class that distributes among the ranks what it gets from a stream, or its length, and its block; "" if none.
 
-    Neither tells the stream anything. Workers that are forked have the frames of the process that began them.
+    Neither reaches the stream. Workers that are forked have the frames of the process that began them.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -178,8 +178,8 @@ class _EpochNumbers:
     `table` is shared with them. Its first item is the seed that was drawn, the second one the epoch that `set` chose;
     the others are of iterations, each of one worker, which writes no other: in the upper half the iteration, and in the
     lower half the number of the epoch plus 1, in one store, so that no lock is needed: workers that do not find their
-    iteration yet count alike. A process that is no worker counts by itself: ranks that get the numbers of the process
-    which started them would take the epochs of each other for earlier ones.
+    iteration yet count alike. A process that is not a worker counts by itself: ranks that get the numbers of the
+    process which started them would take the epochs of each other for earlier ones.
     """
 
     def __init__(self, table: torch.Tensor, process: int | None = None) -> None:

@@ -123,7 +123,7 @@ def _rows(scan: Scan) -> ScanLookup | _SequentialLookup:
 
 
 def _is_compressed(source: Source) -> bool:
-    if source.span is not None:  # only plain files are cut
+    if source.span is not None:  # only plain files are split
         return False
     with open_random_access(source) as file:
         return codec_of(file, source.path) is not None

@@ -360,7 +360,7 @@ tfr.params += [verbose_option(), debug_option()]
 
 
 def all_commands() -> CommandGroup:
-    """The group, once the modules of this package that end with "commands", and its plugins, have declared theirs.
+    """The group, once the modules of this package that end with "commands", and its plugins, have declared commands.
 
     Those of other packages do so where a command is not known, and where all are listed.
     """

@@ -14,7 +14,7 @@ fields, which the description has as text, and numbers are checked before they a
 
 A chunk has the values of one column in some rows: the buffers of an Arrow array, each padded to 8 bytes, compressed
 together: the validity bitmap if there are nulls, then the values, integers of all kinds in as few bytes as hold
-them, which the size tells; of texts the offsets and the bytes, or, where values
+them, which follow from the size; of texts the offsets and the bytes, or, where values
 are repeated, an int32 index for each row and the offsets and bytes of the distinct values. What it needs to be unpacked
 is a `ChunkShape`. No content of it is trusted: sizes are compared before memory is allocated, and arrays are validated
 before anything uses them.

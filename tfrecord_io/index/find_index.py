@@ -122,7 +122,7 @@ def unless_stale(use: Callable[[], T | None]) -> tuple[T | None, str]:
     """What is read of an index; None and the text of a warning if it is damaged or does not match its file.
 
     An index that was removed or written again since it was listed is none, without a warning: it changes the cost of a
-    call, never its result, so that nobody has to call again.
+    call, never its result, so that no other call is needed.
     """
     try:
         return use(), ""

@@ -57,7 +57,7 @@ class Fingerprint:
     # The CRC32C of the checksums of all records, one after the other; None for a larger file than `SMALL_BYTES` in a
     # bucket.
     all: int | None
-    some: tuple[tuple[int, int], ...] = ()  # where a record ends, and the checksum of its payload as it stands there
+    some: tuple[tuple[int, int], ...] = ()  # where a record ends, and the checksum of its payload as stored
     crc32c: int | None = None  # of the file, as a manifest states it
 
     @classmethod

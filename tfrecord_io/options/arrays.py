@@ -39,7 +39,7 @@ def of_column(value: Any, name: str, default: Any = None) -> Any:
 
 
 def length_and_mode(value: Any, mode: str) -> tuple[int | None, bool]:
-    """The number of a length, and whether it stands in a tuple with `mode`.
+    """The number of a length, and whether it is in a tuple with `mode`.
 
     >>> length_and_mode(512, "left"), length_and_mode((512, "left"), "left")
     ((512, False), (512, True))

@@ -95,7 +95,7 @@ class Configured:
 
 @value_class(eq=False, repr=False)
 class DatasetValue:
-    """What users have of something `Configured`, whose own names are not theirs: a dataset, or a piece of one."""
+    """What users have of something `Configured`, whose own names are private: a dataset, or a piece of one."""
 
     _held: Any
 

@@ -320,7 +320,7 @@ def open_indexed(
 def open_all(scan: Scan, *, with_index: bool = False, **of_call: Any) -> Reader:
     """Open all rows of a dataset, under the types that all of them have; of a selection, under the dataset's schema.
 
-    `of_call`: options of `ReadOptions` in place of those of the dataset, such as the size of batches.
+    `of_call`: options of `ReadOptions` instead of those of the dataset, such as the size of batches.
     """
     if scan.origin is not None and not (scan.chooses_rows or scan.chooses_columns):
         return open_path(scan, scan.origin[1].changed(**of_call), whole=True, with_index=with_index)

@@ -211,6 +211,6 @@ def _texts(names: list[str], column: str, path: str | None = None) -> pa.Array:
     try:
         return pa.array(names, pa.string())
     except UnicodeEncodeError as error:
-        reason = f"the name '{error.object}' is not UTF-8, so it is no value of a column of text"
+        reason = f"the name '{error.object}' is not UTF-8, so it cannot be a value of a column of text"
         advice = "rename the file or folder, or leave the column out"
         raise SchemaError(reason, path=path, feature=column, advice=advice) from None

@@ -318,7 +318,7 @@ class ChosenRecords:
         """Its file is opened twice: to find the rows, and to read them."""
 
     def __call__(self, record: int) -> Origin | None:
-        """The place of a record in its file; see `tfrecord_io.storage.read.source.Origins`."""
+        """The position of a record in its file; see `tfrecord_io.storage.read.source.Origins`."""
         for numbers, offsets in self._places:
             if record < len(numbers):
                 place = Origin(self._file.path, int(numbers[record]), int(offsets[record]))

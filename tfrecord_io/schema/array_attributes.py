@@ -17,7 +17,7 @@ from tfrecord_io.schema.types import with_fields_at
 
 KEY = b"attributes"
 DIMENSIONS = b"dimensions"
-TYPE = "tfrecord_io.type"  # attribute of times that NumPy has as another type: the name of theirs
+TYPE = "tfrecord_io.type"  # attribute of times that NumPy has as another type: the name of the original type
 RECORD = "record"  # the dimension of the rows, in what is made of columns
 
 

@@ -587,7 +587,7 @@ def handed_type(type_: pa.DataType) -> pa.DataType:
 def json_type(type_: pa.DataType) -> pa.DataType:
     """The type of the values of JSON that a type is written as: what its features hold, bytes as base64.
 
-    Lists of a fixed size have any length: where an item of a union is of another type, theirs is 0.
+    Lists of a fixed size have any length: where an item of a union is of another type, the size is 0.
 
     >>> json_type(pa.list_(pa.timestamp("s"))), json_type(pa.decimal128(5, 2))
     (ListType(list<item: int64>), DataType(string))

@@ -74,7 +74,7 @@ class EmbeddedSchema:
     """An embedded schema, of one file or united of several, and the first file that carries it."""
 
     schema: pa.Schema  # columns as they are read back; field metadata tfrecord_io.encoding marks raw columns
-    # Categories by feature. Other dictionary columns build theirs from the values.
+    # Categories by feature. Other dictionary columns build their categories from the values.
     dictionaries: Mapping[str, pa.Array] = field(default_factory=dict)
     path: str = ""
     origins: Mapping[str, str] = field(default_factory=dict)  # the other files that columns were added from, by column

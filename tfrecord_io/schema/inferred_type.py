@@ -47,7 +47,7 @@ class Observation:
 
 @value_class
 class KindCount:
-    """How many records have values of one kind in a feature, and the first of them."""
+    """How many records have values of one feature type in a feature, and the first of them."""
 
     kind: Kind
     records: int

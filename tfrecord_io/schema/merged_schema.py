@@ -215,7 +215,7 @@ def with_types_of(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
 
 
 def _common_part(a: pa.Field, b: pa.Field) -> pa.Field | None:
-    """The field for a part of a column, whose values are stored in one form: nothing tells two of them apart."""
+    """The field for a part of a column, whose values are stored in one form: they cannot be distinguished."""
     is_same = _encoding(a) == _encoding(b) or t.is_null(a.type) or t.is_null(b.type)
     return common_field(a, b) if is_same else None
 

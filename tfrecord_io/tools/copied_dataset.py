@@ -163,7 +163,7 @@ def _id_of(wanted: Manifest, known: Manifest | None, *, by_store: bool) -> str:
 
 
 def _following(id: str) -> str:
-    """The id that takes the place of one that cannot be used; it is the same in each copy."""
+    """The id that replaces one that cannot be used; it is the same in each copy."""
     return hashlib.blake2b(id.encode(), digest_size=8).hexdigest()
 
 

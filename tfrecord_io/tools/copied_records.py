@@ -420,13 +420,13 @@ def _features(data: Array, starts: Array, lengths: Array) -> tuple[Array, Array]
     rows = np.flatnonzero(lengths > 0)
     rows = rows[data[starts[rows]] == _FEATURES]
     values = np.zeros(len(starts), np.int64)
-    for place in range(_MOST_VARINT_BYTES):
-        rows = rows[lengths[rows] > 1 + place]
-        digits = data[starts[rows] + 1 + place].astype(np.int64)
-        values[rows] |= (digits & 0x7F) << (7 * place)
+    for position in range(_MOST_VARINT_BYTES):
+        rows = rows[lengths[rows] > 1 + position]
+        digits = data[starts[rows] + 1 + position].astype(np.int64)
+        values[rows] |= (digits & 0x7F) << (7 * position)
         ended = rows[(digits < 0x80)]
-        ended = ended[2 + place + values[ended] <= lengths[ended]]
-        begins[ended], sizes[ended] = 2 + place, values[ended]
+        ended = ended[2 + position + values[ended] <= lengths[ended]]
+        begins[ended], sizes[ended] = 2 + position, values[ended]
         rows = rows[digits >= 0x80]
     return begins, sizes
 

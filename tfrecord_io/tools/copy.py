@@ -82,9 +82,9 @@ class CopyReport(Report):
     copied : tuple of str
         Names of the files that were copied, or with ``dry_run=True`` would be, below the target.
     bytes : int
-        Theirs.
+        Their size.
     records : int or None
-        Theirs, as far as records were checked; None if none were.
+        The number of their records, as far as these were checked; None if none were.
     kept : int
         Number of files that the target had already.
     removed : tuple of str

@@ -119,7 +119,7 @@ def delete(
 
     Files with only such rows are dropped; if their folder names tell, they are not opened. Files with some such rows
     are rewritten: the other records are copied as bytes, and their checksums checked. Other files are left alone; a
-    column index tells which ones without reading them.
+    column index names them without reading the records.
 
     Replacing the manifest publishes all changes in one step: if the call is killed, the dataset is as before, or
     without the rows, and `tfr clean` finds leftover files. Rows appended meanwhile are kept, even if they meet the

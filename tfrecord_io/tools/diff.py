@@ -353,12 +353,12 @@ def _by_key(
     a, b = (
         each.rows_of(columns, [pair[at] for pair in shown if pair[at] is not None]) for at, each in enumerate(sides)
     )
-    places = [columns.index(name) for name in names]
+    positions = [columns.index(name) for name in names]
     values = []
     for first, second in shown:
         left, right = a.get(first), b.get(second)
         number = second if first is None else first
-        text = ", ".join(short((left or right or ())[place]) for place in places)
+        text = ", ".join(short((left or right or ())[position]) for position in positions)
         for column, name in enumerate(columns):
             if left is None or right is None:
                 pair = tuple(None if row is None else short(row[column]) for row in (left, right))
@@ -374,10 +374,10 @@ def _by_key(
 def _check_keys(
     sides: list[_Side], columns: list[str], names: list[str], numbers: Array, side: Array, repeated: Array
 ) -> None:
-    """Raise an error about the first record with the key of an earlier one; `repeated` are the places of such pairs."""
+    """Raise an error about the first record with the key of an earlier one; `repeated` has the numbers of the pairs."""
     if not len(repeated):
         return
-    at = min(repeated.tolist(), key=lambda place: (side[place], numbers[place + 1]))
+    at = min(repeated.tolist(), key=lambda position: (side[position], numbers[position + 1]))
     earlier, number, which = int(numbers[at]), int(numbers[at + 1]), int(side[at])
     row = sides[which].rows_of(columns, [number])[number]
     shown = ", ".join(short(row[columns.index(name)]) for name in names)

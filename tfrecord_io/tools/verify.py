@@ -266,7 +266,7 @@ _Checked = dict[_Content, tuple[FileChecker, FileCheck]]
 
 
 def _content(source: Source) -> _Content:
-    """What tells the content of a file from another one, as far as a dataset states it."""
+    """What identifies the content of a file, as far as a dataset states it."""
     return source.path, source.size, None if source.shard is None else source.shard.crc32c
 
 

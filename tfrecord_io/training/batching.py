@@ -447,7 +447,7 @@ class Batching:
                 return
 
     def _columns(self, rows: NumberedBatch, places: Array | None, size: int) -> list[ColumnArrays]:
-        """The arrays of rows, which have these places in batches of `size` if others are left out."""
+        """The arrays of rows, which have these positions in batches of `size` if others are left out."""
         budget = ArrayBudget(self._options.limits.expansion_bytes, rows.row_bytes, size, places)
         return self._representation.represent([rows.rows], budget)
 

@@ -155,7 +155,7 @@ class ReadIdentity:
 
 
 def parts_of(state: Mapping[str, Any]) -> int:
-    """Into how many parts the rows are split, of which a state is that of one; ValueError if it is no state."""
+    """Into how many parts the rows are split, of which a state is that of one; ValueError if it is not a state."""
     _check_state(state)
     return (_part_of(state["options"].get("worker")) or (0, 1))[1]
 

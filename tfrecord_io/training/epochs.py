@@ -288,7 +288,7 @@ class _Runs:
 
     @classmethod
     def of(cls, arrays: Sequence[pa.Array]) -> _Runs | None:
-        """Those of arrays of one type; None if the rows are no runs, or some are null."""
+        """Those of arrays of one type; None if the rows are not runs, or some are null."""
         runs = list[RunArray]()
         for array in arrays:
             if (own := _items(array)) is None:

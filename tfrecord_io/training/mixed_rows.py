@@ -144,7 +144,7 @@ class MixedReader(SequenceReader):
             block = choices.datasets(stream.random(size))
             before = [part.taken for part in self._parts]
             where = [np.flatnonzero(block == number) for number in range(choices.count)]
-            taken = [part.take(len(places)) for part, places in zip(self._parts, where, strict=True)]
+            taken = [part.take(len(positions)) for part, positions in zip(self._parts, where, strict=True)]
             cut = self._end(before, where, len(block))
             is_over = cut < len(block)
             if cut:
@@ -156,8 +156,8 @@ class MixedReader(SequenceReader):
             if is_over:
                 lacking = [
                     part
-                    for part, first, places in zip(self._parts, before, where, strict=True)
-                    if part.taken - first < len(places) and places[part.taken - first] == cut
+                    for part, first, positions in zip(self._parts, before, where, strict=True)
+                    if part.taken - first < len(positions) and positions[part.taken - first] == cut
                 ]
                 self._stopped = any(part.stopped for part in lacking)
                 for part in lacking:
@@ -167,11 +167,11 @@ class MixedReader(SequenceReader):
     def _end(self, before: list[int], where: list[Array], size: int) -> int:
         """How many rows of a block of `size` the mixture has: up to a row that a part lacks, or to the end of all."""
         ends = []
-        for part, first, places in zip(self._parts, before, where, strict=True):
-            if part.taken - first < len(places):
-                size = min(size, int(places[part.taken - first]))
+        for part, first, positions in zip(self._parts, before, where, strict=True):
+            if part.taken - first < len(positions):
+                size = min(size, int(positions[part.taken - first]))
             if part.total is not None:
-                ends.append(int(places[part.total - first - 1]) + 1 if part.total > first else 0)
+                ends.append(int(positions[part.total - first - 1]) + 1 if part.total > first else 0)
         is_complete = self._epochs.mixture.stop == "all" and len(ends) == len(self._parts)
         return min(size, max(ends)) if is_complete else size
 
@@ -179,7 +179,7 @@ class MixedReader(SequenceReader):
         self, taken: list[list[NumberedBatch]], where: list[Array], at: int, cut: int, shift: int
     ) -> NumberedBatch:
         """The first rows of a block in its order, those of this worker."""
-        pools, places, mixture = list[NumberedBatch](), list[Array](), self._epochs.mixture
+        pools, positions, mixture = list[NumberedBatch](), list[Array](), self._epochs.mixture
         for number, (own, own_places) in enumerate(zip(taken, where, strict=True)):
             count = int(own_places.searchsorted(cut))
             if not count:
@@ -192,8 +192,8 @@ class MixedReader(SequenceReader):
             source = [] if mixture.source_column is None else [pa.array(np.full(len(pool), number, np.int64))]
             rows = pa.RecordBatch.from_arrays([*pool.rows.columns, *source], schema=mixture.schema)
             pools.append(replace(pool, rows=rows))
-            places.append(own_places[mine])
-        place = np.concatenate(places)
+            positions.append(own_places[mine])
+        place = np.concatenate(positions)
         order = np.argsort(place)
         pool = NumberedBatch.concat(pools).take(order)  # a copy, also of one: callers write to it, and parts keep it
         return replace(pool, numbers=place[order] + (at + shift))
@@ -388,15 +388,15 @@ class BalancedEpochs(SequenceEpochs):
     def rows_at(self, epoch: int, groups: Array, ordinals: Array) -> tuple[Array, Array]:
         """The dataset, and the number in it, of the rows that groups have at some ordinals, passes over them joined."""
         lengths = np.diff(self.classes.ends)[groups]
-        passes, places = np.divmod(ordinals, lengths)
+        passes, positions = np.divmod(ordinals, lengths)
         if self._orders is not None:
             order = np.argsort(groups, kind="stable")
             bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
             for first, last in pairwise(bounds.tolist()):
                 own = order[first:last]
                 group, length = int(groups[own[0]]), int(lengths[own[0]])
-                places[own] = self._orders.places(epoch, group, length, passes[own], places[own])
-        return self.classes.rows_at(groups, places)
+                positions[own] = self._orders.positions(epoch, group, length, passes[own], positions[own])
+        return self.classes.rows_at(groups, positions)
 
 
 class _Orders:
@@ -409,8 +409,8 @@ class _Orders:
         self._seed = seed
         self._held: dict[int, tuple[int, int, Array]] = {}  # of each group: epoch, pass, orders from that pass on
 
-    def places(self, epoch: int, group: int, length: int, passes: Array, at: Array) -> Array:
-        """The rows at some places of ascending passes over a group of `length` rows."""
+    def positions(self, epoch: int, group: int, length: int, passes: Array, at: Array) -> Array:
+        """The rows at some positions of ascending passes over a group of `length` rows."""
         first, last = int(passes[0]), int(passes[-1])
         known, begin, orders = self._held.get(group, (-1, 0, np.empty((0, length), np.int64)))
         if known != epoch or first < begin or last >= begin + len(orders):

@@ -58,7 +58,7 @@ class Classes:
         return lengths
 
     def rows_at(self, groups: Array, places: Array) -> tuple[Array, Array]:
-        """The dataset, and the number in it, of the rows at some places of groups."""
+        """The dataset, and the number in it, of the rows at some positions of groups."""
         return self.parts[groups], self.rows[self.ends[groups] + places]
 
 

@@ -55,7 +55,7 @@ class RowSource(ABC):
 
     @property
     def steps(self) -> Sequence[str]:
-        """The columns without which there are no rows."""
+        """The columns that rows cannot lack."""
         return ()
 
     @property

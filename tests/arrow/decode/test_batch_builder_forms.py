@@ -108,8 +108,8 @@ def outcome(builder: BatchBuilder, columns: Mapping[str, ColumnBuffers], rows: i
     )  # their text is checked by a declared plan only
     batch.validate(full=fault is None and is_checked)
     nulls = [column.null_count for column in batch.columns]
-    told = None if fault is None else (fault.row, fault.feature, fault.reason, repr(fault.expected), repr(fault.got))
-    return batch.schema, batch.num_rows, nulls, batch.serialize().to_pybytes(), told
+    seen = None if fault is None else (fault.row, fault.feature, fault.reason, repr(fault.expected), repr(fault.got))
+    return batch.schema, batch.num_rows, nulls, batch.serialize().to_pybytes(), seen
 
 
 @pytest.mark.parametrize("mode", ["declared", "discovered"])

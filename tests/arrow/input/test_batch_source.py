@@ -105,7 +105,7 @@ def test_slices_of_structs_are_batches(form: Any, begin: int, end: int) -> None:
 
 @pytest.mark.parametrize("begin", [0, 1])
 def test_a_struct_that_is_null_is_no_row(begin: int) -> None:
-    with pytest.raises(EncodeError, match="a struct that is null is no row") as caught:
+    with pytest.raises(EncodeError, match="a struct that is null cannot be a row") as caught:
         open_input(Structs(STRUCTS[begin:]))
     assert caught.value.record == 3 - begin
 

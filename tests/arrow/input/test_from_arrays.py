@@ -213,7 +213,7 @@ def test_a_series_of_polars_is_a_column_if_it_has_a_name() -> None:
 
 @pytest.mark.parametrize("text", [["a\0b", "x"], [b"a\0b", b"x"], ["\0ü", "\0"]], ids=["text", "bytes", "first"])
 def test_text_of_fixed_width_keeps_its_inner_nuls(text: list[Any], tmp_path: Path) -> None:
-    """NumPy pads with NULs: only those at the end are not told from the padding."""
+    """NumPy pads with NULs: only those at the end cannot be distinguished from the padding."""
     values = np.array(text)
     expected = values.tolist()
     forms = [

@@ -108,7 +108,7 @@ RARE = st.one_of(
 
 @st.composite
 def columns(draw: st.DrawFn) -> list[Any]:
-    """Cells of one kind, also with missing ones, or with one of another kind; or of any."""
+    """Cells of the same kind, also with missing ones, or with one of another kind; or of any."""
     kind = draw(st.sampled_from(UNIFORM))
     missing = draw(st.sampled_from((st.nothing(), st.none(), st.none() | FLOATS)))
     cells = draw(st.lists(kind | missing, max_size=5))

@@ -1,4 +1,4 @@
-"""What is said of a DataFrame that is not read back as it is."""
+"""The warnings about a DataFrame that is not read back as it is."""
 
 from __future__ import annotations
 

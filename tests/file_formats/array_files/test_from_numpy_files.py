@@ -146,7 +146,7 @@ def test_objects_and_pickles_are_never_read(tmp_path: Path) -> None:
 
 @pytest.mark.fault(54)
 def test_arrays_of_an_archive_are_excluded_by_columns(tmp_path: Path) -> None:
-    """Such as a number beside the arrays, which is common, and objects; in a folder, also those that not all have."""
+    """Such as a number next to the arrays, which is common, and objects; in a folder, also those that not all have."""
     others = {"epoch": np.array(5), "names": np.array(["a", None], object), "short": np.arange(2)}
     path, target = tmp_path / "a.npz", tmp_path / "a.tfrecord"
     np.savez(path, x=np.arange(3), pair=np.ones(3, [("a", "i4"), ("b", "f4")]), **others)

@@ -81,7 +81,7 @@ def test_shards_as_tfds_names_them(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_tfds_is_its_array_record_files(tmp_path: Path) -> None:
-    """The files that describe them are no rows, and say their types."""
+    """The files that describe them are not rows, and say their types."""
     folder = tmp_path / "mine" / "1.0.0"
     tfr.formats.write_tfds({"x": pa.array(range(5), pa.int16())}, tmp_path / "tfrecord" / "mine" / "1.0.0", shards=2)
     folder.mkdir(parents=True)

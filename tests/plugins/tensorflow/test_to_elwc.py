@@ -49,7 +49,7 @@ keys = st.lists(st.integers(0, 2**40) | st.just(0), min_size=1, max_size=5, uniq
 def test_lists_are_those_that_protobuf_parses(
     lists: list[tuple[int, list[dict[str, Any]]]], context: list[str], cut: int, is_text: bool
 ) -> None:
-    """However the rows are cut into batches, and whatever the sizes of their messages."""
+    """However the rows are split into batches, and whatever the sizes of their messages."""
     rows = [
         {"key": f"k{key}" if is_text else key, "about": context[number], **own}
         for number, (key, documents) in enumerate(lists)

@@ -309,7 +309,7 @@ def test_lerobot_edits_it(episodes: Path, tmp_path: Path) -> None:
 
 
 def test_what_lerobot_writes_is_read_as_parquet(tmp_path: Path) -> None:
-    """Its frames are rows of Parquet files; there is no format of a source for the folder."""
+    """Its frames are rows of Parquet files; the folder is not a format of a source."""
     module = pytest.importorskip("lerobot.datasets.lerobot_dataset", exc_type=ImportError)
     image = {"dtype": "image", "shape": (4, 6, 3), "names": ["height", "width", "channels"]}
     features = {"action": {"dtype": "float32", "shape": (2,), "names": ["a", "b"]}, "observation.images.c": image}

@@ -59,7 +59,7 @@ def test_schemas_are_united_as_one_after_the_other(found: list[bytes]) -> None:
 
 
 def test_categories_of_many_files_are_joined_in_few_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in a number that grows with the square of theirs, also while the files are read."""
+    """Not in a number that grows with the square of the number of files, also while the files are read."""
     files, each, joined = 60, 50, list[int]()
     for n in range(files):
         values = pa.array([f"{n}-{i}" for i in range(each)]).dictionary_encode()

@@ -233,30 +233,30 @@ def test_a_copy_that_the_store_does_not_make_at_once_is_waited_for(
     from azure.storage.blob.aio import BlobClient
 
     start, look = BlobClient.start_copy_from_url, BlobClient.get_blob_properties
-    told = ["success", "pending", "pending"]
+    statuses = ["success", "pending", "pending"]
 
     async def started(self: Any, url: str, **condition: Any) -> Any:
-        return {**await start(self, url, **condition), "copy_status": told.pop()}
+        return {**await start(self, url, **condition), "copy_status": statuses.pop()}
 
     async def looked(self: Any) -> Any:
         properties = await look(self)
-        properties.copy.status = told.pop()
+        properties.copy.status = statuses.pop()
         return properties
 
     monkeypatch.setattr(BlobClient, "start_copy_from_url", started)
     monkeypatch.setattr(BlobClient, "get_blob_properties", looked)
     copy = lambda: asyncio.run_coroutine_threadsafe(source.copy_to(target), azure.fs.loop).result()  # noqa: E731
     copy()
-    assert told == []
+    assert statuses == []
     assert azure.fs.cat_file(azure.url("b")) == b"data"
-    told += ["failed", "pending"]
+    statuses += ["failed", "pending"]
     with pytest.raises(OSError, match="the store did not copy a staged file: failed"):
         copy()
-    told += ["success", "pending", "pending"]  # of a copy that a request began whose answer was lost
+    statuses += ["success", "pending", "pending"]  # of a copy that a request began whose answer was lost
     copy_new = source.copy_to(target, MISSING)
     with pytest.raises(FileExistsError):
         asyncio.run_coroutine_threadsafe(copy_new, azure.fs.loop).result()
-    assert told == []
+    assert statuses == []
     pending = pytest.importorskip("azure.core.exceptions").HttpResponseError(
         "There is currently a pending copy operation."
     )

@@ -1,4 +1,4 @@
-"""Each name that a writer makes is parsed back, whatever its numbers, and read by nobody as data."""
+"""Each name that a writer makes is parsed back, whatever its numbers, and no reader takes it for data."""
 
 from __future__ import annotations
 

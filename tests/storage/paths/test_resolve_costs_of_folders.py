@@ -123,7 +123,7 @@ def test_requests_but_for_the_content_do_not_depend_on_the_folders(
         act(of_folders.url(f"{folders}{slash}"), **storage)
         found.append(counts.total())
         assert of_data.total() == (folders * of_file or int("filter" in use))
-    assert found[0] == found[1] <= most + (not slash)  # without it, one more tells that it is not a file
+    assert found[0] == found[1] <= most + (not slash)  # without it, one more shows that it is not a file
 
 
 NAMES = ["", "A=1/a.tfrecord", "_MANIFEST.json", "a.tfrecord", "b.csv", "z.tfrecord", "/d.tfrecord"]
@@ -201,7 +201,7 @@ PATHS = {  # the requests, with that for the manifest
     "d/*": 2,
     "d/train-*": 3,
     "d/train-0000?-of-*": 3,
-    "?/train-*": 7,  # one level more, which may be a directory of this name; each glob lists anew
+    "?/train-*": 7,  # one level more, which may be a directory of this name; each glob lists again
     "d/train@4": 4,
     "d/train": 5,
     "d/train-00001-of-00004": 2,

@@ -1,4 +1,4 @@
-"""The file object of a filesystem that is no store and no web server: after transient errors it is opened again."""
+"""The file object of a filesystem that is neither a store nor a web server: reopened after transient errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random access to files of a filesystem that is no store and no web server."""
+"""Random access to files of a filesystem that is neither a store nor a web server."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def small_pieces() -> Iterator[None]:
 
 
 def write(form: str, target: str, generation: int, fault: dict[str, Any]) -> dict[str, Any]:
-    """Write the generation before this one, unless there is none, and this one with a fault."""
+    """Write the generation before this one, unless this is the first, and this one with a fault."""
     with small_pieces():
         if generation > 1:
             WRITES[form](target, generation - 1)

@@ -133,14 +133,14 @@ def _buffers(plan: PlanColumn, rows: Sequence[Cell | None]) -> ColumnBuffers:
 
 
 def _buffers_of_kind(plan: PlanColumn, kind: Kind, rows: Sequence[Cell | None]) -> ColumnBuffers:
-    """The rows whose values are of one kind; the others are null."""
+    """The rows whose values have this kind; the others are null."""
     rows = [cell if cell is not None and cell.kind == kind else None for cell in rows]
     out = ColumnBuffers(plan.name, kind, plan.layout, len(rows), null_count=sum(cell is None for cell in rows))
     out.first_row = _first(rows, lambda cell: True)
     out.list_row = _first(rows, lambda cell: len(cell.values) != 1)
     if plan.layout == Layout.ANY:
         out.layout = Layout.NULL if out.first_row < 0 else Layout.SCALAR if out.list_row < 0 else Layout.LIST
-    if out.layout == Layout.NULL:  # all null, so there is no bitmap
+    if out.layout == Layout.NULL:  # all null, so it has no bitmap
         out.kind = Kind.NONE
         return out
     out.validity = _validity(rows)

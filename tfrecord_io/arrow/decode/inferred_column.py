@@ -135,7 +135,7 @@ def count_kinds(chunks: Iterable[tuple[ColumnBuffers, Callable[[int], RecordRef]
 
 
 def _rows_of_kind(column: ColumnBuffers) -> tuple[Kind, Array]:
-    """The kind of a column of one kind, and the rows that have values."""
+    """The kind of a column that has a single one, and the rows that have values."""
     if column.steps is None or column.offsets is None:
         return column.kind, np.flatnonzero(column_mask(column)) if column.layout is not Layout.NULL else _NO_ROWS
     kind, steps = _rows_of_kind(column.steps)

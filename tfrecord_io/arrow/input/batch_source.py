@@ -282,7 +282,7 @@ def _batch_of_structs(data: Any) -> pa.RecordBatch:
     structs = pa.array(data)
     if structs.null_count:
         row, advice = structs.is_null().index(True).as_py(), "drop it, or pass a table with the array as a column"
-        raise EncodeError("a struct that is null is no row", record=row, advice=advice)
+        raise EncodeError("a struct that is null cannot be a row", record=row, advice=advice)
     return pa.RecordBatch.from_struct_array(structs)
 
 

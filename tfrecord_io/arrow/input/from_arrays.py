@@ -198,7 +198,7 @@ def _ndarray(values: Any) -> np.ndarray[Any, Any]:
 
 
 def _is_torch_bfloat16(values: Any) -> bool:
-    """Whether this is a tensor of PyTorch that has no form in NumPy without ml_dtypes."""
+    """Whether this is a tensor of PyTorch that cannot be a NumPy array without ml_dtypes."""
     return str(getattr(values, "dtype", None)) == "torch.bfloat16"
 
 

@@ -75,7 +75,7 @@ class LabelledColumns:
                 except RuntimeError as error:
                     if imported("sparse") is None:
                         raise
-                    reason = f"its values are no array of NumPy: {printable(str(error), 200)}"
+                    reason = f"its values are not an array of NumPy: {printable(str(error), 200)}"
                     advice = "make it dense, by dataset.as_numpy()"
                     raise EncodeError(reason, feature=str(name), advice=advice) from error
         return found

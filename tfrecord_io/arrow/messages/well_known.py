@@ -30,7 +30,7 @@ def time_numbers(name: str, path: str, seconds: pa.Array, nanos: pa.Array, mask:
     bad = (rest < 0) | (rest >= NANOS) if of_time else (np.abs(rest) >= NANOS) | (whole * np.sign(rest) < 0)
     if np.any(bad):
         row = int(bad.argmax())
-        reason = f"{rest[row]} nanoseconds besides {whole[row]} seconds are no {name}"
+        reason = f"{rest[row]} nanoseconds besides {whole[row]} seconds are not a {name}"
         raise RowFault(row, reason, feature=path, expected=name, got=int(rest[row]))
     bad = (whole > _MOST_SECONDS - 1) | (whole < 1 - _MOST_SECONDS)
     if np.any(bad):

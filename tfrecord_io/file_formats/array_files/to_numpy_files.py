@@ -100,7 +100,7 @@ def write_npy(
     DecodeError
         One long text makes the array larger than `Limits.expansion_bytes`: each row has the width of the longest.
     FeatureNotFoundError
-        The column does not exist, or there is none.
+        The column does not exist, or the source has no columns.
     """
     return to_npy(source, target, column, mode=mode, **ExportOptions.stated(write_npy, locals()))
 

@@ -114,7 +114,7 @@ def _width(type_: pa.DataType) -> int:
 
 
 def _check_size(block: Block, path: str, options: SourceOptions) -> None:
-    """Refuse fields that pyarrow would make too many columns of: each has a place in each row."""
+    """Refuse fields that pyarrow would make too many columns of: each is stored in each row."""
     rows, fields = count_fields(block.data, options.limits.features)
     options.check_count(fields, path)
     expansion, size = Expansion(options.limits.expansion_bytes, len(block.data)), rows * fields * BYTES_PER_CELL

@@ -193,7 +193,7 @@ class _Opened:
             payloads: list[bytes] = self._reader.read(begin, end)
             self._check()
             if len(payloads) != end - begin:
-                raise RuntimeError(f"{len(payloads)} records in the place of {end - begin}")
+                raise RuntimeError(f"{len(payloads)} records instead of {end - begin}")
         return payloads
 
     def _check(self) -> None:

@@ -65,7 +65,7 @@ def write_elwc(
     path
         As in `tfrecord_io.write_tfrecord`.
     by : str, default "record"
-        The column that tells lists apart, of integers, text or bytes. It is a feature of the context, but ``record`` is
+        The column that identifies a list, of integers, text or bytes. It is a feature of the context, but ``record`` is
         not written, nor is ``position`` then: these are what `open_elwc` adds.
     context : sequence of str, optional
         Columns of the context, which are equal in all rows of a list: names, globs and ``!name`` to exclude. All others
@@ -130,7 +130,7 @@ class _Lists:
         type_ = schema.field(by).type
         plain = type_.value_type if t.is_dictionary(type_) else type_
         if not (t.is_integer(plain) or is_text_or_bytes(plain)):
-            reason = "a column that tells lists apart has integers, text or bytes"
+            reason = "a column that identifies lists has integers, text or bytes"
             raise SchemaError(reason, feature=by, got=str(type_), advice="cast it" | say("pass another one as {by=}"))
         left_out = {RECORD, POSITION} if by == RECORD else set()
         if reserved := [name for name in (RECORD, POSITION) if name in schema.names and name not in left_out]:
@@ -197,7 +197,7 @@ class _Lists:
 
     def _check_new(self, key: Any, seen: set[Any], row: int) -> None:
         if key is None:
-            raise EncodeError("the value that tells lists apart is missing", feature=self._by, record=row)
+            raise EncodeError("the value that identifies the list is missing", feature=self._by, record=row)
         if key in seen:
             reason = f"the rows of the list '{printable(str(key), 60)}' do not follow one another"
             raise EncodeError(reason, feature=self._by, record=row, advice="sort the rows by this column")

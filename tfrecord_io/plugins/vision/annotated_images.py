@@ -195,7 +195,7 @@ class Turned:
         """Warn of images that other readers would turn in another way."""
         text = f"{printable(path)}: {{:,}} of {self.images:,} images "
         if self.unknown:
-            reason = "have an EXIF orientation, and no size that tells whether their boxes are of the turned picture: "
+            reason = "have an EXIF orientation, and no size that shows whether their boxes are of the turned picture: "
             reason += "they are taken as those of the stored pixels, and the orientation is taken out"
             reason &= say("{orient=True} takes them as those of the turned picture") & f"the first: {self.first[1]}"
             warn(text.format(self.unknown) + reason, UserWarning)

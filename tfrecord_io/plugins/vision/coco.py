@@ -105,10 +105,10 @@ def open_coco(
         ``height`` and ``width`` are used, unseen.
     orient : bool, optional
         Of photos with an EXIF orientation: whether boxes, masks and key points are those of the turned picture (True),
-        or of the pixels as stored (False), as for pycocotools and torchvision. By default the stated size tells; where
-        it cannot, as of square photos, they are those of the stored pixels, with a warning. Pixels follow: those of the
-        turned picture keep their orientation, which `tfrecord_io.image` applies; of the others it is taken out of the
-        metadata, so that no reader turns them. The pixels are not encoded again.
+        or of the pixels as stored (False), as for pycocotools and torchvision. By default the stated size decides;
+        where it cannot, as of square photos, they are those of the stored pixels, with a warning. Pixels follow: those
+        of the turned picture keep their orientation, which `tfrecord_io.image` applies; of the others it is taken out
+        of the metadata, so that no reader turns them. The pixels are not encoded again.
     shuffle_seed : int, optional
         Read the images in a random order, which depends on their names and the seed alone. By default in the order of
         the file.

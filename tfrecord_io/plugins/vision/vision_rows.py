@@ -35,7 +35,7 @@ class VisionOptions(Options):
         "Whether an image of another size than annotated is an error; by default, it is."
     )
     orient: bool | None = format_option(
-        "Whether boxes refer to images rotated by EXIF, or to stored pixels; by default, the annotated size tells."
+        "Whether boxes refer to images rotated by EXIF, or to stored pixels; by default, the annotated size decides."
     )
     masks: Masks | None = format_option(
         "Read COCO masks or YOLO polygons, as JSON text or PNG images; by default, they are left out."

@@ -1,6 +1,6 @@
 """WebDataset archives: tar files in which the members of one sample follow each other and share a name.
 
-An archive is read once, in order, whoever made it: memory is bounded by the limits below. Python's tarfile reads
+An archive is read once, in order, whatever made it: memory is bounded by the limits below. Python's tarfile reads
 headers of any stated size, follows extension headers by recursion, and takes a damaged header for the end.
 Format: POSIX ustar and pax, and GNU's long names (https://www.gnu.org/software/tar/manual/html_node/Standard.html).
 """

@@ -248,7 +248,7 @@ class _Dataset(NamedTuple):
 
 
 def _labels_folder(images: str) -> str:
-    """The place of labels: the last folder ``images`` of a path is ``labels``.
+    """Where labels are: the last folder ``images`` of a path is ``labels``.
 
     >>> _labels_folder("a/images/train"), _labels_folder("images/x/images"), _labels_folder("photos")
     ('a/labels/train', 'images/x/labels', 'photos')

@@ -134,7 +134,7 @@ class RecordFile:
         return record_error(self.path, fault, record=record, offset=offset, data=data, **context)
 
     def close(self) -> None:
-        """Close the file and drop its blocks: whoever asks for `gaps` later would keep their memory."""
+        """Close the file and drop its blocks, whose memory a later use of `gaps` would keep."""
         if hasattr(self, "blocks"):  # Ctrl-C may have ended an earlier call
             self.blocks.close()
             del self.blocks
@@ -427,7 +427,7 @@ class BlockWalker:
             self.read_on()
 
     def of_file(self, error: Exception) -> Exception:
-        """An error about the next record, with the place of that in its file: a source may have some of its records."""
+        """An error about the next record, with its position in the file: a source may have some of its records."""
         assert self.file is not None
         if isinstance(error, TFRecordError) and error.record is not None and self.file.origin is not None:
             place = self.file.origin(error.record)

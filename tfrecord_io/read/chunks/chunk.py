@@ -378,7 +378,7 @@ class RowBudget:
         self.counts_integers = any(c.kind in kinds and c.layout in layouts for c in plan.columns)
 
     def give_back(self, rows: int) -> None:
-        """Let others take the place of rows that were counted, but are left out."""
+        """Let others replace rows that were counted, but are left out."""
         if self.remaining is not None:
             self.remaining += rows
 

@@ -70,7 +70,7 @@ class ChunkReader:
         whole: bool = False,
     ) -> None:
         self._settings: Callable[[], DecodeSettings] = partial(DecodeSettings, Plan())
-        self._filtering: Callable[[], DecodeSettings] | None = None  # takes the place of these
+        self._filtering: Callable[[], DecodeSettings] | None = None  # replaces these
         self.check = EmbeddedSchemaCheck(obey=False)  # it and the `settings` may be replaced between two chunks
         self._sources = sources
         self._options = options

@@ -81,7 +81,7 @@ def records_of_files(sources: Sequence[Source], options: FrameOptions) -> list[i
 
 
 def _in_order(known: Sequence[int | None], counted: Generator[int]) -> Iterator[int]:
-    """The known numbers, with the counted ones in the places of None."""
+    """The known numbers, with the counted ones instead of None."""
     with closing(counted):
         for number in known:
             yield next(counted) if number is None else number

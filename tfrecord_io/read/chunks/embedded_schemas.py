@@ -215,7 +215,7 @@ def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
 def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[bytes, str]]) -> EmbeddedSchema | None:
     """The schema that covers `embedded` and others, given by their contents and the paths of their files.
 
-    One that cannot be read is passed over: that is reported where the file is read.
+    One that cannot be read is ignored: that is reported where the file is read.
     """
     from tfrecord_io.schema.merged_schema import merge
 

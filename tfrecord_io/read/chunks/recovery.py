@@ -206,7 +206,7 @@ class Recovery:
     def accept(self, region: SkippedRegion, file: int, error: TFRecordError) -> bool:
         """Whether a region may be left out; it then counts as skipped."""
         in_memory = bool(self._sources) and self._sources[file].is_file_object
-        if in_memory and self._sources[file].derived is not None:  # values of a column, which are no bytes of a file
+        if in_memory and self._sources[file].derived is not None:  # values of a column, which are not bytes of a file
             region = replace(region, begin=None, end=None)
         error.region = region
         if isinstance(self._on_error, AskedOnce) and not self._on_error(error, self._place(region, file)):
@@ -215,7 +215,7 @@ class Recovery:
         return True
 
     def _place(self, region: SkippedRegion, file: int) -> Hashable:
-        """What tells a region from the others of its path, in every read of the file.
+        """What identifies a region among those of its path, in every read of the file.
 
         The bytes of what is derived from a file are none of the file.
         """
