@@ -32,7 +32,7 @@ PAGES = [
 NEEDS = {
     "docs/howto/buckets.md": ["example_buckets"],
     "docs/public-datasets.md": ["public_datasets"],
-    "README.md": ["written_by_tensorflow", "photos", "example_buckets"],
+    "README.md": ["photos", "example_buckets"],
 }
 # Pages that need a library: if it is too large for the test environment, they run by make test-adapters.
 LIBRARIES = {
@@ -107,11 +107,6 @@ def photos(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         image.new("RGB", (20 + i, 30), (i, 2 * i, 0)).save(path)
     return tmp_path / "photos"
-
-
-@pytest.fixture
-def written_by_tensorflow(data: Path, tmp_path: Path) -> None:
-    shutil.copy(data / "tutorial.tfrecord", tmp_path / "written_by_tensorflow.tfrecord")
 
 
 @pytest.fixture
