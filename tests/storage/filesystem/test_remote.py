@@ -8,6 +8,8 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Thread
 from typing import Any
 
@@ -316,3 +318,19 @@ def test_calls_of_several_threads_share_the_connection_of_ftp_in_turn() -> None:
     for thread in threads:
         thread.join()
     assert fsspec_filesystem.met == []
+
+
+@pytest.mark.parametrize("protocol", ["simplecache", "filecache"])
+def test_a_cache_with_another_version_of_a_file_is_named(tmp_path: Path, protocol: str) -> None:
+    options = {protocol: {"cache_storage": str(tmp_path / "copies")}}
+    root = f"memory://{tmp_path}"
+    for rows in (10, 1000):
+        tfr.write_tfrecord({"x": list(range(rows))}, f"{root}/a.tfrecord")
+        tfr.write_tfrecord({"x": list(range(rows))}, f"{root}/d@2", mode="overwrite")
+        for name in ("a.tfrecord", "d@2", "d-00000-of-00002"):
+            read = partial(tfr.read_table, f"{protocol}::{root}/{name}", storage_options=options)
+            if rows == 10:
+                assert read().num_rows == (5 if name.startswith("d-") else 10)
+                continue
+            with pytest.raises(tfr.errors.ReplacedError, match="the cache has a copy of another version of the file"):
+                read()

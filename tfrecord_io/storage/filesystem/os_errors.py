@@ -146,6 +146,12 @@ def replaced_error(path: str, what: str = "file") -> ReplacedError:
     return ReplacedError(errno.ESTALE, text, secret_url(path))
 
 
+def stale_error(path: str) -> ReplacedError:
+    """The error for a file of which a cache has another version."""
+    text = "the cache has a copy of another version of the file: remove the copy, or read the URL without the cache"
+    return ReplacedError(errno.ESTALE, text, secret_url(path))
+
+
 @contextmanager
 def raise_os_errors(path: str) -> Iterator[None]:
     """Convert exceptions of a remote filesystem to OSError; errors about arguments pass unchanged."""

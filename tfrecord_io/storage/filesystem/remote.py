@@ -490,6 +490,11 @@ def store_of(fsspec: Any) -> str | None:
     return next((_STORES[protocol] for protocol in protocols(fsspec) if protocol in _STORES), None)
 
 
+def is_cache(fsspec: Any) -> bool:
+    """Whether an fsspec filesystem keeps copies of the files of another one."""
+    return not set(_CACHES).isdisjoint(protocols(unwrap(fsspec, "")[0]))
+
+
 def can_list(fsspec: Any) -> bool:
     """Whether an fsspec filesystem can list directories: web servers cannot."""
     return store_of(fsspec) != "web"

@@ -252,7 +252,8 @@ class Source:
     def _open_file_object(self, name: str, info: Mapping[str, Any], again: bool) -> Any:
         """Open the filesystem's own file object; if `again`, check that the file is still the one described."""
         from tfrecord_io.storage.filesystem.google import decoded_address, is_encoded
-        from tfrecord_io.storage.filesystem.remote import can_list, of_this_process, unwrap
+        from tfrecord_io.storage.filesystem.os_errors import stale_error
+        from tfrecord_io.storage.filesystem.remote import can_list, is_cache, of_this_process, unwrap
         from tfrecord_io.storage.read.range_requests import check_version
         from tfrecord_io.storage.read.web_response import open_response
 
@@ -265,6 +266,10 @@ class Source:
                 else:
                     file = fs.open(now, "rb") if can_list(fs) else open_response(fs, now)
                 opened.callback(file.close)
+                if is_cache(fs):
+                    if info.get("size") not in (None, file.seek(0, os.SEEK_END)):
+                        raise stale_error(self.path)
+                    file.seek(0)
                 if again and now == name:
                     check_version(info, self._store.described(name), self.path)
             except FileNotFoundError as error:
@@ -506,6 +511,12 @@ def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
             entry = latest
         if len(text) == entry.size:
             return text
+    if is_remote(fs):
+        from tfrecord_io.storage.filesystem.os_errors import stale_error
+        from tfrecord_io.storage.filesystem.remote import is_cache
+
+        if is_cache(fs.fsspec):
+            raise stale_error(path)
     raise _replaced(path)
 
 
