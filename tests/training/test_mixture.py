@@ -486,3 +486,12 @@ def test_rows_by_number_are_brought_in_order_in_parts(folder: Path, stop: str, m
     assert lookup.table(numbers).equals(whole)
     assert lookup.table(numbers).column(0).num_chunks == 50
     assert lookup.table(numbers[:0]).equals(whole[:0])
+
+
+def test_records_without_features_are_rows(tmp_path: Path) -> None:
+    rows = []
+    for payload in (example(), example(x=int64s(1))):
+        paths = [written(tmp_path / name, [payload] * 5) for name in ("a.tfrecord", "b.tfrecord")]
+        mixture = tfr.mix(list(map(tfr.dataset, paths)), seed=0)
+        rows += [mixture.to_table().num_rows, sum(len(batch) for batch in mixture.to_batches()), mixture.count_rows()]
+    assert len(set(rows)) == 1
