@@ -34,7 +34,13 @@ def built_array(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
     mask = np.asarray(stored.is_valid())
     for part in parts[1:] if is_list_like(stored.type) else []:
         mask = mask | np.asarray(part.is_valid())
-    mask = mask & ~_sentinels(assembly, stored)
+    if assembly.sentinel:  # rows whose every value is the least of the type
+        values, counts = _flat(stored)
+        dtype = assembly.value_type.to_pandas_dtype()
+        least = np.finfo(dtype).min if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
+        hits = np.asarray(values.fill_null(0)) == least
+        sums = np.diff(offsets_of(hits)[offsets_of(counts)])
+        mask = mask & ~((sums == counts) & (counts > 0) & np.asarray(stored.is_valid()))
     if not mask.all():
         present = pa.array(mask)
         parts = [part.filter(present) for part in parts]
@@ -189,19 +195,6 @@ def _typed(stored: pa.Array, a: Composite, counts: Array) -> pa.Array:
         indices = pa.array(codes.astype(np.int32), mask=codes == -1)
         return pa.DictionaryArray.from_arrays(indices, pa.array(a.labels, pa.string()))
     return stored.view(pa.uint64()) if a.value_type == pa.uint64() else stored
-
-
-def _sentinels(a: Composite, stored: pa.Array) -> Array:
-    """Rows whose every value is the least of the type."""
-    none = np.zeros(len(stored), bool)
-    if not a.sentinel:
-        return none
-    values, counts = _flat(stored)
-    dtype = a.value_type.to_pandas_dtype()
-    least = np.finfo(dtype).min if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
-    hits = np.asarray(values.fill_null(0)) == least
-    sums = np.diff(offsets_of(hits)[offsets_of(counts)])
-    return (sums == counts) & (counts > 0) & np.asarray(stored.is_valid())
 
 
 def array_values(stored: pa.Array, encoding: str, type_: pa.DataType, expected: Array | None) -> tuple[pa.Array, Array]:
