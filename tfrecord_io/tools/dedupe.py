@@ -118,7 +118,8 @@ def _one_of_each(copied: CopiedRecords, names: Sequence[str], keeps_last: bool, 
         labels = np.full(count, LEFT_OUT, np.uint8)
         if spools:
             _distribute(held, spools)
-        parts = map(_kept, spools) if spools else iter([_joined(held)])
+        kept = ((np.frombuffer(part, _ROW) for part in spool.parts()) for spool in spools)
+        parts = map(_joined, kept) if spools else iter([_joined(held)])
         held.clear()  # before they are sorted
         for keys in parts:
             labels[_chosen(keys, keeps_last)] = 0
@@ -133,10 +134,6 @@ def _distribute(held: list[Array], spools: list[Spool]) -> None:
             chosen = keys[numbers == number]
             spools[number].write(chosen)
     held.clear()
-
-
-def _kept(spool: Spool) -> Array:
-    return _joined(np.frombuffer(part, _ROW) for part in spool.parts())
 
 
 def _joined(keys: Iterable[Array]) -> Array:

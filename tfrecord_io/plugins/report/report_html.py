@@ -567,18 +567,16 @@ def drift_table(drifts: Sequence[FeatureDrift]) -> str:
         ("Mean B", "num"),
         ("Notes", "wrap"),
     ]
-    rows = [_drift_row(drift) for drift in drifts[:_DRIFT_ROWS]]
+    rows = []
+    for drift in drifts[:_DRIFT_ROWS]:
+        distance = "–" if drift.distance is None else f"{drift.distance:.3f}"
+        marked = element("span", distance, class_="notable") if (drift.distance or 0) >= 0.1 else distance
+        presence = ["–" if share is None else percent(share) for share in drift.presence]
+        means = [number(mean) for mean in drift.means]
+        rows.append([text(drift.name, 100), marked, drift.measure or "–", *presence, *means, _notes(drift)])
     more = len(drifts) - len(rows)
     note = element("p", f"… and {more:,} features that differ less", class_="note") if more > 0 else ""
     return table(headings, rows) + note
-
-
-def _drift_row(drift: FeatureDrift) -> list[str]:
-    distance = "–" if drift.distance is None else f"{drift.distance:.3f}"
-    marked = element("span", distance, class_="notable") if (drift.distance or 0) >= 0.1 else distance
-    presence = ["–" if share is None else percent(share) for share in drift.presence]
-    means = [number(mean) for mean in drift.means]
-    return [text(drift.name, 100), marked, drift.measure or "–", *presence, *means, _notes(drift)]
 
 
 def _notes(drift: FeatureDrift) -> str:
