@@ -159,7 +159,7 @@ def _labelled(feature: Any, stated: Any) -> Any:
     if not isinstance(stated, dict):
         return feature
     if str(stated.get("_type")) in ("Array2D", "Array3D", "Array4D", "Array5D"):
-        lengths, inner = [], feature
+        lengths, inner = list[int](), feature
         while hasattr(inner, "feature"):
             lengths, inner = [*lengths, inner.length], inner.feature
         is_same = lengths == stated.get("shape") and inner == datasets.Value(str(stated.get("dtype")))

@@ -353,8 +353,8 @@ def _batches_of_hugging_face(data: Any) -> Any:
 
 def _array_field(field: pa.Field, feature: Any) -> pa.Field:
     """The field of a column of Hugging Face datasets; of an ``Array2D`` to ``Array5D`` of one shape that of tensors."""
-    shape = getattr(feature, "shape", None)  # which datasets stores as lists of any length
-    element = None if shape is None or None in shape else find_element(feature.dtype)
+    shape = getattr(feature, "shape", (None,))  # which datasets stores as lists of any length
+    element = None if None in shape else find_element(feature.dtype)
     return field if element is None else tensor_field(field.name, element, shape)
 
 

@@ -15,6 +15,7 @@ from threading import RLock
 from typing import Any
 
 from fsspec import AbstractFileSystem
+from fsspec.archive import AbstractArchiveFileSystem
 
 from tfrecord_io.errors import printable, secret_url, without_secrets
 from tfrecord_io.storage.filesystem.google import ask_over_https, google_info, google_listing, google_page, is_encoded
@@ -80,7 +81,6 @@ _STORES = {
 _CACHES = ("simplecache", "filecache", "blockcache")
 _READ_ONLY = {
     **dict.fromkeys(("http", "https"), "a web server is read-only"),
-    **dict.fromkeys(("zip", "tar", "libarchive"), "an archive is read-only: write the file elsewhere, and add it"),
     **{each: f"a cache is read-only: write to the URL without '{each}::'" for each in _CACHES},
 }
 _PAGE = 1000  # objects that are listed by a request: the most in both stores
@@ -111,6 +111,8 @@ class FsspecFileSystem:
     def read_only(self) -> str | None:
         """Why no file can be written to the filesystem; None if files can."""
         inner = unwrap(self._opened, "")[0]
+        if isinstance(inner, AbstractArchiveFileSystem):
+            return "an archive is read-only: write the file elsewhere, and add it"
         return next((_READ_ONLY[protocol] for protocol in protocols(inner) if protocol in _READ_ONLY), None)
 
     def entry(self, name: str, *, is_file: bool = False) -> Entry | None:
