@@ -175,7 +175,7 @@ def not_found_by_look_ups(store: Store, patch: pytest.MonkeyPatch) -> OutputFile
     output.write(b"own")
     store.put("a", b"other")
     patch.setattr(FsspecFileSystem, "entry", lambda self, name: None)
-    patch.setattr(S3Output, "_exists", lambda self: False)
+    patch.setattr(S3Output, "_stored_metadata", lambda self: None)
     return output
 
 

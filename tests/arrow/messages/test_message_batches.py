@@ -184,7 +184,7 @@ def test_unknown_fields_are_counted_by_place(tmp_path: Path) -> None:
         ("7201ff", "expected UTF-8"),
         ("8a010272ff", "the field is not a valid protobuf message"),
         ("fa010908ffffffffffffff7f", "seconds are out of the range"),
-        ("fa010610ffffffff0f", "no google.protobuf.Timestamp"),
+        ("fa010610ffffffff0f", "not a google.protobuf.Timestamp"),
         ("82020508011080948b dc03", None),
         ("d202080a060a016112000a", "cannot be JSON"),
     ],
