@@ -99,7 +99,12 @@ def narrowed(scan: AnyScan, options: ReadOptions) -> AnyScan:
         scan = filtered(scan, options.filters)
     if options.limit is not None:
         scan = scan.limited(options.limit)
-    return scan.over(**{name: getattr(options, name) for name in OF_CALLS})
+    return scan.over(**_of_call(options))
+
+
+def _of_call(options: ReadOptions) -> dict[str, Any]:
+    """The options that a call may state instead of those of a dataset."""
+    return {name: getattr(options, name) for name in OF_CALLS}
 
 
 def skipped(scan: AnyScan, rows: int) -> AnyScan:
@@ -172,8 +177,7 @@ def plan_dataset(path: Any, options: ReadOptions) -> Scan:
         scan = narrowed(read, stated)
         if scan.origin is None:
             return scan
-        of_call = {name: getattr(options, name) for name in OF_CALLS}
-        return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**of_call)))
+        return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**_of_call(options))))
     if isinstance(path, Scan):
         assert path.origin is not None
         return replace(plan_sources(read, stated), origin=(path.origin[0], stated))
