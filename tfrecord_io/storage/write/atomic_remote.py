@@ -217,7 +217,6 @@ class ObjectOutput(OutputFile):
         self._part = bytearray()  # being filled
         self._has_parts = False  # that were sent
         self._put: Future[Any] | None = None  # of an object without parts, if it has begun
-        self._is_sent = True  # all of an object without parts, once it has begun
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def begin_commit(self) -> None:
@@ -262,10 +261,14 @@ class ObjectOutput(OutputFile):
 
     def _discard(self) -> None:
         self._memory.release(self)
-        if self._put is not None and self._is_sent:
+        if self._put is not None and self._may_be_stored():
             wait([self._put], _STORED_SECONDS)
         with raise_os_errors(self.path):
             result_of(self._submit(self._cancel()))
+
+    def _may_be_stored(self) -> bool:
+        """Whether all of an object without parts was sent."""
+        return True
 
     async def _cancel(self) -> None:
         for task in self._tasks:
@@ -390,7 +393,7 @@ class S3Output(PartedOutput):
 
     def expect(self, size: int, crc32c: int | None) -> None:
         if 0 < size <= self._size and not self._looks:
-            self._body, self._is_sent = ObjectBody(size, self._fs.loop, crc32c), False
+            self._body = ObjectBody(size, self._fs.loop, crc32c)
 
     def _write(self, piece: memoryview) -> int:
         if self._body is None:
@@ -457,7 +460,6 @@ class S3Output(PartedOutput):
             if self.offset != len(body):
                 raise OSError(errno.EIO, f"{self.offset} bytes instead of {len(body)}", self.path)
             body.complete()
-            self._is_sent = True
         if body is not None and self._put is not None:  # a request that was begun before all was there
             try:
                 result_of(self._put)
@@ -470,6 +472,9 @@ class S3Output(PartedOutput):
             raise exists_error(self.path)
         super()._commit()
         self._upload_id = self._body = None
+
+    def _may_be_stored(self) -> bool:
+        return self._body is None or self._body.is_complete
 
     def _was_stored(self, error: OSError) -> bool:
         stored = self._stored_metadata() or {}
