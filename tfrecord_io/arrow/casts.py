@@ -28,7 +28,7 @@ from tfrecord_io.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.schema.column_features import nested_handed
-from tfrecord_io.schema.types import hashable, is_list_like, kind_of, plain_kind, types_within, uncommon
+from tfrecord_io.schema.types import has_dictionary, hashable, is_list_like, kind_of, types_within, uncommon
 
 Cast = Callable[[int, int, Array | None, Array, Array | None], pa.Array]
 """Called with count, null count, validity, values and, for bytes, their offsets; raises RowFault."""
@@ -365,8 +365,3 @@ def can_unify(type_: pa.DataType) -> bool:
     if any(t.is_nested(value) or t.is_null(value) or isinstance(value, pa.BaseExtensionType) for value in values):
         return False
     return t.is_dictionary(type_) or not any(map(t.is_float16, values))
-
-
-def has_dictionary(type_: pa.DataType) -> bool:
-    """Whether a dictionary is in the type."""
-    return plain_kind(type_) is None and any(map(t.is_dictionary, types_within(type_)))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.casts import has_dictionary
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
 from tfrecord_io.closing import cached_property
@@ -30,6 +29,7 @@ from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.inferred_type import Observation
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.types import has_dictionary
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.value_class import value_class
 

@@ -39,6 +39,7 @@ from tfrecord_io.schema.tensor_types import (
 from tfrecord_io.schema.types import (
     EXTENSIONS,
     UnsupportedType,
+    has_dictionary,
     is_list_like,
     is_restored_as_it_is,
     relist,
@@ -218,9 +219,7 @@ def _no_rows(type: pa.DataType, feature: str, dictionaries: Mapping[str, pa.Arra
     if t.is_list(type):
         offsets = pa.array([0], pa.int32())
         return pa.ListArray.from_arrays(offsets, _no_rows(type.value_type, feature, dictionaries), type=type)
-    if is_any_tensor(type):
-        return pa.ExtensionArray.from_storage(type, pa.array([], type.storage_type))
-    return pa.array([], type)
+    return pa.nulls(0, type)
 
 
 def without_orders(schema: pa.Schema, is_lost: Callable[[str], bool]) -> pa.Schema:
@@ -230,11 +229,9 @@ def without_orders(schema: pa.Schema, is_lost: Callable[[str], bool]) -> pa.Sche
         type_ = field.type
         if t.is_dictionary(type_) and type_.ordered and is_lost(feature):
             type_ = type_.value_type
-        elif is_list_like(type_):
-            type_ = relist(type_, plain(type_.value_field, feature))
-        elif t.is_struct(type_):
-            type_ = pa.struct([plain(child, f"{feature}/{child.name}") for child in type_])
-        return field.with_type(type_)
+        is_struct = t.is_struct(type_)
+        below = with_fields(type_, lambda child: plain(child, f"{feature}/{child.name}" if is_struct else feature))
+        return field.with_type(below)
 
     fields = list(schema)
     for at in uncommon(schema):
@@ -252,13 +249,6 @@ def dictionary_at(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
         else:  # a list or run-ends
             array = array.values
     return array.dictionary
-
-
-def has_dictionary(type: pa.DataType, *, ordered: bool = False) -> bool:
-    """Whether a leaf of this type holds a dictionary, whose order counts if `ordered`."""
-    while is_list_like(type):
-        type = type.value_type
-    return bool(t.is_dictionary(type) and (type.ordered or not ordered))
 
 
 def unpack(content: bytes) -> EmbeddedSchema:

@@ -14,11 +14,12 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.schema.column_features import ENCODING_KEY, column_leaves, is_nested, needs_nesting, with_encoding
-from tfrecord_io.schema.embedded import EmbeddedSchema, has_dictionary, without_orders
+from tfrecord_io.schema.embedded import EmbeddedSchema, without_orders
 from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
 from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor, tensor_field
 from tfrecord_io.schema.types import (
     DIGITS,
+    has_dictionary,
     hashable,
     is_list_like,
     is_text_or_bytes,

@@ -209,6 +209,12 @@ def types_within(type_: pa.DataType, *, storage: bool = False) -> Iterator[pa.Da
             waiting += [each.field(at).type for at in reversed(range(each.num_fields))]
 
 
+def has_dictionary(type_: pa.DataType, *, ordered: bool = False) -> bool:
+    """Whether a dictionary is in a type, whose order counts if `ordered`."""
+    found = filter(t.is_dictionary, types_within(type_)) if plain_kind(type_) is None else ()
+    return any(each.ordered or not ordered for each in found)
+
+
 def has_required_parts(type_: pa.DataType) -> bool:
     """Whether a field in a type is not nullable, such as the key of a map.
 

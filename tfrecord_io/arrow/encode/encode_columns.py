@@ -37,8 +37,8 @@ from tfrecord_io.errors import EncodeError, say
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.column_features import LIST, AsJson, Leaf, Node, PlainLists, PlainStruct
-from tfrecord_io.schema.embedded import dictionary_at, has_dictionary
-from tfrecord_io.schema.types import is_text, is_text_or_bytes, plain_kind, restored_type
+from tfrecord_io.schema.embedded import dictionary_at
+from tfrecord_io.schema.types import has_dictionary, is_text, is_text_or_bytes, plain_kind, restored_type
 
 
 def encode_columns(
@@ -207,7 +207,7 @@ def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:
     categories = {}
     for number, parts in enumerate(plan.columns):
         for leaf in parts:
-            if plain_kind(leaf.type) is None and has_dictionary(leaf.type):
+            if has_dictionary(leaf.type):
                 values = dictionary_at(batch.column(number), leaf.path)
                 if not is_same_memory(values, plan.checked.get(leaf.feature)):  # slices share a dictionary
                     _check_categories(values, leaf)

@@ -41,9 +41,17 @@ from tfrecord_io.schema.column_features import (
     with_encoding,
     without_wrappers,
 )
-from tfrecord_io.schema.embedded import has_dictionary
 from tfrecord_io.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
-from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_text, plain_kind, refuse_deep, relist, value_type
+from tfrecord_io.schema.types import (
+    UnsupportedType,
+    has_dictionary,
+    is_list_like,
+    is_text,
+    plain_kind,
+    refuse_deep,
+    value_type,
+    with_fields,
+)
 from tfrecord_io.value_class import value_class
 
 _NAMES_IN_WARNING = 10
@@ -207,20 +215,15 @@ def _annotate(
     type_ = field.type
     below = partial(_annotate, asked=asked, above=encoding, raw_float64=raw_float64, nested=nested)
     if is_list_like(type_) and (nested or t.is_struct(type_.value_type)):
-        type_ = relist(type_, below(type_.value_field, feature))
+        type_ = with_fields(type_, partial(below, feature=feature))
     elif t.is_struct(type_):
-        type_ = pa.struct([below(child, f"{feature}/{child.name}") for child in type_])
+        type_ = with_fields(type_, lambda child: below(child, f"{feature}/{child.name}"))
     elif nested and t.is_dictionary(type_) and t.is_nested(type_.value_type):
         values = below(field.with_type(type_.value_type), feature)
         type_ = pa.dictionary(type_.index_type, values.type, type_.ordered)
-    elif nested and t.is_map(type_):
-        type_ = pa.map_(
-            below(type_.key_field, f"{feature}/key"), below(type_.item_field, f"{feature}/value"), type_.keys_sorted
-        )
-    elif nested and t.is_union(type_):
-        names = union_names(type_)
-        children = [below(child, f"{feature}/{name}") for name, child in zip(names, type_, strict=True)]
-        type_ = pa.union(children, type_.mode, type_.type_codes)
+    elif nested and (t.is_map(type_) or t.is_union(type_)):
+        names = iter(("key", "value") if t.is_map(type_) else union_names(type_))
+        type_ = with_fields(type_, lambda child: below(child, f"{feature}/{next(names)}"))
     else:
         holds_tensors = not nested and _holds_tensors(type_)
         if encoding is None:

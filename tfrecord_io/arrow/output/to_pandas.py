@@ -45,7 +45,15 @@ from tfrecord_io.schema.pandas_metadata import (
     stored_index,
 )
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
-from tfrecord_io.schema.types import is_bool8, is_list_like, is_text, is_text_or_bytes, restored_type, uncommon
+from tfrecord_io.schema.types import (
+    is_bool8,
+    is_list_like,
+    is_text,
+    is_text_or_bytes,
+    restored_type,
+    types_within,
+    uncommon,
+)
 from tfrecord_io.typing import DtypeBackend
 
 if TYPE_CHECKING:
@@ -288,7 +296,7 @@ def _own_columns(
     for at in others:
         field, column = table.schema.field(at), table.column(at)
         dtype = _stated_dtype(field, stated)
-        if _holds_tensors(field.type):
+        if any(map(is_any_tensor, types_within(field.type))):
             is_scalar = is_any_tensor(field.type) and not element_and_shape(field)[1]
             own[at] = _without_axes(table, at) if is_scalar else _cells(table, at)
         elif backend == "pyarrow" or (dtype not in (None, "object") and restores(dtype, field.type)):
@@ -441,14 +449,6 @@ def _exact_lists(array: pa.Array) -> list[Array]:
         has_all = (missing[offsets[1:]] == missing[offsets[:-1]]).tolist()
         rows = [row.astype(dtype) if all_ else row for row, all_ in zip(rows, has_all, strict=True)]
     return rows
-
-
-def _holds_tensors(type_: pa.DataType) -> bool:
-    if is_any_tensor(type_):
-        return True
-    if t.is_struct(type_):
-        return any(_holds_tensors(child.type) for child in type_)
-    return is_list_like(type_) and _holds_tensors(type_.value_type)
 
 
 def _without_axes(table: pa.Table, at: int) -> Array | pd.Series:

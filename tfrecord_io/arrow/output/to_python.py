@@ -24,7 +24,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import number_view, numpy_dtype
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import is_bool8, is_bytes, is_list_like, is_text
+from tfrecord_io.schema.types import is_bool8, is_bytes, is_list_like, is_text, types_within
 
 NO_PYTHON_FORM = (pa.ArrowException, ValueError, ArithmeticError, LookupError, NotImplementedError, TypeError)
 _NAT = -(2**63)  # of datetime64 and timedelta64; Arrow's types hold it as a value
@@ -71,7 +71,7 @@ def python_values(array: pa.Array) -> list[Any]:
     >>> python_values(pa.array([0, 2**31 - 1], pa.int32()).view(pa.date32()))
     [datetime.date(1970, 1, 1), np.datetime64('5881580-07-11')]
     """
-    if not _has_nanoseconds(array.type):
+    if not any(t.is_time64(each) and each.unit == "ns" for each in types_within(array.type)):  # which it truncates
         with suppress(*NO_PYTHON_FORM):
             return list(array.to_pylist())
     return [python_value(scalar) for scalar in array]
@@ -98,17 +98,6 @@ def python_value(scalar: pa.Scalar) -> Any:
                 raise
     number = scalar.value
     return number if number == _NAT else np.int64(number).astype(numpy_dtype(type_))
-
-
-def _has_nanoseconds(type_: pa.DataType) -> bool:
-    """Whether values are times of day in nanoseconds, which ``to_pylist`` truncates."""
-    if t.is_map(type_):
-        return _has_nanoseconds(type_.key_type) or _has_nanoseconds(type_.item_type)
-    if t.is_dictionary(type_) or (is_list_like(type_) and not isinstance(type_, pa.BaseExtensionType)):
-        return _has_nanoseconds(type_.value_type)
-    if t.is_struct(type_):
-        return any(_has_nanoseconds(child.type) for child in type_)
-    return bool(t.is_time64(type_) and type_.unit == "ns")
 
 
 def _nested(tensor: Any) -> Any:
