@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import pillow
+from tfrecord_io.arrow.row_fault import errors_of_rows
 from tfrecord_io.arrow.tensor_values import tensors_of_column
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
@@ -115,12 +116,8 @@ def _image_field(field: pa.Field, name: str) -> pa.Field:
 
 def _encoded(array: pa.Array, field: pa.Field, saved: _Saved, begin: int) -> pa.Array:
     """The tensors of a column as encoded images; EncodeError with the row of one that cannot be encoded."""
-    try:
+    with errors_of_rows(begin, field.name):
         tensors = tensors_of_column(array, field)
-    except EncodeError as error:
-        error.feature = field.name
-        error.record = None if error.record is None else begin + error.record
-        raise
     rows = np.arange(len(array)) if tensors.valid is None else np.flatnonzero(tensors.valid)
     pixels = (
         tensors.data[tensors.offsets[at] : tensors.offsets[at + 1]].reshape(shape)

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 import numpy as np
 
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, TFRecordError
+from tfrecord_io.errors import DecodeError, EncodeError, TFRecordError
 
 
 @dataclass(eq=False)
@@ -44,6 +44,17 @@ class RowFault(Exception):
         """The exception, about a record of a file."""
         facts = {name: getattr(self, name) for name in ("feature", "expected", "got", "advice", "of_memory")}
         return self.error(self.reason, path=path, record=record, **facts)
+
+
+@contextmanager
+def errors_of_rows(first: int, feature: str | None = None) -> Iterator[None]:
+    """Turn the record of an EncodeError, which counts rows from the `first` on, into that of all rows."""
+    try:
+        yield
+    except EncodeError as error:
+        error.feature = error.feature if feature is None else feature
+        error.record = None if error.record is None else first + error.record
+        raise
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from tfrecord_io.arrow.encodings.tensor_encoding import TensorEncoding, tensor_e
 from tfrecord_io.arrow.flatten import Rows, cut_steps, flatten
 from tfrecord_io.arrow.json_cells import json_column
 from tfrecord_io.arrow.nested_to_features import nested_columns
+from tfrecord_io.arrow.row_fault import errors_of_rows
 from tfrecord_io.arrow.tensor_values import TensorValues, tensors_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import EncodeError, say
@@ -158,11 +159,8 @@ def _encode_cells(encoding: TensorEncoding, leaf: Leaf, rows: Rows, values: pa.A
 def _tensors(leaf: Leaf, rows: Rows, values: pa.Array) -> TensorValues:
     assert leaf.element is not None
     assert leaf.shape is not None
-    try:
+    with errors_of_rows(rows.base, rows.feature):
         return tensors_of(values, leaf.element, leaf.shape, rows.valid)
-    except EncodeError as error:
-        error.feature, error.record = rows.feature, None if error.record is None else rows.base + error.record
-        raise
 
 
 def _text_cells(rows: Rows, values: pa.Array) -> list[Array]:

@@ -32,6 +32,7 @@ from tfrecord_io.arrow.input.from_pandas import table_of_frame
 from tfrecord_io.arrow.input.from_xarray import LabelledColumns, labelled_rows
 from tfrecord_io.arrow.input.schema_cast import refuse_missing
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
+from tfrecord_io.arrow.row_fault import errors_of_rows
 from tfrecord_io.errors import EncodeError, SchemaError, printable, say
 from tfrecord_io.format.dtypes import dtype_name, find_element
 from tfrecord_io.options import LIMITS
@@ -160,12 +161,9 @@ def _without_missing(source: BatchSource, row_base: int) -> BatchSource:
 
     def checked(batches: Iterator[pa.RecordBatch], row: int) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            try:
+            with errors_of_rows(row):
                 for column, field in zip(batch.columns, source.schema, strict=True):
                     refuse_missing(column, field)
-            except EncodeError as error:
-                error.record = None if error.record is None else row + error.record
-                raise
             yield batch
             row += batch.num_rows
 
@@ -365,11 +363,8 @@ def _with_arrays(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterat
         for at, field in enumerate(schema):
             if is_any_tensor(field.type):
                 lists = columns[at].storage
-                try:
+                with errors_of_rows(rows):
                     columns[at] = tensor_cast(lists, field.with_type(lists.type), field)
-                except EncodeError as error:
-                    error.record = None if error.record is None else rows + error.record
-                    raise
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
         rows += batch.num_rows
 
@@ -408,14 +403,11 @@ def _of_reader(data: Any, options: _InputOptions) -> BatchSource:
 
 
 def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
-    try:
+    with errors_of_rows(row_base):
         if is_frame(data):
             columns = table_of_frame(data, options.index, options.nan_to_null, options.encodings)
         else:
             columns = table_of_arrays(data, options.nan_to_null, options.encodings)
-    except EncodeError as error:
-        error.record = None if error.record is None else row_base + error.record
-        raise
     if not columns.tensors:
         return _of_table(columns.table)
     table = _one_dictionary(columns.table)

@@ -15,7 +15,7 @@ from tfrecord_io.arrow.buffers import struct_fields
 from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.arrow.nested_to_features import first_null, misplaced_null
-from tfrecord_io.arrow.row_fault import first_failing, first_refused
+from tfrecord_io.arrow.row_fault import errors_of_rows, first_failing, first_refused
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of_column
 from tfrecord_io.errors import EncodeError, say
 from tfrecord_io.schema.field import IMAGE_KEY
@@ -45,14 +45,10 @@ def cast_columns(
     """
     columns = []
     for array, own, field in zip(batch.columns, batch.schema, target, strict=True):
-        try:
+        with errors_of_rows(row_base, field.name):
             made = _declared(array, own, field)
             if own.type != field.type:
                 _note_rounding(array, own, made, field, float64, rounding)
-        except EncodeError as error:
-            error.feature = field.name
-            error.record = None if error.record is None else row_base + error.record
-            raise
         columns.append(made)
     return columns
 
