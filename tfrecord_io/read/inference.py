@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import column_mask, cut_columns
-from tfrecord_io.arrow.decode.inferred_column import FoldedTensor, SeenColumns, are_companions, candidates, fold
+from tfrecord_io.arrow.decode.inferred_column import FoldedTensor, SeenColumns, candidates, fold
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, FeatureName
 from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError, say
@@ -180,7 +180,7 @@ def left_out_companions(chunks: Sequence[DecodedChunk], features: AbstractSet[st
         companion
         for name in (() if projection.takes_all else features)
         if projection.leaves_out(name) and features >= set(companions(name))
-        if are_companions(name, (chunk.columns for chunk in chunks))
+        if fold(name, (chunk.columns for chunk in chunks), is_read=False) is not None
         for companion in companions(name)
     }
 

@@ -235,16 +235,19 @@ def _is_bytes(seen: Observation) -> bool:
     return seen.kind is Kind.BYTES and seen.layout is Layout.SCALAR and seen.steps is None
 
 
-def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) -> FoldedTensor | None:
-    """What the tensors of feature `name` have in common; None if it is not a tensor in some record."""
+def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]], *, is_read: bool = True) -> FoldedTensor | None:
+    """What the tensors of feature `name` have in common; None if it is not a tensor in some record.
+
+    If it is not read itself, that is what its companions state.
+    """
     joined: FoldedTensor | None = None
+    parts = (name, *companions(name)) if is_read else companions(name)
     for columns in batches:
-        parts = (name, *companions(name))
         if all(part not in columns or is_nothing(columns[part]) for part in parts):
             continue
         if any(part not in columns for part in parts):
             return None
-        own = _fold(name, columns)
+        own = _fold(name, columns, columns[parts[0]], is_read)
         if own is None or (joined is not None and (own.element, own.rank) != (joined.element, joined.rank)):
             return None
         is_same = joined is None or joined.shape == own.shape
@@ -252,42 +255,24 @@ def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) -> FoldedTen
     return joined
 
 
-def _fold(name: str, columns: Mapping[str, ColumnBuffers]) -> FoldedTensor | None:
-    column = columns[name]
+def _fold(name: str, columns: Mapping[str, ColumnBuffers], column: ColumnBuffers, is_read: bool) -> FoldedTensor | None:
     stated = Companions(name).columns(columns, column.rows)
     mask = column_mask(column)
-    is_complete = all(np.array_equal(mask, column_mask(companion)) for companion in (stated.shape, stated.dtype))
-    if not is_complete or column.layout is not Layout.SCALAR or column.value_offsets is None or column.values is None:
+    if not mask.any() or not all(np.array_equal(mask, column_mask(own)) for own in (stated.shape, stated.dtype)):
         return None
-    sizes = np.diff(column.value_offsets).astype(np.int64)
-    sizes = sizes if mask.all() else sizes[mask]
     element, shapes = _one_dtype(stated.dtype, mask), _shapes(stated.shape, mask)
-    if element is None or shapes is None or np.any(product(shapes) * element.itemsize != sizes) or np.any(shapes < 0):
+    if element is None or shapes is None:
         return None
-    if first_invalid(element, column.values) >= 0:
-        return None
+    if is_read:
+        if column.layout is not Layout.SCALAR or column.value_offsets is None or column.values is None:
+            return None
+        sizes = np.diff(column.value_offsets)[mask].astype(np.int64)
+        if np.any(product(shapes) * element.itemsize != sizes) or np.any(shapes < 0):
+            return None
+        if first_invalid(element, column.values) >= 0:
+            return None
     is_uniform = np.array_equal(shapes[1:], shapes[:-1])  # each equals the one before
     return FoldedTensor(element, shapes.shape[1], tuple(shapes[0].tolist()) if is_uniform else None)
-
-
-def are_companions(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) -> bool:
-    """Whether the companions of `name`, which is not read itself, are in the same rows and state one dtype and rank."""
-    kinds: set[tuple[Element, int]] = set()
-    for columns in batches:
-        present = [part in columns and not is_nothing(columns[part]) for part in companions(name)]
-        if not any(present):
-            continue
-        if not all(present):
-            return False
-        stated = Companions(name).columns(columns, next(iter(columns.values())).rows)
-        mask = column_mask(stated.dtype)
-        if not mask.any() or not np.array_equal(mask, column_mask(stated.shape)):
-            return False
-        element, shapes = _one_dtype(stated.dtype, mask), _shapes(stated.shape, mask)
-        if element is None or shapes is None:
-            return False
-        kinds.add((element, shapes.shape[1]))
-    return len(kinds) == 1
 
 
 def _one_dtype(column: ColumnBuffers, mask: Array) -> Element | None:
