@@ -93,9 +93,7 @@ class Conformer:
         if t.is_list(type_) or t.is_map(type_):
             return self._lists(column, type_, field)
         if field.enum is not None and t.is_integer(column.type):
-            encoded = column.cast(pa.int64()).dictionary_encode()
-            texts = [field.enum.names.get(number, str(number)) for number in encoded.dictionary.to_pylist()]
-            return pa.array(texts, pa.string()).take(encoded.indices)
+            return field.enum.texts(column.cast(pa.int64()))
         is_same = [of_class(column.type) == of_class(type_) for of_class in _CLASSES]
         is_same.append(is_text_or_bytes(column.type) == is_text_or_bytes(type_))
         if not all(is_same) or t.is_nested(column.type):

@@ -177,7 +177,7 @@ class MessageReader:
             numbers = every
         mask = ~present if nullable and present is not None else None
         if field.enum is not None:
-            return _enum_names(numbers, field.enum.names, mask)
+            return field.enum.texts(pa.array(numbers, mask=mask))
         if field.scalar.dtype is np.bool_:
             return pa.array(numbers, pa.bool_(), mask=mask)
         buffers = [bitmap_buffer(present if nullable else None), pa.py_buffer(np.ascontiguousarray(numbers))]
@@ -285,18 +285,6 @@ def _converted(values: Array, scalar: Scalar) -> Array:
         one = bits.dtype.type(1)
         return ((bits >> one) ^ (~(bits & one) + one)).view(dtype)
     return values if dtype is np.int64 else values.astype(dtype)
-
-
-def _enum_names(numbers: Array, names: dict[int, str], mask: Array | None) -> pa.Array:
-    """The names of numbers; of those without a name, the number."""
-    present = numbers if mask is None else numbers[~mask]
-    distinct, codes = np.unique(present, return_inverse=True)
-    texts = pa.array([names.get(number, str(number)) for number in distinct.tolist()], pa.string())
-    if mask is None:
-        return texts.take(pa.array(codes.astype(np.int32).ravel()))
-    every = np.zeros(len(mask), np.int32)
-    every[~mask] = codes.ravel()
-    return texts.take(pa.array(every, mask=mask))
 
 
 def _last_of_each_key(keys: pa.Array, rows: Array) -> Array | None:

@@ -67,6 +67,12 @@ class EnumNames:
     numbers: dict[str, int]
     is_closed: bool  # other numbers are unknown fields; else they are values
 
+    def texts(self, numbers: pa.Array) -> pa.Array:
+        """The names of numbers; of those without a name, the number."""
+        encoded = numbers.dictionary_encode()
+        texts = [self.names.get(number, str(number)) for number in encoded.dictionary.to_pylist()]
+        return pa.array(texts, pa.string()).take(encoded.indices)
+
 
 @value_class(eq=False, slots=False)
 class MessageField:
