@@ -118,12 +118,14 @@ def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Sour
     return source_of(fs, entry)
 
 
-def unless_stale(use: Callable[[], T | None]) -> tuple[T | None, str]:
+def unless_stale(use: Callable[[], T | None], *, is_named: bool = False) -> tuple[T | None, str]:
     """What is read of an index; None and the text of a warning if it is damaged or does not match its file.
 
     An index that was removed or written again since it was listed is none, without a warning: it changes the cost of a
-    call, never its result, so that no other call is needed.
+    call, never its result, so that no other call is needed. One that the caller has named raises these errors.
     """
+    if is_named:
+        return use(), ""
     try:
         return use(), ""
     except (FileNotFoundError, ReplacedError):
@@ -137,17 +139,6 @@ def warn_of_stale(texts: Iterable[str]) -> None:
     distinct = list(dict.fromkeys(filter(None, texts)))
     if distinct:
         warn(distinct[0] + and_more(len(distinct) - 1, "such file"), StaleIndexWarning)
-
-
-def usable_index(
-    index_source: Source, source: Source, file: RandomAccessFile, *, named: bool = False
-) -> tuple[RecordIndex | None, str]:
-    """The index of a file, or None and the text of a StaleIndexWarning if it does not match.
-
-    If the caller `named` the index, this is a CorruptRecordError.
-    """
-    read = partial(read_index, index_source, source, file)
-    return (read(), "") if named else unless_stale(read)
 
 
 def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> RecordIndex:
@@ -350,7 +341,7 @@ class KnownCounts:
         if index is not None and (prefer_index or not _takes_longer(index, source)):
             with open_random_access(source) as file:
                 use = partial(_rows_of, index, source, file, self.options.limits.record_bytes)
-                known, text = (use(), "") if prefer_index else unless_stale(use)
+                known, text = unless_stale(use, is_named=prefer_index)
             warn_of_stale([text])
         return self._from_tfds(source) if known is None else known
 

@@ -19,7 +19,7 @@ from tfrecord_io.arrow.buffers import runs_within
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.index.find_index import usable_index, warn_of_stale
+from tfrecord_io.index.find_index import read_index, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import RecordIndex, scan_index
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.paths.packed_sources import PackedSources
@@ -108,7 +108,7 @@ class IndexedFiles:
         opened = self._open_files[file] = open_plain(source, "random access")
         index, text = None, ""
         if index_source is not None:
-            index, text = usable_index(index_source, source, opened, named=self._named)
+            index, text = unless_stale(partial(read_index, index_source, source, opened), is_named=self._named)
         if index is None:
             try:
                 index = scan_index(source.path, opened, self._max_record_bytes)

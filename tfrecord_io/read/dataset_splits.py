@@ -132,14 +132,14 @@ def _listed(info: TfdsInfo) -> str:
 def _piece(source: Source, begin: int, end: int, length: int) -> Source:
     """The records of a file from number `begin` to `end`, of `length`, which ``dataset_info.json`` states."""
     from tfrecord_io.index import find_indexes, scan_sizes
-    from tfrecord_io.index.find_index import usable_index, warn_of_stale
+    from tfrecord_io.index.find_index import read_index, unless_stale, warn_of_stale
     from tfrecord_io.index.record_index import RecordIndex
     from tfrecord_io.schema.formats.tfds_info import check_length
     from tfrecord_io.storage.read.random_access_file import open_plain
 
     with open_plain(source, "a slice of a split") as file:
         (sidecar,) = find_indexes([source])
-        index, text = (None, "") if sidecar is None else usable_index(sidecar, source, file)
+        index, text = (None, "") if sidecar is None else unless_stale(lambda: read_index(sidecar, source, file))
         warn_of_stale([text])
         if index is None:
             sizes: list[int] = []
