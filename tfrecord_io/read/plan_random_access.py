@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
+from typing import cast
 
 import numpy as np
 
 from tfrecord_io.engine.contract import Array, RecordCounts
-from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.indexed_files import IndexedFiles
@@ -76,31 +77,24 @@ def index_around_damage(
     """
     with open_random_access(source) as opened:
         size = opened.size
+    sizes, intact, end = [np.empty(0, np.int64)], [np.empty(0, np.bool_)], 0
+
+    def recover(walker: BlockWalker, error: Exception) -> bool:
+        nonlocal end
+        if not recovery(walker, error):
+            return False
+        region = cast(TFRecordError, error).region
+        begin, end = end, size if region is None or region.end is None else region.end
+        sizes.append(np.array([end - begin]))
+        intact.append(np.zeros(1, np.bool_))
+        return True
+
     open_file = partial(RecordFile, compression=None)
-    walker = BlockWalker(iter([source]), open_file, max_record_bytes=max_record_bytes, recover=recovery)
+    walker = BlockWalker(iter([source]), open_file, max_record_bytes=max_record_bytes, recover=recover)
     walker.number = file - 1
-    sizes, intact, end = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
-    entries = 0
-    try:
-        while walker.load():
-            error = walker.error
-            if error is None:
-                frames, fault = walker.frames(get_engine())
-                error = None if fault is None else walker.fault_error(fault)
-                walker.advance(len(frames.starts), frames.consumed)
-                sizes.append(frames.lengths + FRAME_BYTES)
-                intact.append(np.arange(entries, entries + len(frames.starts)))
-                entries, end = entries + len(frames.starts), end + frames.consumed
-            if error is None:
-                walker.read_on()
-                continue
-            if not walker.recover(error):
-                raise walker.fail(error)
-            assert isinstance(error, TFRecordError)
-            assert error.region is not None
-            begin, end = end, size if error.region.end is None else error.region.end
-            sizes.append(np.array([end - begin]))
-            entries += 1
-    finally:
-        walker.close()
-    return RecordIndex.of_sizes(np.concatenate(sizes)), np.concatenate(intact)
+    with closing(walker):
+        for frames in walker.intact_frames(check_crc=False):
+            sizes.append(frames.lengths + FRAME_BYTES)
+            intact.append(np.ones(len(frames.starts), np.bool_))
+            end += frames.consumed
+    return RecordIndex.of_sizes(np.concatenate(sizes)), np.flatnonzero(np.concatenate(intact))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import ConsumedOnce
-from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
 from tfrecord_io.read.chunks.block_walker import BlockWalker
@@ -89,26 +88,21 @@ class RecordReader(ConsumedOnce[bytes]):
             each.read_once()
 
     def _walk(self, check_crc: bool) -> Iterator[list[bytes]]:
-        engine, walker, report = get_engine(), self._walker, self.report
-        while walker.load():
-            error = walker.error
-            if error is None:
-                frames, fault = walker.frames(engine, check_crc=check_crc)
-                if fault is not None:
-                    error = walker.fault_error(fault).in_piece(self._sources[walker.number].begin)
+        walker, report = self._walker, self.report
+        try:
+            for frames in walker.intact_frames(check_crc=check_crc):
                 report.records += len(frames.starts)
                 report.bytes, report.files = walker.bytes + frames.consumed, walker.number + 1
                 view = memoryview(walker.data.data)
                 places = zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True)
                 yield [bytes(view[start : start + length]) for start, length in places]
-                walker.advance(len(frames.starts), frames.consumed)
-            if error is None:
-                walker.read_on()
-            elif not walker.recover(error):
-                report.stopped = end_read(walker.fail(walker.of_file(error)), self._on_error)
-                return
-        report.files = walker.number + 1
-        report.skipped.warn()
+            report.skipped.warn()
+        except Exception as error:
+            if error is not walker.error:  # as of a file that cannot be opened
+                raise
+            report.stopped = end_read(error, self._on_error)
+        finally:
+            report.files = walker.number + 1
 
     def __next__(self) -> bytes:
         try:

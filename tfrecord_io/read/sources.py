@@ -335,22 +335,15 @@ class ChosenRecords:
         options, engine, begins = self._chosen.scan.options, get_engine(), self.schema is not None
         try:
             chosen, recovery = self._chosen.of(self._number), recovery_of(options.on_error, [self._file])
-        except TFRecordError as damage:
-            self._failed = Origin(damage.path, damage.record, damage.offset)
-            raise
-        with (
-            SourcePrefetcher([self._file]) as sources,
-            closing(BlockWalker.of_options(sources, options, recover=recovery)) as walker,
-        ):
-            while walker.load() and (chosen is None or (len(chosen) and walker.record <= chosen[-1])):
-                error = walker.error
-                if error is None:
-                    frames, fault = walker.frames(engine, check_crc=options.check_crc)
-                    error = None if fault is None else walker.fault_error(fault).in_piece(self._file.begin)
+            if chosen is not None and not len(chosen):
+                return
+            with (
+                SourcePrefetcher([self._file]) as sources,
+                closing(BlockWalker.of_options(sources, options, recover=recovery)) as walker,
+            ):
+                for frames in walker.intact_frames(check_crc=options.check_crc):
                     first, end = walker.record, walker.record + len(frames.starts)
-                    own = np.arange(first, end)
-                    if chosen is not None:
-                        own = chosen[slice(*chosen.searchsorted([first, end]))]
+                    own = np.arange(first, end) if chosen is None else chosen[slice(*chosen.searchsorted([first, end]))]
                     if len(own):
                         rows = own - first
                         starts, sizes = frames.starts[rows] - HEADER_BYTES, frames.lengths[rows] + FRAME_BYTES
@@ -360,15 +353,11 @@ class ChosenRecords:
                             yield self._first(data[int(starts[0]) : int(starts[0] + sizes[0])])
                             starts, sizes, begins = starts[1:], sizes[1:], False
                         yield engine.payloads(data, replace(frames, starts=starts, lengths=sizes))  # of whole frames
-                    walker.advance(len(frames.starts), frames.consumed)
-                if error is None:
-                    walker.read_on()
-                elif chosen is not None and walker.record > chosen[-1]:
-                    return
-                elif not walker.recover(error):
-                    if isinstance(error, TFRecordError):
-                        self._failed = Origin(error.path, error.record, error.offset)
-                    raise walker.fail(error)
+                    if chosen is not None and end > chosen[-1]:
+                        return
+        except TFRecordError as error:
+            self._failed = Origin(error.path, error.record, error.offset)
+            raise
 
     def _first(self, frame: Array) -> Array:
         """The first record, with the schema of the files instead of its own."""

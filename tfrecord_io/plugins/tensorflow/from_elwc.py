@@ -78,22 +78,14 @@ class _ListSplitter:
         prefetcher = SourcePrefetcher(list(sources))
         walker = BlockWalker.of_options(prefetcher, options, progress=progress)
         try:
-            while walker.load():
-                error = walker.error
-                if error is None:
-                    frames, fault = walker.frames(self._engine, check_crc=options.check_crc)
-                    if len(frames.starts):
-                        error = yield from self._block(walker, frames)
-                    if error is None and fault is not None:
-                        error = walker.fault_error(fault)
-                    walker.advance(len(frames.starts), frames.consumed)
-                if error is not None:
-                    if isinstance(error, TFRecordError):
-                        self._origins.failed = Origin(error.path, error.record, error.offset)
-                    progress.close()
-                    raise walker.fail(error)
-                walker.read_on()
+            for frames in walker.intact_frames(check_crc=options.check_crc):
+                if (error := (yield from self._block(walker, frames))) is not None:
+                    raise error
             progress.close()
+        except TFRecordError as error:
+            self._origins.failed = Origin(error.path, error.record, error.offset)
+            progress.close()
+            raise
         finally:
             prefetcher.close()
             walker.close()

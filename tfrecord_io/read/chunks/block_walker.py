@@ -65,7 +65,7 @@ class RecordFile:
         is_recovering = recover and self.compression is not None
         self.recovering = cast("RecoveringStream", self._stream) if is_recovering else None
         self.counted = 0  # bytes of it that a meter of progress has
-        self._span = source.span
+        self.begin, self._span = source.begin, source.span
         self.origin = source.origin
         self._block_bytes = block_bytes
         self._new_blocks = ReadAhead if ahead else BlockReader
@@ -408,23 +408,25 @@ class BlockWalker:
             self.data, max_records=max_records, check_crc=check_crc, max_record_bytes=limit, final=self.final
         )
 
-    def intact_frames(self, max_records: int = -1) -> Iterator[Frames]:
-        """The complete records of each block, whose checksums are right; the walk advances past them when it goes on.
+    def intact_frames(self, max_records: int = -1, *, check_crc: bool = True) -> Iterator[Frames]:
+        """The complete records of each block; the walk advances past them, and the damage behind, when it goes on.
 
-        At most `max_records` at a time. CorruptRecordError, TruncatedRecordError or CompressionError if the next record
-        is damaged: those before it were yielded.
+        At most `max_records` at a time. CorruptRecordError, TruncatedRecordError, CompressionError or OSError if damage
+        may not be passed; it is the `error` of the walk, whose records before it were yielded.
         """
         while self.load():
             error = self.error
             if error is None:
-                frames, fault = self.frames(get_engine(), max_records, check_crc=True)
-                error = None if fault is None else self.fault_error(fault)
+                assert self.file is not None
+                frames, fault = self.frames(get_engine(), max_records, check_crc=check_crc)
+                error = None if fault is None else self.fault_error(fault).in_piece(self.file.begin)
                 if len(frames.starts):
                     yield frames
                 self.advance(len(frames.starts), frames.consumed)
-            if error is not None:
+            if error is None:
+                self.read_on()
+            elif not self.recover(error):
                 raise self.fail(self.of_file(error))
-            self.read_on()
 
     def of_file(self, error: Exception) -> Exception:
         """An error about the next record, with its position in the file: a source may have some of its records."""
@@ -443,6 +445,7 @@ class BlockWalker:
     def fail(self, error: Exception) -> Exception:
         """End the walk at `error`, and return it; see `recover` for going on instead."""
         self.close()
+        self.error = error
         return error
 
     def recover(self, error: Exception) -> bool:

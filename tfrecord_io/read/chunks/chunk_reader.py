@@ -415,7 +415,7 @@ class ChunkReader:
             records, self._to_skip = self._to_skip, 0
             from tfrecord_io.read.chunks.count_frames import skip_records
 
-            skip_records(self._walker, records, self._options.thread_count, check_crc=self.recovery is not None)
+            skip_records(self._walker, records, self._options.thread_count)
         if self._walker.load():
             return True
         self.close()

@@ -26,22 +26,41 @@ _LARGE_REMOTE_BYTES = 8 * MIB  # reading only headers pays for larger remote fil
 _SMALL_BYTES = 64 * MIB  # smaller files are counted side by side, larger ones in segments
 
 
-def skip_records(walker: BlockWalker, records: int, threads: int, *, check_crc: bool) -> None:
+def skip_records(walker: BlockWalker, records: int, threads: int) -> None:
     """Skip the next records of a walk by their lengths, without parsing them."""
     with segment_pool(threads) as pool:
-        walk = _frame_walk(pool, walker.max_record_bytes, check_crc=check_crc)
-        while records and walker.load() and walker.error is None:
-            if skipped := walk.advance(walker, records):
-                records -= skipped
-                continue
-            frames, fault = walker.frames(get_engine(), records, check_crc=check_crc)
+        _pass_records(walker, pool, records)
+
+
+def _pass_records(walker: BlockWalker, pool: WorkerPool, most: int | None = None, *, check_crc: bool = False) -> int:
+    """Walk over the next records, all or at most so many; returns how many. They end at the `error` of the walk."""
+    walk, passed = _frame_walk(pool, walker.max_record_bytes, check_crc=check_crc), 0
+    while passed != most and walker.load():
+        left, error = None if most is None else most - passed, walker.error
+        if error is None and (records := walk.advance(walker, left)):
+            passed += records
+            continue
+        if error is None:
+            frames, fault = walker.frames(get_engine(), -1 if left is None else left, check_crc=check_crc)
             error = None if fault is None else walker.fault_error(fault)
             walker.advance(len(frames.starts), frames.consumed)
-            records -= len(frames.starts)
-            if error is None and records:
-                walker.read_on()
-            elif error is not None and not walker.recover(error):
-                walker.error = error
+            passed += len(frames.starts)
+        if error is not None and not walker.recover(error):
+            walker.error = error
+            break
+        if error is None and passed != most:
+            walker.read_on()
+    return passed
+
+
+def _frame_walk(pool: WorkerPool, max_record_bytes: int, *, check_crc: bool) -> SegmentWalk[Step]:
+    engine = get_engine()
+
+    def step(data: Any, final: bool) -> tuple[int, int, Fault | None]:
+        frames, fault = engine.scan(data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=final)
+        return len(frames.starts), frames.consumed, fault
+
+    return SegmentWalk(pool, lambda: step, max_record_bytes=max_record_bytes, skips_payloads=not check_crc)
 
 
 def count_each(
@@ -151,36 +170,11 @@ def _count_file(
     """
     walker = BlockWalker.of_options(iter([source]), known.options, progress=progress, recover=recover)
     walker.number = file - 1
-    walk = _frame_walk(pool, walker.max_record_bytes, check_crc=check_crc)
-    engine, total = get_engine(), 0
-    try:
-        while walker.load():
-            error = walker.error
-            if error is None and (records := walk.advance(walker)):
-                total += records
-                continue
-            if error is None:
-                frames, fault = walker.frames(engine, check_crc=check_crc)
-                error = None if fault is None else walker.fault_error(fault)
-                walker.advance(len(frames.starts), frames.consumed)
-                total += len(frames.starts)
-            if error is None:
-                walker.read_on()
-            elif not walker.recover(error):
-                raise walker.fail(walker.of_file(error))
-    finally:
-        walker.close()
+    with closing(walker):
+        total = _pass_records(walker, pool, check_crc=check_crc)
+        if walker.error is not None:
+            raise walker.of_file(walker.error)
     return total
-
-
-def _frame_walk(pool: WorkerPool, max_record_bytes: int, *, check_crc: bool) -> SegmentWalk[Step]:
-    engine = get_engine()
-
-    def step(data: Any, final: bool) -> tuple[int, int, Fault | None]:
-        frames, fault = engine.scan(data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=final)
-        return len(frames.starts), frames.consumed, fault
-
-    return SegmentWalk(pool, lambda: step, max_record_bytes=max_record_bytes, skips_payloads=not check_crc)
 
 
 def _count_without_reading(source: Source, index: Source | None, known: KnownCounts, *, named: bool) -> int | None:
