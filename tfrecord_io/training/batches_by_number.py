@@ -19,6 +19,7 @@ from tfrecord_io.remedies import Caller, Keyword, addressed_to
 from tfrecord_io.training.batching import arranged, list_lengths_of
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
+from tfrecord_io.training.shuffle_buffer import random_stream
 
 _ORDER = 4  # the purpose of a stream of random numbers; `shuffle_buffer` and mixtures have others
 _OF_BATCHES = frozenset({"seed", "drop_last", "bucket_by", "bucket_sizes", "pack"})
@@ -40,8 +41,7 @@ class BatchesByNumber:
         of_rows = lookup.measured(deciding, partial(list_lengths_of, options=options))
         order = np.arange(len(of_rows))
         if options.seed is not None:
-            bits = np.random.PCG64(np.random.SeedSequence([options.seed, _ORDER]))
-            order = np.random.Generator(bits).permutation(len(of_rows))
+            order = random_stream(options.seed, _ORDER).permutation(len(of_rows))
         self._batches = arranged(of_rows[order], options, True)
         self._order = order[self._batches.order]
 

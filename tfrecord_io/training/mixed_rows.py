@@ -21,6 +21,7 @@ from tfrecord_io.read.report import ReadReport
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
 from tfrecord_io.training.mixture import Classes, Mixture
+from tfrecord_io.training.shuffle_buffer import random_stream
 
 _LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order together
 _KEPT_BYTES = MIB  # of a part, whose rows are kept where they are drawn again
@@ -414,9 +415,8 @@ class _Orders:
         first, last = int(passes[0]), int(passes[-1])
         known, begin, orders = self._held.get(group, (-1, 0, np.empty((0, length), np.int64)))
         if known != epoch or first < begin or last >= begin + len(orders):
-            bits = np.random.PCG64(np.random.SeedSequence([self._seed, epoch, group, _ORDERS]))
-            bits.advance(first * length)
-            begin, orders = first, np.random.Generator(bits).random((last + 1 - first, length)).argsort(axis=1)
+            stream = random_stream(self._seed, epoch, group, _ORDERS, begin=first * length)
+            begin, orders = first, stream.random((last + 1 - first, length)).argsort(axis=1)
             self._held[group] = epoch, last, orders[-1:].copy()
         return orders[passes - begin, at]
 

@@ -33,7 +33,7 @@ from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
-from tfrecord_io.training.shuffle_buffer import sorting
+from tfrecord_io.training.shuffle_buffer import random_stream, sorting
 from tfrecord_io.typing import MixStop
 from tfrecord_io.value_class import value_class
 
@@ -331,9 +331,7 @@ class Choices:
 
     def stream(self, begin: int) -> np.random.Generator:
         """The random numbers from position `begin` on; see `datasets`."""
-        bits = np.random.PCG64(np.random.SeedSequence(self._seed))
-        bits.advance(begin)
-        return np.random.Generator(bits)
+        return random_stream(*self._seed, begin=begin)
 
     def datasets(self, numbers: Array) -> Array:
         """The choices that random numbers make."""

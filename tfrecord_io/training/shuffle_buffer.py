@@ -15,11 +15,16 @@ _FILES, _RECORDS = 0, 1  # the purpose of a stream of random numbers, as a part 
 _SORTED_FAST = 2**16  # NumPy sorts 16-bit numbers by radix
 
 
-def random_numbers(seed: int, epoch: int, worker: int, begin: int = 0) -> np.random.Generator:
-    """A generator of the draws of one epoch, one uniform number in [0, 1) for each record, from number `begin` on."""
-    bits = np.random.PCG64(np.random.SeedSequence([seed, epoch, worker, _RECORDS]))
+def random_stream(*seed: int, begin: int = 0) -> np.random.Generator:
+    """The random numbers of a seed, whose last part is their purpose, from number `begin` on."""
+    bits = np.random.PCG64(np.random.SeedSequence(seed))
     bits.advance(begin)
     return np.random.Generator(bits)
+
+
+def random_numbers(seed: int, epoch: int, worker: int, begin: int = 0) -> np.random.Generator:
+    """A generator of the draws of one epoch, one uniform number in [0, 1) for each record, from number `begin` on."""
+    return random_stream(seed, epoch, worker, _RECORDS, begin=begin)
 
 
 def permutation(count: int, seed: int, epoch: int) -> list[int]:
@@ -28,8 +33,7 @@ def permutation(count: int, seed: int, epoch: int) -> list[int]:
     >>> sorted(permutation(5, seed=0, epoch=0))
     [0, 1, 2, 3, 4]
     """
-    bits = np.random.PCG64(np.random.SeedSequence([seed, epoch, _FILES]))
-    order: list[int] = np.argsort(np.random.Generator(bits).random(count), kind="stable").tolist()
+    order: list[int] = np.argsort(random_stream(seed, epoch, _FILES).random(count), kind="stable").tolist()
     return order
 
 
