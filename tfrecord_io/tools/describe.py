@@ -128,23 +128,20 @@ class ColumnAccumulator:
             return
         present = array.drop_null()
         if is_any_tensor(self.field.type):
-            self._add_tensors(present)
+            self._add_values(self._values_of_tensors(present))
             return
         if self.example is None or _is_empty(self.example):
             self.example = _example(plain(present.slice(0, EXAMPLE_ROWS)))
         values = plain(present)
         if is_list_like(values.type):
-            self._add_lengths(pc.list_value_length(values))
-            self.distinct = None
+            self._add_counts(pc.list_value_length(values))
         elif is_text_or_bytes(values.type):
-            self._add_lengths(pc.utf8_length(values) if is_text(values.type) else pc.binary_length(values))
+            self._add_lengths(lengths_of(values))
         while is_list_like(values.type):
             values = plain(values.flatten().drop_null())
-        if is_ordered(values.type):
-            self._add_numbers(values)
-        self._add_distinct(values)
+        self._add_values(values)
 
-    def _add_tensors(self, present: pa.Array) -> None:
+    def _values_of_tensors(self, present: pa.Array) -> pa.Array:
         """Tensors count as lists of their values."""
         values, counts, shapes = flat_values(present, self.field)
         if self.example is None or _is_empty(self.example):
@@ -152,13 +149,20 @@ class ColumnAccumulator:
             cell = next((cell for cell in cells if cell.size), np.empty(0))
             items = cell.ravel()[: SHOWN_ITEMS + 1].tolist()
             self.example = cell.tolist() if cell.nbytes <= EXAMPLE_BYTES else _Shown(tensor_text(cell.shape, items))
-        self._add_lengths(pa.array(counts))
+        self._add_counts(pa.array(counts))
         if self.shapes[0] is not None:
             shapes = np.concatenate([shapes, self.shapes])
         self.shapes = tuple(shapes.min(axis=0).tolist()), tuple(shapes.max(axis=0).tolist())
+        return values
+
+    def _add_counts(self, counts: pa.Array) -> None:
+        self._add_lengths(counts)
         self.distinct = None
+
+    def _add_values(self, values: pa.Array) -> None:
         if is_ordered(values.type):
             self._add_numbers(values)
+        self._add_distinct(values)
 
     def _add_lengths(self, lengths: pa.Array) -> None:
         if len(lengths):
@@ -261,6 +265,11 @@ def _with_kernels(values: pa.Array) -> pa.Array:
     if pa.types.is_decimal(type_) and type_.bit_width < 128:
         return values.cast(pa.decimal128(type_.precision, type_.scale))
     return values.cast(pa.float32()) if pa.types.is_float16(type_) else values
+
+
+def lengths_of(values: pa.Array) -> pa.Array:
+    """The lengths of texts in characters, of bytes in bytes."""
+    return pc.utf8_length(values) if is_text(values.type) else pc.binary_length(values)
 
 
 def extremes(values: pa.Array) -> tuple[Any, Any]:

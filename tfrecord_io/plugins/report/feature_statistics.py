@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.arrow.output.to_python import json_value, python_values
-from tfrecord_io.arrow.tensor_values import flat_values
 from tfrecord_io.plugins.report.number_statistics import NumberAccumulator, NumberStatistics
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
-from tfrecord_io.tools.describe import ColumnAccumulator, ColumnSummary, is_ordered, plain, without_times
+from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
+from tfrecord_io.tools.describe import ColumnAccumulator, ColumnSummary, is_ordered, lengths_of, without_times
 
 CATEGORIES = 20  # integers with at most so many distinct values are compared as categories
 MOST_DISTINCT = 10_000  # beyond it, rare values are forgotten
@@ -118,7 +117,7 @@ def _kind_of_numbers(type_: pa.DataType) -> str:
     return "durations" if t.is_duration(type_) else "times" if t.is_time(type_) else "numbers"
 
 
-class FeatureAccumulator:
+class FeatureAccumulator(ColumnAccumulator):
     """Accumulates the arrays of a column, and returns its `FeatureStatistics`.
 
     >>> accumulator = FeatureAccumulator(pa.field("x", pa.int64()), "int64_list", "context", np.random.default_rng(0))
@@ -129,10 +128,10 @@ class FeatureAccumulator:
     """
 
     def __init__(self, field: pa.Field, kind: str, part: str, random: np.random.Generator) -> None:
-        self._field, self._kind, self._part = field, kind, part
+        self._kind, self._part = kind, part
         self._value_type = _value_type(field.type)
         is_narrow = kind == "float_list" and pa.types.is_float64(self._value_type)
-        self._summary = ColumnAccumulator(field.name, field.type, field.metadata, "float32" if is_narrow else None)
+        super().__init__(field.name, field.type, field.metadata, "float32" if is_narrow else None)
         self._records = 0
         self._random = random
         self._values_per_record: NumberAccumulator | None = None
@@ -142,35 +141,28 @@ class FeatureAccumulator:
 
     def add(self, array: pa.Array) -> None:
         self._records += len(array)
-        self._summary.add(array)
-        if array.null_count == len(array):  # Arrow (26.0) makes no empty array of some dictionaries
-            return
-        present = array.drop_null()
-        if is_any_tensor(self._field.type):
-            values, counts, _ = flat_values(present, self._field)
-            self._value_type = values.type
-            self._values_per_record = self._added(self._values_per_record, counts)
-        else:
-            values = plain(present)
-            if is_list_like(values.type):
-                self._values_per_record = self._added(
-                    self._values_per_record, pc.list_value_length(values).to_numpy(zero_copy_only=False)
-                )
-            while is_list_like(values.type):
-                values = plain(values.flatten().drop_null())
-            if is_text_or_bytes(values.type) or pa.types.is_boolean(values.type) or pa.types.is_integer(values.type):
-                self._counter.add(values)
-        if is_text_or_bytes(values.type):
-            lengths = pc.utf8_length(values) if is_text(values.type) else pc.binary_length(values)
-            self._lengths = self._added(self._lengths, lengths.to_numpy(zero_copy_only=False))
-        elif is_ordered(values.type) and not pa.types.is_boolean(values.type):
-            if pa.types.is_decimal(values.type):
-                values = values.cast(pa.float64(), safe=False)
-            self._numbers = self._added(self._numbers, without_times(values).to_numpy(zero_copy_only=False))
+        super().add(array)
 
-    def _added(self, accumulator: NumberAccumulator | None, values: Any) -> NumberAccumulator:
+    def _add_counts(self, counts: pa.Array) -> None:
+        super()._add_counts(counts)
+        self._values_per_record = self._added(self._values_per_record, counts)
+
+    def _add_values(self, values: pa.Array) -> None:
+        super()._add_values(values)
+        type_ = values.type
+        if is_any_tensor(self.field.type):
+            self._value_type = type_
+        elif is_text_or_bytes(type_) or pa.types.is_boolean(type_) or pa.types.is_integer(type_):
+            self._counter.add(values)
+        if is_text_or_bytes(type_):
+            self._lengths = self._added(self._lengths, lengths_of(values))
+        elif is_ordered(type_) and not pa.types.is_boolean(type_):
+            numbers = values.cast(pa.float64(), safe=False) if pa.types.is_decimal(type_) else values
+            self._numbers = self._added(self._numbers, without_times(numbers))
+
+    def _added(self, accumulator: NumberAccumulator | None, values: pa.Array) -> NumberAccumulator:
         accumulator = accumulator or NumberAccumulator(self._random)
-        accumulator.add(values)
+        accumulator.add(values.to_numpy(zero_copy_only=False))
         return accumulator
 
     def result(self) -> FeatureStatistics:
@@ -178,7 +170,7 @@ class FeatureAccumulator:
             self._kind,
             self._part,
             self._records,
-            self._summary.summary(),
+            self.summary(),
             None if self._values_per_record is None else self._values_per_record.result(),
             None if self._lengths is None else self._lengths.result(),
             None if self._numbers is None else self._numbers.result(),
