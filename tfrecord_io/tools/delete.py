@@ -373,7 +373,6 @@ class _Deletion:
             closing(BlockWalker.of_options(prefetched, self._options, progress=self._meter)) as walker,
         ):
             for frames in walker.intact_frames():
-                assert walker.file is not None
                 data, sizes = walker.data[: frames.consumed], frames.lengths + FRAME_BYTES
                 rows, stay = self._rewritten[walker.number].rows, np.ones(len(sizes), bool)
                 begin, end = rows.searchsorted([walker.record, walker.record + len(sizes)])
@@ -384,7 +383,7 @@ class _Deletion:
                 kept = (data, sizes) if stay.all() else selected((data, sizes), np.flatnonzero(stay))
                 if prefix and stay.any():
                     kept, prefix = _prefixed(kept, prefix, sources[walker.number].path), b""
-                yield walker.number, walker.file.compression, kept
+                yield walker.number, walker.opened.compression, kept
 
     def _rebuild(self, sinks: Sequence[FrameSink], columns: Sequence[tuple[str, ...] | None]) -> None:
         """Write the column indexes of the new files."""

@@ -108,12 +108,11 @@ class _ListSplitter:
         if len(sizes) and (sizes.max() > MAX_RECORD_BYTES or not self._expansion.take(int(sizes.sum()))):
             rows, error = self._size_error(walker, block, sizes)
         self._lists += len(frames.starts)
-        assert walker.file is not None
         offsets = frames.starts + (walker.offset - HEADER_BYTES)
         starts = block.starts[:rows] - block.payloads[block.lists[:rows]]
         contexts, context_at = block.context_lengths, block.context_at
         extents = (block.lists[:rows], starts, block.lengths[:rows])
-        self._origins.add(BlockOrigins(walker.file.path, walker.record, offsets, contexts, context_at, *extents))
+        self._origins.add(BlockOrigins(walker.opened.path, walker.record, offsets, contexts, context_at, *extents))
         yield from block.frames(numbers, rows, engine)
         return error
 
@@ -148,9 +147,8 @@ class _ListSplitter:
 
     def _located(self, error: TFRecordError, walker: BlockWalker, block: ListBlock, at: int) -> TFRecordError:
         """The error, of a list of a block."""
-        assert walker.file is not None
         offset = walker.offset + int(block.payloads[at]) - HEADER_BYTES
-        error.path, error.record, error.offset = walker.file.path, walker.record + at, offset
+        error.path, error.record, error.offset = walker.opened.path, walker.record + at, offset
         return error
 
 

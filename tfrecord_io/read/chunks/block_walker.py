@@ -216,6 +216,12 @@ class BlockWalker:
         return cls(sources, open_file, max_record_bytes=limit, progress=progress, recover=recover)
 
     @property
+    def opened(self) -> RecordFile:
+        """The open file."""
+        assert self.file is not None
+        return self.file
+
+    @property
     def data(self) -> Bytes:
         """The rest of the block."""
         return _NO_BYTES if self.block is None else self.block.data[self._begin :]
@@ -288,25 +294,22 @@ class BlockWalker:
 
     def seek(self, record: int, offset: int) -> None:
         """Read on at a record of a plain file; the bytes skipped are not counted."""
-        assert self.file is not None
-        self.file.seek(offset)
+        self.opened.seek(offset)
         self.record, self.block, self._begin = record, None, 0
 
     def end_file(self) -> None:
         """Close the file; the walk goes on with the next one."""
-        assert self.file is not None
-        left = (self.file.size or 0) - self.file.counted
+        left = (self.opened.size or 0) - self.opened.counted
         if self.progress is not None and left > 0:
             self.progress.advance(left)
-        self.file.close()
+        self.opened.close()
         self.file = self.block = self._behind = None
         self._begin = 0
         self._passed.clear()
 
     def read_on(self) -> None:
         """Read the next block of the file, prefixed by the rest of the current one; close the file at its end."""
-        assert self.file is not None
-        blocks, header = self.file.blocks, b""
+        blocks, header = self.opened.blocks, b""
         if self._behind is not None:
             self._meet_damage()
             return
@@ -326,7 +329,7 @@ class BlockWalker:
         except MemoryError as error:
             size = f" of {payload_length(header):,} bytes" if is_record_header(header) else ""
             place = f"record {self.record}{size} at byte {self.unread}"
-            reason = f"{printable(self.file.path)}: there is no memory for {place}"
+            reason = f"{printable(self.opened.path)}: there is no memory for {place}"
             raise MemoryError(f"{reason} ({error})" & LEAVES_OUT) from error
         if self.block is None:
             self.end_file()
@@ -337,7 +340,6 @@ class BlockWalker:
         Damage of a compressed file is passed, to what can be read behind it, as if that were the next bytes. It is met,
         as an `error` or by what keeps bytes from being read, when the bytes before it are consumed.
         """
-        assert self.file is not None
         assert self.block is not None
         if self._behind is not None:
             self.block, self._behind = self._behind, None
@@ -346,14 +348,14 @@ class BlockWalker:
             return False
         offset, held = self.offset, np.empty(len(self.data) + SPARE, np.uint8)
         held[:-SPARE] = self.data
-        self.file.blocks.consume(self._begin)
+        self.opened.blocks.consume(self._begin)
         self._begin = 0
         while True:
             try:
-                block = self.file.blocks.next_block()
+                block = self.opened.blocks.next_block()
             except (TFRecordError, OSError) as error:
-                if isinstance(error, CompressionError) and self.file.recovering is not None:
-                    self._passed.append((error, self.file.pass_damage()))
+                if isinstance(error, CompressionError) and self.opened.recovering is not None:
+                    self._passed.append((error, self.opened.pass_damage()))
                     continue
                 self.block = Block(held[:-SPARE], offset, False)
                 return False
@@ -362,8 +364,7 @@ class BlockWalker:
 
     def pass_damage(self) -> Gap | None:
         """Go on behind the damaged compressed data that is the `error`; None if nothing behind it can be read."""
-        assert self.file is not None
-        return self._passed.popleft()[1] if self._passed else self.file.pass_damage()
+        return self._passed.popleft()[1] if self._passed else self.opened.pass_damage()
 
     def _meet_damage(self) -> None:
         """Make the damage at the end of ``data``, which was passed, the `error`."""
@@ -417,9 +418,8 @@ class BlockWalker:
         while self.load():
             error = self.error
             if error is None:
-                assert self.file is not None
                 frames, fault = self.frames(get_engine(), max_records, check_crc=check_crc)
-                error = None if fault is None else self.fault_error(fault).in_piece(self.file.begin)
+                error = None if fault is None else self.fault_error(fault).in_piece(self.opened.begin)
                 if len(frames.starts):
                     yield frames
                 self.advance(len(frames.starts), frames.consumed)
@@ -430,17 +430,15 @@ class BlockWalker:
 
     def of_file(self, error: Exception) -> Exception:
         """An error about the next record, with its position in the file: a source may have some of its records."""
-        assert self.file is not None
-        if isinstance(error, TFRecordError) and error.record is not None and self.file.origin is not None:
-            place = self.file.origin(error.record)
+        if isinstance(error, TFRecordError) and error.record is not None and self.opened.origin is not None:
+            place = self.opened.origin(error.record)
             if place is not None:
                 error.path, error.record, error.offset = place
         return error
 
     def fault_error(self, fault: Fault, **context: Any) -> TFRecordError:
         """The exception for a fault in ``data``; `context` as for `engine.fault_messages.to_error`."""
-        assert self.file is not None
-        return self.file.error(fault, record=self.record, offset=self.offset, data=self.data, **context)
+        return self.opened.error(fault, record=self.record, offset=self.offset, data=self.data, **context)
 
     def fail(self, error: Exception) -> Exception:
         """End the walk at `error`, and return it; see `recover` for going on instead."""

@@ -198,8 +198,7 @@ class ChunkReader:
         walker = self._walker
         if not max_rows or not (self._begin_segments() or self._load()):
             return None
-        assert walker.file is not None
-        chunk = DecodedChunk(walker.file.path, walker.number, walker.record, 0, {})
+        chunk = DecodedChunk(walker.opened.path, walker.number, walker.record, 0, {})
         engine_decoder = decoder.engine_decoder
         engine_decoder.expect(min(max_bytes, self._expected_bytes(max_rows)))
         limit = BatchLimit(engine_decoder, max_bytes, max_integer_bytes)
@@ -423,10 +422,9 @@ class ChunkReader:
 
     def _feed_block(self, decoder: ChunkDecoder, *, max_records: int, max_bytes: int = -1) -> FeedResult:
         walker = self._walker
-        assert walker.file is not None
         return decoder.feed(
             walker.data,
-            walker.file.path,
+            walker.opened.path,
             walker.record,
             walker.offset,
             max_records=max_records,
@@ -437,9 +435,8 @@ class ChunkReader:
     def _expected_bytes(self, max_rows: int) -> int:
         """An estimate of the next chunk's payload bytes; 0 if unknown. A larger one costs memory: see `Arena`."""
         walker = self._walker
-        assert walker.file is not None
         source = self._sources[walker.number]
-        if source.size is None or walker.file.compression is not None:
+        if source.size is None or walker.opened.compression is not None:
             return self._last_bytes
         if self._feed is not None:
             remaining = source.size - self._feed.position.offset

@@ -349,12 +349,11 @@ class SegmentWalk(Generic[StepT]):
         The walker, which has loaded data, is before a fault or the last of `most_records` then, or at any record, or at
         the end of the file.
         """
-        assert walker.file is not None
         if walker.number != self._number:
             self._number, self._retry, self._pause = walker.number, 0, LIMITS.block_bytes
         if walker.offset < self._retry or not (self._pool.threads or self._skips_payloads):
             return 0
-        file = walker.file.plain_file()
+        file = walker.opened.plain_file()
         if file is None:
             return 0
         windows, begin = FileWindows(file), walker.offset
