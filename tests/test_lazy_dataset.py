@@ -236,17 +236,26 @@ def test_a_selection_without_rows_keeps_its_columns_beside_others(path: Path, tm
 
 
 @pytest.mark.parametrize(
-    ("method", "extra", "library"),
-    [("to_torch", "torch", "torch"), ("to_tf", "tf", "tensorflow"), ("to_hf", "hf", "datasets")],
+    ("use", "extra", "library"),
+    [
+        (lambda path: tfr.dataset(path).to_torch(), "torch", "torch"),
+        (lambda path: tfr.dataset(path).to_tf(batch_size=2), "tf", "tensorflow"),
+        (lambda path: tfr.dataset(path).to_hf(), "hf", "datasets"),
+        (lambda path: tfr.dataset(path).to_dask(), "dask", "dask.dataframe"),
+        (lambda path: tfr.dataset(path).to_duckdb(), "duckdb", "duckdb"),
+        (lambda path: tfr.dataset(path).to_xarray(), "xarray", "xarray"),
+        (tfr.scan_polars, "polars", "polars"),
+        (lambda path: tfr.convert(path, path.with_name("a.h5")), "hdf5", "h5py"),
+        (lambda path: tfr.convert(path, path.with_name("a.zarr")), "zarr", "zarr"),
+    ],
 )
 def test_a_missing_library_is_named(
-    path: Path, monkeypatch: pytest.MonkeyPatch, method: str, extra: str, library: str
+    path: Path, monkeypatch: pytest.MonkeyPatch, use: Callable[[Path], Any], extra: str, library: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(
-        tfr.errors.MissingDependencyError, match=rf"{library} cannot be imported .*tfrecord_io\[{extra}\]"
-    ):
-        getattr(tfr.dataset(path), method)(**({"batch_size": 2} if extra == "tf" else {}))
+    text = rf"(cannot be imported|is not installed) .*{library}.*; pip install 'tfrecord_io\[{extra}\]'"
+    with pytest.raises(tfr.errors.MissingDependencyError, match=text):
+        use(path)
 
 
 def test_names_of_other_libraries(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -124,13 +123,6 @@ def test_the_dataset_is_for_duckdb_alone(tmp_path: Path) -> None:
     with pytest.raises(NotImplementedError):
         _ = dataset.partition_expression
     assert pickle.loads(pickle.dumps(dataset)).schema == pa.schema({"a": pa.int64()})
-
-
-def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tfr.write_tfrecord({"n": [1]}, tmp_path / "a.tfrecord")
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(tfr.errors.MissingDependencyError, match=r"pip install 'tfrecord_io\[duckdb\]'"):
-        tfr.dataset(tmp_path / "a.tfrecord").to_duckdb()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import operator
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -109,13 +108,6 @@ def test_reading_stops_after_the_first_rows(tmp_path: Path) -> None:
     content[-6] ^= 1
     path.write_bytes(content)
     assert lazy.head(3).collect()["n"].to_list() == [0, 1, 2]
-
-
-def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tfr.write_tfrecord({"n": [1]}, tmp_path / "a.tfrecord")
-    monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(tfr.errors.MissingDependencyError, match=r"pip install 'tfrecord_io\[polars\]'"):
-        tfr.scan_polars(tmp_path / "a.tfrecord")
 
 
 # ---- columns

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -186,13 +185,6 @@ def test_the_entry_point_is_the_backend() -> None:
     ((name, value),) = project["entry-points"]["xarray.backends"].items()
     assert name == "tfrecord"
     assert EntryPoint(name, value, "xarray.backends").load() is adapter.TFRecordBackend
-
-
-def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tfr.write_tfrecord({"n": [1]}, tmp_path / "a.tfrecord")
-    monkeypatch.setitem(sys.modules, "xarray", None)
-    with pytest.raises(tfr.errors.MissingDependencyError, match=r"pip install 'tfrecord_io\[xarray\]'"):
-        tfr.dataset(tmp_path / "a.tfrecord").to_xarray()
 
 
 def test_images(tmp_path: Path) -> None:

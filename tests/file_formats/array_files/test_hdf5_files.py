@@ -431,13 +431,6 @@ def test_damaged_files_raise_errors_of_this_package(tmp_path: Path) -> None:
     assert int(done.stdout) <= 1 + count // 50
 
 
-def test_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(tfr.errors.MissingDependencyError, match=r"pip install 'tfrecord_io\[hdf5\]'"):
-        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.h5")
-
-
 def test_the_chunks_of_each_dataset_take_a_mib_of_memory_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -188,13 +187,6 @@ def test_damaged_metadata_and_chunks_raise_errors_of_this_package(tmp_path: Path
             error.add_note(f"mutant {number} of {file.relative_to(path)}")
             raise
         file.write_bytes(intact)
-
-
-def test_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
-    monkeypatch.setitem(sys.modules, "zarr", None)
-    with pytest.raises(tfr.errors.MissingDependencyError, match=r"pip install 'tfrecord_io\[zarr\]'"):
-        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.zarr")
 
 
 @pytest.mark.fault(54)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import pickle
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -199,14 +198,6 @@ def test_a_partition_pickles_small(tmp_path: Path) -> None:
     frame = tfr.dataset(tmp_path).to_dask(npartitions=3)
     assert frame.npartitions == 3
     assert all(len(pickle.dumps(frame.partitions[at].dask)) < 30_000 for at in range(3))
-
-
-def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tfr.write_tfrecord({"n": [1]}, tmp_path / "a.tfrecord")
-    monkeypatch.setitem(sys.modules, "dask.dataframe", None)
-    monkeypatch.setitem(sys.modules, "dask", None)
-    with pytest.raises(tfr.errors.MissingDependencyError, match=r"pip install 'tfrecord_io\[dask\]'"):
-        tfr.dataset(tmp_path / "a.tfrecord").to_dask()
 
 
 def test_a_column_of_unions_does_not_hinder_the_others(tmp_path: Path) -> None:
