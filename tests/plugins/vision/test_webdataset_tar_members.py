@@ -62,6 +62,10 @@ def hostile() -> dict[str, tuple[bytes, str]]:
     base256[124:136] = b"\xff" * 12
     base256[148:156] = b"%06o\0 " % (sum(base256[:148]) + 8 * 32 + sum(base256[156:]))
     return {
+        "nothing": (b"", "at byte 0: "),
+        "text": (b"no archive" * 200, "at byte 0: "),
+        "a member of 1 TiB": (header("a.jpg", 1 << 40) + b"x" * 512, "its sample has 1099511627776 bytes"),
+        "a cut member": (header("a.jpg", 1000) + b"x" * 300, "'a.jpg': the archive ends after 300 of its 1000 bytes"),
         "a long name of 5 GiB": (header("x", 5 << 30, tarfile.GNUTYPE_LONGNAME), "long name of 5368709120 bytes"),
         "a pax header of 6 GiB": (header("x", 6 << 30, tarfile.XHDTYPE), "pax header of 6442450944 bytes"),
         "a global one": (header("x", 6 << 30, tarfile.XGLTYPE), "pax header of 6442450944 bytes"),
@@ -83,12 +87,13 @@ def hostile() -> dict[str, tuple[bytes, str]]:
 
 @pytest.mark.fault(9)
 @pytest.mark.parametrize("kind", hostile())
-def test_hostile_headers(tmp_path: Path, kind: str) -> None:
+def test_hostile_archives(tmp_path: Path, kind: str) -> None:
     content, message = hostile()[kind]
     (tmp_path / "a.tar").write_bytes(content)
     with pytest.raises(tfr.errors.DecodeError, match=message) as caught:
         tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
     assert caught.value.path == str(tmp_path / "a.tar")
+    assert not (tmp_path / "a.tfrecord").exists()
 
 
 @pytest.mark.parametrize("type_", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
