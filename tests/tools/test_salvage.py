@@ -174,12 +174,23 @@ def test_names_of_all_forms_are_kept(tmp_path: Path, name: str) -> None:
     assert payloads_in(tmp_path / "out") == PAYLOADS[:2]
 
 
-def test_folders_are_kept(tmp_path: Path) -> None:
-    for label in "ab":
-        (tmp_path / "d" / f"label={label}").mkdir(parents=True)
-        written(tmp_path / "d" / f"label={label}" / "x.tfrecord", PAYLOADS)
-    salvage(tmp_path / "d", tmp_path / "out")
-    assert tfr.read_table(tmp_path / "out")["label"].to_pylist() == ["a"] * 10 + ["b"] * 10
+@pytest.mark.parametrize("names", [["a/x", "b/x"], ["a/x", "a/n/x"], ["a/n/x"]], ids=str)
+@pytest.mark.parametrize("directory", [".", "d"])
+def test_folders_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], directory: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in names:
+        path = Path(directory, f"label={name}.tfrecord")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        written(path, PAYLOADS)
+    salvage(os.path.normpath(f"{directory}/**/*.tfrecord"), tmp_path / "out")
+    table = tfr.read_table(tmp_path / "out" / "**" / "*.tfrecord")
+    assert sorted(table["label"].to_pylist()) == [name[0] for name in names for _ in PAYLOADS]
+
+
+def test_the_only_file_of_a_dataset_with_folders_stays_in_its_folder(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1], "day": [2]}, f"{tmp_path}/src/", partition_by="day")
+    salvage(tmp_path / "src", tmp_path / "dst")
+    assert tfr.read_table(tmp_path / "dst").to_pylist() == [{"x": 1, "day": 2}]
 
 
 @pytest.mark.fault(56)

@@ -154,9 +154,10 @@ def salvage(
         As in `read_tfrecord`; of a dataset, nothing is selected. Missing shards, and manifests that are damaged or do
         not match, are reported. What a file decompresses to beyond the ratio of a dataset's ``limits=`` is left out.
     target : str or os.PathLike
-        A file for one file, compressed by its suffix. For several files, a directory: each keeps its name and its
-        compression, and the shards of a dataset get a new manifest. Files appear atomically, shards together. Those in
-        folders of columns (``day=1/``) are in the same folders then, under new names, in one compression.
+        A file for one file, compressed by its suffix. For several files, or folders of columns (``day=1/``), a
+        directory: each keeps its name and its compression, and the shards of a dataset get a new manifest. Files appear
+        atomically, shards together. Those in folders of columns are in the same folders, under new names, in one
+        compression.
     dry_run : bool, default False
         Write nothing but the `report`.
     report : str or os.PathLike, optional

@@ -175,8 +175,8 @@ def plan_targets(
 ) -> list[Target]:
     """The target of each source. Nothing is created.
 
-    A single file is written to `dst`, unless that is a directory or ends in "/"; several files go to the directory
-    `dst`, below which they are where they are below their common directory.
+    A single file is written to `dst`, unless that is a directory or ends in "/", or columns are in its folders; several
+    files go to the directory `dst`, below which they are where they are below their common directory.
 
     Raises
     ------
@@ -190,7 +190,8 @@ def plan_targets(
     fs, name = locate(dst, storage)
     check_writable(fs, name)
     entry = fs.entry(name)
-    into_directory = len(sources) > 1 or text.endswith("/") or (entry is not None and entry.directory)
+    has_folders = any(source.partitions for source in sources)
+    into_directory = len(sources) > 1 or has_folders or text.endswith("/") or (entry is not None and entry.directory)
     if entry is None and parse_spec(text) is not None:
         raise ValueError(f"'{printable(text)}' is a shard spec: shards keep their names, so pass a directory")
     if not into_directory:
@@ -200,9 +201,7 @@ def plan_targets(
         root = text.rstrip("/") + "/"
         targets = []
         folders = [folder_names(s.path, s.partitions) if s.shard is not None else "" for s in sources]
-        # What stays of a path below any other directory: its folders of columns, and its name.
-        ends = [f + s.path.rpartition("/")[2] for s, f in zip(sources, folders, strict=True)]
-        parts = [(s.path[: -len(end)], end) for s, end in zip(sources, ends, strict=True)]
+        parts = [(s.path[: -len(end)], end) for s, end in zip(sources, map(_end_of, sources), strict=True)]
         for source, folder, relative in zip(sources, folders, _relative_paths(parts), strict=True):
             path = root + relative
             dataset = dataset_of(path)
@@ -225,6 +224,14 @@ def plan_targets(
     for target in [target for target in targets if target.dataset is None][:1]:
         check_named(target.path, storage)
     return targets
+
+
+def _end_of(source: Source) -> str:
+    """What stays of a path below any other directory: its folders of columns, and its name."""
+    folders = folder_names(source.path, source.partitions)
+    if source.shard is None and folders:  # other folders may be among them
+        return source.path[f"/{source.path}".rindex(f"/{folders.partition('/')[0]}/") :]
+    return folders + source.path.rpartition("/")[2]
 
 
 def _relative_paths(paths: Sequence[tuple[str, str]]) -> list[str]:
