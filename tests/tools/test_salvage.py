@@ -371,6 +371,17 @@ def test_a_dataset_with_folders_is_one_dataset_again(tmp_path: Path) -> None:
     assert tfr.count(f"{tmp_path}/dst/") == 12
 
 
+def test_files_that_were_adopted_stay_in_the_dataset(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "src" / "of-spark.tfrecord")
+    tfr.adopt(tmp_path / "src")
+    tfr.write_tfrecord({"x": [2]}, tmp_path / "src", mode="append")
+    for mode in (None, "overwrite"):
+        salvage(tmp_path / "src", tmp_path / "dst", mode=mode)
+        assert tfr.read_table(tmp_path / "dst")["x"].to_pylist() == [1, 2]
+        assert tfr.verify(tmp_path / "dst").ok
+
+
 def test_the_shards_that_names_state_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names, sibling = [f"t-{i:05d}-of-100" for i in range(90)], ShardName.sibling
     for name in names:

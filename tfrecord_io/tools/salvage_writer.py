@@ -26,7 +26,7 @@ from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
-from tfrecord_io.storage.paths.file_names import ShardName, dataset_of, folder_names, parse_shard, parse_spec
+from tfrecord_io.storage.paths.file_names import ShardName, dataset_of, folder_names, parse_shard, parse_spec, stem_of
 from tfrecord_io.storage.paths.resolve_output import Output, check_named, check_suffix, identity
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import make_parent, open_publication
@@ -159,9 +159,13 @@ class Target:
 
 @value_class
 class NamedShards(Output):
-    """The shards of a dataset with given names, of which some may be missing."""
+    """The shards of a dataset with given names, of which some may be missing; `base` is its directory and name."""
 
     names: tuple[str, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        return self.base.rpartition("/")[2]
 
     def shard(self, index: int) -> str:
         return self.base.rpartition("/")[0] + "/" + self.names[index]
@@ -205,8 +209,9 @@ def plan_targets(
         for source, folder, relative in zip(sources, folders, _relative_paths(parts), strict=True):
             path = root + relative
             dataset = dataset_of(path)
-            if dataset is not None and folder:
-                dataset = dataset[0].removesuffix(folder.rstrip("/")).rstrip("/"), dataset[1]
+            if source.shard is not None:  # `adopt` leaves files the names that they have
+                manifest = source.shard.manifest.path.rpartition("/")[2]
+                dataset = path.removesuffix(_end_of(source)).rstrip("/"), stem_of(manifest) or ""
             targets.append(Target(source, path, dataset, same_name=True, folder=folder))
     paths = [target.path for target in targets]
     if (twice := next((path for path, count in Counter(paths).items() if count > 1), None)) is not None:
@@ -400,17 +405,16 @@ class SalvageWriter:
         """The writer of a dataset: of one with folders, new shards in the same folders."""
         first, storage = targets[0], self.options.target
         mode = self.options.effective_mode
+        assert first.dataset is not None
+        base = "/".join(first.dataset)
         if not first.folder:
             names = tuple(target.path.rpartition("/")[2] for target in targets)
-            output: Output = NamedShards(first.path, True, len(names), base=first.path, names=names)
+            output: Output = NamedShards(first.path, True, len(names), base=base, names=names)
             return open_publication(output, storage, mode=mode)
-        assert first.dataset is not None
         assert first.source.shard is not None
-        directory, stem = first.dataset
         codec = CODECS.of_path(first.path)
         suffix = RECORD_SUFFIXES[0] + ("" if codec is None else codec.suffixes[0])
         compression = None if codec is None else codec.name
-        base = f"{directory}/{stem}"
         output = Output(base, True, None, compression=compression, base=base, suffix=suffix, grows=True)
         columns = tuple(name for name, _ in first.source.partitions)
         dataset = open_publication(output, storage, partition_by=columns, mode=mode)
