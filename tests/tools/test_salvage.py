@@ -382,6 +382,16 @@ def test_files_that_were_adopted_stay_in_the_dataset(tmp_path: Path) -> None:
         assert tfr.verify(tmp_path / "dst").ok
 
 
+@pytest.mark.parametrize("has_manifest", [True, False])
+def test_the_manifest_has_the_columns_of_all_shards(tmp_path: Path, has_manifest: bool) -> None:
+    for rows in ({"x": [1]}, {"x": [2], "y": [3]}):
+        tfr.write_tfrecord(rows, tmp_path / "src" / "train@*", mode="append", evolve=True)
+    if not has_manifest:
+        (tmp_path / "src" / "_MANIFEST-train.json").unlink()
+    salvage(tmp_path / "src" / "train-*", tmp_path / "dst")
+    assert tfr.dataset(tmp_path / "dst", columns=["y"]).to_table()["y"].to_pylist() == [None, 3]
+
+
 def test_the_shards_that_names_state_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names, sibling = [f"t-{i:05d}-of-100" for i in range(90)], ShardName.sibling
     for name in names:

@@ -374,7 +374,7 @@ class SalvageWriter:
         dataset = self._open_dataset(targets)
         sinks: list[FrameSink] = []
         shards: list[WrittenShard] = []
-        results, content = [], None
+        results, contents = [], set[bytes]()
         numbers: Counter[str] = Counter()  # of shards in each folder
         try:
             for target in targets:
@@ -386,13 +386,16 @@ class SalvageWriter:
                 sinks.append(sink := FrameSink(file.path, compression=codec, output=file))
                 result, found = self._copy(target, records, sink)
                 sink.finish()
-                content = content or found
+                contents.update(() if found is None else (found,))
                 results.append(replace(result, target=sink.path) if target.folder else result)
                 shard = WrittenShard(index, sink.records, sink.bytes, sink.crc32c, sink.output, folder=target.folder)
                 shards.append(shard)
                 if target.folder:
                     dataset.store(shard)
-            dataset.publish(shards, content)
+            # Of shards with several schemas, but no manifest, each read decides.
+            stated = targets[0].source.shard
+            one = next(iter(contents)) if len(contents) == 1 else None
+            dataset.publish(shards, one if stated is None else stated.manifest.schema)
         except BaseException:
             for sink in sinks:
                 sink.discard()
