@@ -63,6 +63,12 @@ def test_an_error_of_the_query_leaves_no_file(query: pl.LazyFrame, tmp_path: Pat
     assert not (tmp_path / "a.tfrecord").exists()
 
 
+def test_a_query_of_narwhals_is_written(query: pl.LazyFrame, tmp_path: Path) -> None:
+    narwhals = pytest.importorskip("narwhals")
+    tfr.write_tfrecord(narwhals.from_native(query).filter(narwhals.col("n") < 5), tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord")["n"].to_pylist() == [0, 1, 2, 3, 4]
+
+
 def test_nulls_in_the_lists_of_a_query(tmp_path: Path) -> None:
     """The types of a query come as a frame without rows, which says nothing about its lists."""
     frame = pl.DataFrame({"a": [[1, None], None, []]})

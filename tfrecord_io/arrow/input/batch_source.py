@@ -305,7 +305,10 @@ def _length(data: Any) -> int | None:
 
 def _plain(data: Any) -> Any:
     """Inputs of other libraries, and rows, as a table of a form that `_of_one` knows; anything else as it is."""
-    pandas, polars, datasets, duckdb = map(imported, ("pandas", "polars", "pyarrow.dataset", "duckdb"))
+    modules = ("pandas", "polars", "pyarrow.dataset", "duckdb", "narwhals")
+    pandas, polars, datasets, duckdb, narwhals = map(imported, modules)
+    if narwhals is not None and isinstance(data, narwhals.LazyFrame):
+        data = data.to_native()
     if isinstance(data, list | tuple) and data and all(isinstance(row, Mapping) for row in data):
         return table_of_rows(data) if any(is_single(v) for row in data for v in row.values()) else data
     if pandas is not None and isinstance(data, pandas.Series):
