@@ -72,6 +72,15 @@ def of_lightning(data: str) -> Cases:
         def configure_optimizers(self) -> Any:
             return torch.optim.SGD(self.parameters(), lr=0.0)
 
+    class Rows(lightning.LightningDataModule):
+        def __init__(self, rows: Any) -> None:
+            super().__init__()
+            self.rows = rows
+
+        def train_dataloader(self) -> Any:
+            self.rows.dataset.set_epoch(self.trainer.fit_loop.epoch_progress.current.processed)
+            return self.rows
+
     def trainer(*callbacks: Any, max_steps: int = -1) -> Any:
         return lightning.Trainer(
             accelerator="cpu",
@@ -92,22 +101,24 @@ def of_lightning(data: str) -> Cases:
         ids: list[list[int]] = model.ids
         return ids
 
-    def resumed(workers: int, stream: Any) -> list[list[int]]:
-        model, steps, positions = Model(), len(stream) + 2, names["Positions"]()
-        saved = ModelCheckpoint("saved", every_n_train_steps=steps, save_top_k=-1)
+    def resumed(workers: int, stream: Any, more: int = 2) -> list[list[int]]:
+        model, steps, positions = Model(), len(stream) + more, names["Positions"]()
+        saved = ModelCheckpoint("saved", every_n_train_steps=steps if more else None, save_top_k=-1)  # None: each epoch
         for callbacks, max_steps in (([saved, positions], steps), ([positions], -1)):
             context = {"multiprocessing_context": "fork"} if workers else {}
             rows = StatefulDataLoader(stream, batch_size=None, num_workers=workers, **context)
+            stream.set_epoch(0)  # as in a new process
             checkpoint = saved.best_model_path or None
-            trainer(*callbacks, max_steps=max_steps).fit(model, rows, ckpt_path=checkpoint, weights_only=False)
+            trainer(*callbacks, max_steps=max_steps).fit(model, Rows(rows), ckpt_path=checkpoint, weights_only=False)
         ids: list[list[int]] = model.ids
         return ids
 
     for uneven in ("drop", "pad"):
         for workers in (0, 2):
-            for use in (used, resumed) if uneven == "drop" else (used,):
+            uses = {"used": used, "resumed": resumed, "next_epoch": partial(resumed, more=0)}
+            for name, use in uses.items() if uneven == "drop" else [("used", used)]:
                 stream = stream_of(data, batch_size=5, uneven=uneven, workers=workers)
-                yield f"{uneven}-{workers}-{use.__name__}", stream, partial(use, workers)
+                yield f"{uneven}-{workers}-{name}", stream, partial(use, workers)
 
 
 def of_accelerate(data: str) -> Cases:
