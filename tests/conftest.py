@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import logging
@@ -65,14 +66,10 @@ def pytest_collection() -> Iterator[None]:
     """What is loaded now stays: nothing looks for garbage in it, while it grows and when a test collects some."""
     gc.disable()
     result = yield
-    gc.collect()
     gc.freeze()
+    atexit.register(gc.unfreeze)  # so that the kernel finds nothing left at the end, after pytest has collected twice
     gc.enable()
     return result
-
-
-def pytest_unconfigure() -> None:
-    gc.unfreeze()  # so that the kernel finds nothing left at the end
 
 
 def pytest_report_header() -> str:
