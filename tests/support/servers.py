@@ -126,7 +126,7 @@ def s3_endpoint() -> Iterator[str]:
             pass
 
     server = serving.make_server("127.0.0.1", 0, None, threaded=True, request_handler=Handler)
-    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
 
