@@ -156,6 +156,16 @@ def test_what_a_dataset_chose_holds_for_what_is_added(tmp_path: Path, case: str,
     assert tfr.read_table(tmp_path / "d").equals(whole)
 
 
+@pytest.mark.parametrize("partition_by", [None, "p"])
+@pytest.mark.parametrize("schema", [None, {"k": "int64", "p": "string"}])
+def test_a_writer_without_rows_changes_nothing(partition_by: Any, schema: Any, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"k": [1], "p": ["a"]}, f"{tmp_path}/d/", partition_by=partition_by)
+    before = tfr.read_table(tmp_path / "d")
+    with tfr.open_writer(tmp_path / "d", schema, mode="append", partition_by=partition_by):
+        pass
+    assert tfr.read_table(tmp_path / "d").equals(before)
+
+
 def test_the_index_of_a_dataset_is_that_of_what_is_added(tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": [1, 2]}, index=pd.Index([5, 9], name="user"))
     rows = [*zip([5, 9], [1, 2], strict=True)] * 3

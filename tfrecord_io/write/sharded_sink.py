@@ -297,7 +297,7 @@ class SchemaUnion:
         """The schema of both; `path` is that of the manifest.
 
         Without a schema of the dataset there is nothing to compare, and it stays without one; as it stays if both are
-        equal. Of a dataset `without_rows` the categories are those of the first rows.
+        equal, or nothing was written. Of a dataset `without_rows` the categories are those of the first rows.
 
         Raises
         ------
@@ -305,7 +305,7 @@ class SchemaUnion:
             The types of a column have none in common; or, without `evolve`, the rows have columns that the dataset
             lacks, types that are wider than its own, values in another form, or lack a level of its index.
         """
-        if old is None or old == new:
+        if old is None or old == new or (new is None and not adds_rows):
             return old
         if new is None:
             raise SchemaError("the dataset has a schema, and the appended data has none", path=path)

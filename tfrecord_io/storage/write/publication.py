@@ -479,16 +479,17 @@ class Publication:
             raise FileNotFoundError(errno.ENOENT, "the dataset was deleted while it was written to", self.place.path)
         self._check_partitions(manifest)
         is_new = self._mode == "overwrite" or manifest.is_begun
+        adds_rows = any(file.records for file in files)
         types = self._partition_schema
         if not is_new and manifest.partition_schema is not None:
-            types = self.unite(manifest.partition_schema, types, self.place.path)
+            types = self.unite(manifest.partition_schema, types, self.place.path, adds_rows=adds_rows)
         kept = manifest.files
         if self._mode == "overwrite":
             kept = ()
         elif self._mode == "overwrite_partitions":
             kept = self._outside_replaced(kept, files, types)
         without_rows = not any(file.records for file in manifest.files)
-        rows = {"without_rows": without_rows, "adds_rows": any(file.records for file in files)}
+        rows = {"without_rows": without_rows, "adds_rows": adds_rows}
         united = schema if is_new else self.unite(manifest.schema, schema, self.place.path, **rows)
         still = {file.path for file in kept}
         names = {file.path for file in manifest.files if file.path not in still and not id_in(file.path)}
