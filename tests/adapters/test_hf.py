@@ -259,6 +259,17 @@ def test_a_stream_whose_rows_python_makes(tmp_path: Path, kind: str) -> None:
     assert written.to_hf().features["label"].names == ["cat", "dog"]
 
 
+@pytest.mark.skipif(not hasattr(datasets, "Json"), reason="datasets without Json")
+def test_json_of_generated_rows_is_that_of_each_row(tmp_path: Path) -> None:
+    values = [{"a": 1}, {"b": [1, None, "x"]}, 1, 2.5, "text", True, None, [{}, 1]]
+    features = datasets.Features({"j": datasets.Json(decode=False), "l": datasets.List(datasets.Json())})
+    stream = datasets.IterableDataset.from_generator(lambda: ({"j": v, "l": [v]} for v in values), features=features)
+    tfr.write_tfrecord(stream, tmp_path / "a.tfrecord")
+    table = tfr.read_table(tmp_path / "a.tfrecord")
+    assert [v and json.loads(v) for v in table["j"].to_pylist()] == values
+    assert [v and json.loads(v) for (v,) in table["l"].to_pylist()] == values
+
+
 @pytest.mark.parametrize("known", [False, True])
 def test_a_stream_is_not_held_in_memory(known: bool) -> None:
     taken = 0

@@ -381,7 +381,13 @@ def _examples(data: Any) -> Iterator[dict[str, Any]]:
 def _tables_of_features(data: Any) -> Iterator[pa.Table]:
     """The rows of an IterableDataset as tables with its features."""
     cast, missing = imported("datasets.table").cast_table_to_features, dict.fromkeys(data.features)
-    examples = _examples(data.cast(None))
+    module = imported("datasets.features.features")
+    # Of JSON, whose values may have any types: an Arrow column of them changes them.
+    encoded = {name: f for name, f in data.features.items() if module.require_decoding(f, ignore_decode_attribute=True)}
+    examples = (
+        row | {name: module.encode_nested_example(f, row.get(name), level=1) for name, f in encoded.items()}
+        for row in _examples(data.cast(None))
+    )
     while rows := list(islice(examples, _STREAMED_ROWS)):
         yield cast(pa.Table.from_pylist([missing | rows[0], *rows[1:]]), data.features)
 
