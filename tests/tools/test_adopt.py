@@ -159,6 +159,11 @@ def test_what_cannot_be_adopted_is_an_error_and_nothing_is_written(tmp_path: Pat
         tfr.adopt(tmp_path / "c")
     assert not [*tmp_path.rglob("_MANIFEST*")]
     path.write_bytes(data)
+    for name in ("a\\b.tfrecord", "\udcff.tfrecord"):  # the second has a byte that is not UTF-8
+        shutil.copy(path, path.with_name(name))
+        with pytest.raises(ValueError, match=r"/?(a.b|.udcff)\.tfrecord': names of shards must be UTF-8"):
+            tfr.adopt(tmp_path / "c")
+        path.with_name(name).unlink()
     tfr.adopt(tmp_path / "c")
     with pytest.raises(FileExistsError, match="names this file already"):
         tfr.adopt(tmp_path / "c")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -117,6 +118,8 @@ def adopt(
         text = "adopt makes a dataset of the files of a directory, or of all shards of a name (train@*)"
         raise NotADirectoryError(errno.ENOTDIR, text, secret_url(os.fspath(path)))
     names = [each.removeprefix(directory) for each in names]
+    if odd := next(filter(re.compile("[\\\\\ud800-\udfff]").search, names), None):  # not valid in a manifest
+        raise ValueError(f"'{printable(odd)}': names of shards must be UTF-8 without backslashes; rename the file")
     _check_unnamed(sources)
     columns = _partition_columns(names)
     stem = _stem(names)
