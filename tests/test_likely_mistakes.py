@@ -17,8 +17,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import tfrecord_io as tfr
+from tfrecord_io.cli import tfr as group
 from tfrecord_io.cli.command_group import _OTHER_COMMANDS
 from tfrecord_io.public_names import _EQUIVALENTS
 
@@ -97,6 +99,8 @@ def test_an_image_is_read_as_records() -> None:
         "a PNG image; tfr.formats.open_image_folder",
         by=lambda: tfr.read_tfrecord("1.png"),
     )
+    shown = CliRunner().invoke(group, ["head", "1.png"])
+    assert "a PNG image; tfr convert --from images reads a folder of images" in shown.stderr
 
 
 @pytest.mark.parametrize(

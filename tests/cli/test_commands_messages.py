@@ -58,7 +58,7 @@ def test_messages_are_converted_to_tables_and_back(run: Any, path: Path, tmp_pat
         ((*OPTIONS, "--record-type", "bytes"), "cannot be combined"),
         (("--message", "kinds.None", "--descriptor-set", DESCRIPTORS), "has no message 'kinds.None'"),
         (("--message", "kinds.All", "--descriptor-set", "absent.desc"), "absent.desc"),
-        (("--message", "kinds.All", "--descriptor-set", __file__), "descriptor set is not valid"),
+        (("--message", "kinds.All", "--descriptor-set", __file__), "compile it by protoc --include_imports"),
     ],
 )
 def test_messages_that_are_not_found(run: Any, path: Path, options: tuple[Any, ...], message: str) -> None:

@@ -55,11 +55,12 @@ def test_the_page_of_the_command_lists_the_options_of_each() -> None:
 
 def test_the_program_names_no_option_that_does_not_exist() -> None:
     """In messages and help texts of the package."""
-    of_others = {"--force-reinstall", "--no-deps", "--no-cache-dir", "--no-binary", "--long"}  # pip and zstd
+    of_others = {"--force-reinstall", "--no-deps", "--no-cache-dir", "--no-binary", "--long"}  # pip, zstd and protoc
+    of_others |= {"--include_imports", "--descriptor_set_out"}
     known = set().union(*map(options_of, group.commands.values())) | {"--version"} | of_others
     package = Path(inspect.getfile(tfr)).parent
     for file in package.rglob("*.py"):
-        for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", file.read_text("utf-8")):
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9_-]+", file.read_text("utf-8")):
             assert option in known, f"{file.name} names {option}"
 
 

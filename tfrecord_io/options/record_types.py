@@ -15,7 +15,7 @@ from tfrecord_io.value_class import value_class
 
 _WELL_KNOWN = ("any", "descriptor", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
 _EXPECTED = "a message class, or (descriptor set, name of the message)"
-_PROTOC = "protoc with the options include_imports and descriptor_set_out"
+_PROTOC = "protoc --include_imports --descriptor_set_out=FILE"
 
 
 @value_class

@@ -252,9 +252,7 @@ def split(
     if by is not None and fractions is not None:
         raise ValueError(say("{by=} and {fractions=} are two ways to split: pass only one of them"))
     if (group is not None or stratify is not None) and (fractions is None or None not in (group, stratify)):
-        raise ValueError(
-            say("{group=} or {stratify=} choose the records of the parts of {fractions=}: pass that and one of them")
-        )
+        raise ValueError(say("{group=} and {stratify=} fill the parts of {fractions=}: pass that with one of them"))
     seed = check_integer("seed", seed, 0)
     if by is not None:
         values, labels = value_labels(copied, by)

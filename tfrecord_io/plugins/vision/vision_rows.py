@@ -105,7 +105,7 @@ IMAGES = Format(
     reads=_IMAGES | {"class_names"},
     writes=frozenset({"filename"}),
     looks=("a PNG image", "a JPEG image", "a GIF image", "a WebP image", "a TIFF image"),
-    advice="tfr.formats.open_image_folder reads a folder of images",
+    advice=say("{tfr.formats.open_image_folder|tfr convert --from images} reads a folder of images"),
     options=VisionOptions,
     extra="image",
 )
@@ -117,7 +117,7 @@ FILES = Format(
     writes=frozenset({"filename"}),
     options=VisionOptions,
     looks=("a WAV file",),
-    advice="tfr.formats.open_file_folder reads a folder of files of any kind",
+    advice=say("{tfr.formats.open_file_folder|tfr convert --from files} reads a folder of files of any kind"),
 )
 
 EARTH_ENGINE = Adapter("earth_engine", library="xarray", module=f"{_CODE}earth_engine")
