@@ -30,9 +30,10 @@ from tfrecord_io.options import raises
 from tfrecord_io.options.read import is_of_other_type
 from tfrecord_io.typing import FileMode
 
+_OF_RECORDS = ("columns", "record_type", "compression", "on_error", "filters")
 
-@inspection("columns", "record_type", "compression", "on_error", "filters")
-@number("-n", "limit", default=5, help="Number of records.")
+
+@inspection(*_OF_RECORDS, number("-n", "limit", default=5, help="Number of records."))
 def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     """Show the first records."""
     from tfrecord_io.api import read_table
@@ -46,8 +47,7 @@ def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     output.print_result(as_json, value, table=lambda: output.records_table(records))
 
 
-@inspection("columns", "record_type", "compression", "on_error", "filters")
-@number("-n", "count", default=5, help="Number of records.")
+@inspection(*_OF_RECORDS, number("-n", "count", default=5, help="Number of records."))
 def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> None:
     """Show the last records."""
     import pyarrow as pa
@@ -77,12 +77,14 @@ def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> N
     output.print_result(as_json, value, table=lambda: output.records_table(records))
 
 
-@inspection("record_type", "compression", "on_error")
-@click.option(
-    "--as",
-    "format",
-    type=click.Choice(SCHEMA_FORMATS),
-    help="Print the schema as JSON, or as code or text for pyarrow, TFX, TensorFlow or Python.",
+@inspection(
+    *("record_type", "compression", "on_error"),
+    click.option(
+        "--as",
+        "format",
+        type=click.Choice(SCHEMA_FORMATS),
+        help="Print the schema as JSON, or as code or text for pyarrow, TFX, TensorFlow or Python.",
+    ),
 )
 def schema(path: str | list[str], as_json: bool, format: str | None, **keywords: Any) -> None:
     """Show the columns and their types.
@@ -107,8 +109,10 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
         output.print_result(as_json, value, text, lambda: output.schema_table(schema))
 
 
-@inspection("compression", "max_decompression_ratio", "on_error", "threads")
-@click.option("--index", multiple=True, metavar="FILE", help="Index file of PATH; repeat it for several files.")
+@inspection(
+    *("compression", "max_decompression_ratio", "on_error", "threads"),
+    click.option("--index", multiple=True, metavar="FILE", help="Index file of PATH; repeat it for several files."),
+)
 def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywords: Any) -> None:
     """Count the records in total, and in each of several PATHs.
 
@@ -135,9 +139,11 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywor
     output.print_result(as_json, value, text if several else total)
 
 
-@inspection(section="Write")
-@click.option("--check", is_flag=True, help="Write nothing; check the existing indexes.")
-@indexed_columns("-c", "--columns", text="Write the offsets and the values")
+@inspection(
+    click.option("--check", is_flag=True, help="Write nothing; check the existing indexes."),
+    indexed_columns("-c", "--columns", text="Write the offsets and the values"),
+    section="Write",
+)
 def index(path: str | list[str], as_json: bool, check: bool, columns: list[str], **keywords: Any) -> None:
     """Write an index of record offsets for each file, FILE.index.
 
@@ -165,8 +171,10 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
         click.get_current_context().exit(INVALID_DATA)
 
 
-@inspection("columns", "record_type", "compression", "on_error", "filters")
-@click.option("--explain", is_flag=True, help="Show which files and columns would be read, without reading them.")
+@inspection(
+    *_OF_RECORDS,
+    click.option("--explain", is_flag=True, help="Show which files and columns would be read, without reading them."),
+)
 def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: Any) -> None:
     """Show the type, missing values, range and lengths of each column."""
     from tfrecord_io.cli import output
@@ -290,11 +298,7 @@ def clean(path: str, as_json: bool, **keywords: Any) -> None:
 
 
 @inspection(
-    "columns",
-    "record_type",
-    "compression",
-    "on_error",
-    "filters",
+    *_OF_RECORDS,
     number("-n", "limit", help="Number of records; by default, all."),
     click.option("--short", is_flag=True, help="Abbreviate bytes and long lists."),
 )

@@ -247,9 +247,10 @@ def modes(
     command: Callable[..., Any],
     values: Sequence[str] = get_args(FileMode),
     default: str = "a file is replaced, and a dataset is an error",
+    target: str = "TARGET",
 ) -> Callable[..., Any]:
     """Declare --mode, which says what becomes of existing output, and the short forms of two of its values."""
-    shorts = {"overwrite": "Replace TARGET: --mode overwrite.", "append": "Add rows to the dataset: --mode append."}
+    shorts = {"overwrite": f"Replace {target}: --mode overwrite.", "append": "Add rows to the dataset: --mode append."}
     shorts = {name: text for name, text in shorts.items() if name in values}
 
     @wraps(command)
@@ -269,7 +270,7 @@ def modes(
 
     for name, text in reversed(shorts.items()):
         run = click.option(f"--{name}", is_flag=True, help=text)(run)
-    text = f"What to do if TARGET exists; by default, {default}."
+    text = f"What to do if {target} exists; by default, {default}."
     return click.option("--mode", type=click.Choice(values), help=text)(run)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
@@ -13,13 +14,13 @@ from tfrecord_io.errors import printable
 
 @tfr.declare("Show")
 @click.argument("paths", metavar="PATH... OUT.html", nargs=-1, required=True)
-@click.option("--compare", metavar="OTHER", help="Show another dataset beside this one, and how they differ.")
+@click.option("--compare", metavar="OTHER", help="Show another dataset next to this one, and how they differ.")
 @options("columns", "record_type", "compression", "on_error")
 @number("--sample-records", least=1, help="Number of records to read; by default, 50000.")
 @number("--sample-bytes", least=1, help="Number of bytes to read; by default, 67108864.")
 @number("--seed", default=0, help="Seed of the random sample.")
 @click.option("--verify", is_flag=True, help="Verify all files completely.")
-@modes
+@partial(modes, default="a page is replaced", target="OUT.html")
 @options("split", "allow_missing_shards", "storage_options", "json")
 def report(paths: tuple[str, ...], as_json: bool, **keywords: Any) -> None:
     """Write an HTML page about a dataset.
