@@ -102,7 +102,10 @@ def test_each_episode_has_its_statistics(episodes: Path, tmp_path: Path, monkeyp
     convert(episodes, tmp_path / "lerobot", batch_size=1)
     meta = tmp_path / "lerobot" / "meta"
     info, of_all = (json.loads((meta / name).read_text()) for name in ("info.json", "stats.json"))
-    of_episodes = pq.read_table(meta / "episodes").to_pylist()
+    table = pq.read_table(meta / "episodes")
+    for name, element in {"is_first": pa.bool_(), "index": pa.int64(), "action": pa.float64()}.items():
+        assert [table.schema.field(f"stats/{name}/{key}").type.value_type for key in ("min", "max")] == [element] * 2
+    of_episodes = table.to_pylist()
     actions = [each for each in ACTIONS if len(each)]
     for name in info["features"]:
         for key in ("min", "max", "mean", "std", "count", "q01", "q10", "q50", "q90", "q99"):

@@ -109,12 +109,15 @@ class _Feature:
             found = [self._note(self._pixels(images[at].as_py(), int(rows[at])), 1) for at in middles]
         else:
             flat = array.flatten() if t.is_fixed_size_list(array.type) else array
-            numbers = flat.to_numpy(zero_copy_only=False).reshape(len(array), -1).astype(np.float64)
+            numbers = flat.to_numpy(zero_copy_only=False).reshape(len(array), -1)
             spans = zip(begins.tolist(), ends.tolist(), strict=True)
             found = [self._note(numbers[begin:end], end - begin) for begin, end in spans]
         floats = pa.list_(pa.float64())
         type_ = pa.list_(pa.list_(floats)) if self.kind == "image" else floats
         types = {**dict.fromkeys(found[0], type_), "count": pa.list_(pa.int64())}
+        if self.kind.startswith(("bool", "int", "uint")):  # as LeRobot writes them, which mixes no types when it merges
+            exact = pa.int64() if self.kind not in ("bool", "uint64") else flat.type
+            types |= dict.fromkeys(("min", "max"), pa.list_(exact))
         return {f"stats/{self.name}/{key}": pa.array([each[key] for each in found], types[key]) for key in types}
 
     def _pixels(self, data: bytes, row: int) -> Array:
@@ -148,7 +151,8 @@ class _Feature:
 
     def _note(self, numbers: Array, count: int) -> dict[str, Any]:
         """The statistics of an episode, which are taken into those of all."""
-        least, most, mean, deviation = numbers.min(0), numbers.max(0), numbers.mean(0), numbers.std(0)
+        least, most, numbers = numbers.min(0), numbers.max(0), numbers.astype(np.float64)
+        mean, deviation = numbers.mean(0), numbers.std(0)
         quantiles = np.quantile(numbers, [*_QUANTILES.values()], axis=0)
         rows = self.rows + len(numbers)
         apart, weight = mean - self.mean, len(numbers) / rows
