@@ -103,6 +103,21 @@ def test_only_what_is_needed_is_decoded(tmp_path: Path) -> None:
     assert [block.to_pydict() for block in task()] == [{"b": [5, 6]}]
 
 
+def test_a_float_is_compared_as_ray_does_in_memory(tmp_path: Path) -> None:
+    from ray.data.expressions import col
+
+    from tfrecord_io.plugins.engines.ray import _datasource_class
+
+    table = pa.table({"x": pa.array([0.1, 0.5, None, 2.0**24, float("nan")], pa.float32()), "n": range(5)})
+    tfr.write_tfrecord(table, tmp_path / "in.tfrecord")
+    source = _datasource_class()(unwrapped(tfr.dataset(tmp_path / "in.tfrecord")))
+    x = col("x")
+    for condition in (x == 0.1, x > 0.1, ~(x <= 0.1), x != 2.0**24 + 1, (x >= 0.5) & (col("n") < 4), x.is_in([0.1])):
+        (task,) = source.apply_predicate(condition).get_read_tasks(1)
+        (block,) = task()
+        assert block["n"].equals(table.filter(condition.to_pyarrow())["n"]), condition
+
+
 def test_columns_that_a_projection_renames(tmp_path: Path) -> None:
     from tfrecord_io.plugins.engines.ray import _datasource_class
 

@@ -5,7 +5,7 @@ The datasource and the datasink are subclasses of Ray's classes, which are made 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,12 @@ import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import made, needs
 from tfrecord_io.arrow.buffers import empty_table
+from tfrecord_io.arrow.evaluate_condition import COMPARISONS
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.options import DatasetValue, unwrapped
+from tfrecord_io.options.condition import Condition
+from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -123,7 +126,8 @@ def _datasource_class() -> type[Any]:
         ) -> list[ReadTask]:
             scan = self._scan
             if self._predicate_expr is not None:
-                scan = scan.filter(self._predicate_expr.to_pyarrow())
+                floats = {(field.name,) for field in scan.schema if field.type == pa.float32()}
+                scan = scan.filter(_with_doubles(condition_of(self._predicate_expr.to_pyarrow()), floats))
             names = self._projection_map or {}
             if self._projection_map is not None:
                 scan = scan.only(list(names))
@@ -140,6 +144,18 @@ def _datasource_class() -> type[Any]:
             ]
 
     return TFRecordDatasource
+
+
+def _with_doubles(part: Condition, floats: Set[tuple[str, ...]]) -> Condition:
+    """The condition with float32 columns, `floats`, as float64 where Ray compares them as such: there, none is 0.1."""
+    import pyarrow.compute as pc
+
+    arguments = [_with_doubles(each, floats) for each in part.arguments]
+    literals = [each.value.type for each in arguments if each.value is not None]
+    if part.name in COMPARISONS and pa.float64() in literals:
+        double = Condition.parsed(pc.field("").cast(pa.float64()))
+        arguments = [double.replaced([each]) if each.path in floats else each for each in arguments]
+    return part.replaced(arguments)
 
 
 def _blocks(scan: Scan, schema: pa.Schema) -> Iterator[pa.Table]:
