@@ -382,6 +382,15 @@ def test_files_that_were_adopted_stay_in_the_dataset(tmp_path: Path) -> None:
         assert tfr.verify(tmp_path / "dst").ok
 
 
+@pytest.mark.parametrize("folders", [("", ""), ("day=1", "day=2")])
+def test_shards_beside_other_files_get_no_manifest(tmp_path: Path, folders: tuple[str, str]) -> None:
+    for folder, name in zip(folders, ("other", "part-00000-of-00001"), strict=True):
+        (tmp_path / "src" / folder).mkdir(parents=True, exist_ok=True)
+        written(tmp_path / "src" / folder / f"{name}.tfrecord", PAYLOADS)
+    salvage(tmp_path / "src", tmp_path / "dst")
+    assert tfr.count(tmp_path / "dst") == 2 * len(PAYLOADS)
+
+
 @pytest.mark.parametrize("has_manifest", [True, False])
 def test_the_manifest_has_the_columns_of_all_shards(tmp_path: Path, has_manifest: bool) -> None:
     for rows in ({"x": [1]}, {"x": [2], "y": [3]}):

@@ -213,6 +213,8 @@ def plan_targets(
                 manifest = source.shard.manifest.path.rpartition("/")[2]
                 dataset = path.removesuffix(_end_of(source)).rstrip("/"), stem_of(manifest) or ""
             targets.append(Target(source, path, dataset, same_name=True, folder=folder))
+        if any(target.dataset is None for target in targets):  # a new manifest would hide the files that are no shards
+            targets = [replace(each, dataset=None) if each.source.shard is None else each for each in targets]
     paths = [target.path for target in targets]
     if (twice := next((path for path, count in Counter(paths).items() if count > 1), None)) is not None:
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
