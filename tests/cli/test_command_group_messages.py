@@ -41,7 +41,7 @@ def test_advice_names_options_of_the_command_or_is_left_out(command: click.Comma
         ("convert", "pass {mode='error'}", "pass --mode error"),
         ("convert", "leave it out by {columns=['*', '!x']}", "leave it out by --columns '*' --columns '!x'"),
         ("convert", "pass {sample='all'}", "pass --sample all"),
-        ("convert", "{source_format='coco'} with {images=} reads it", "--from coco with --images reads it"),
+        ("convert", "{source_format='csv'} with {delimiter=} reads it", "--from csv with --delimiter reads it"),
         ("head", "pass {limit=5}", "pass --limit 5"),
         ("count", "{compression=None}: it is plain", "--compression none: it is plain"),
     ],
