@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -207,3 +208,12 @@ def test_a_column_of_unions_does_not_hinder_the_others(tmp_path: Path) -> None:
     frame = tfr.dataset(tmp_path / "u.tfrecord").to_dask()
     assert frame.dtypes["u"].pyarrow_dtype == unions.type
     assert frame["x"].sum().compute() == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps the working directory of a process")
+def test_a_working_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tfr.write_tfrecord({"n": [1, 2, 3]}, f"{tmp_path}/in/")
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert tfr.dataset(f"{tmp_path}/in/").to_dask()["n"].sum().compute() == 6

@@ -362,7 +362,7 @@ class Source:
         """
         if not self.local:
             return self
-        directory = directory or os.getcwd()
+        directory = directory or ("" if os.path.isabs(self.path) else os.getcwd())  # which may be gone
         path = os.path.join(directory, self.path)
         return replace(self, path=path, shard=self.shard and self.shard.absolute(directory))
 
