@@ -284,6 +284,16 @@ def test_types_come_back(spark: Any, tmp_path: Path) -> None:
     assert tfr.read_table(tmp_path / "out").schema.field("ints").type == pa.int16()
 
 
+def test_structs_that_are_null_and_whose_fields_are_not(spark: Any, tmp_path: Path) -> None:
+    box = "if(id = 1, null, named_struct('id', id, 'list', array(named_struct('a', id)))) AS box"
+    frame = spark.range(3).selectExpr("id", box, "if(id = 1, null, parse_json(concat('{\"a\":', id, '}'))) AS json")
+    save(frame, tmp_path / "out")
+    again = opened(spark, tmp_path / "out")
+    assert again.dtypes == frame.dtypes
+    query = "id", "box", "json:a::int"
+    assert sorted(again.selectExpr(*query).collect()) == sorted(frame.selectExpr(*query).collect())
+
+
 def save(frame: Any, path: Any, mode: str = "append", **options: Any) -> None:
     """Write by a mode of Spark; the option ``mode`` is ``modes``."""
     texts = {name.replace("modes", "mode"): option(value) for name, value in options.items()}

@@ -410,7 +410,7 @@ def _plain(type: pa.DataType) -> pa.DataType:
         return _plain(type.value_type)
     if is_list_like(type):
         return pa.list_(_plain(type.value_type))
-    if t.is_struct(type):
+    if t.is_struct(type) and not any(b"variant" in (field.metadata or ()) for field in type):  # that of a VARIANT stays
         return pa.struct([pa.field(field.name, _plain(field.type), field.nullable) for field in type])
     if t.is_timestamp(type):
         return pa.timestamp("us", type.tz)
@@ -422,7 +422,8 @@ def _batches(scan: Scan, own: pa.Schema, schema: pa.Schema) -> Iterator[pa.Recor
     with open_scan(scan) as batches:
         for batch in batches:
             columns = (_converted(batch[field.name], field) for field in own)
-            named = [column.view(type_) for column, type_ in zip(columns, schema.types, strict=True)]  # of structs, too
+            pairs = zip(columns, schema.types, strict=True)  # names differ inside structs, too
+            named = [column if column.type == type_ else column.view(type_) for column, type_ in pairs]
             yield batch_of(named, batch.num_rows, schema)
 
 
@@ -431,7 +432,8 @@ def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
         reason, advice = "it has a null, but the schema states that it has none", "state a nullable column"
         raise SchemaError(reason, feature=field.name, expected="not null", got="null", advice=advice)
     try:
-        return _nested(column).cast(field.type)
+        nested = _nested(column)
+        return nested if nested.type == field.type else nested.cast(field.type)  # pyarrow (26) may refuse its own type
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         advice = "select other columns" | say("declare a type that holds them with {schema_overrides=}")
         raise SchemaError(f"Spark cannot hold its values ({error})", feature=field.name, advice=advice) from error
