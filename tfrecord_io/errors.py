@@ -51,6 +51,10 @@ __all__ = [
     "TruncatedRecordError",
 ]
 
+# What to do about damage.
+SALVAGE = say("keep the intact records with {tfr.salvage(path, target)|tfr salvage SOURCE TARGET}")
+ON_ERROR = say("see {on_error=}") | SALVAGE
+
 _MESSAGE_BYTES = 1024
 _PACKAGE = __name__.partition(".")[0]
 

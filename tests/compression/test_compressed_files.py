@@ -100,6 +100,7 @@ def check(path: Path, threads: int, length: int, reason: str) -> None:
     assert f"byte {length}:" in message
     assert "of the compressed file" in message
     assert f"the {count} records before it are intact" in message
+    assert message.endswith("see on_error=, or keep the intact records with tfr.salvage(path, target)")
     with pytest.raises(tfr.errors.CompressionError) as caught:
         tfr.read_table(tfr.dataset(path, threads=threads))
     assert caught.value.records_intact == count

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
-from tfrecord_io.errors import CompressionError, ReplacedError, say, without_secrets
+from tfrecord_io.errors import ON_ERROR, CompressionError, ReplacedError, say, without_secrets
 from tfrecord_io.options import MIB
 
 _CHUNK = 256 << 10  # compressed bytes per read
@@ -244,7 +244,7 @@ class DecompressedStream:
     def _end(self, reason: str) -> None:
         """End the stream with an error, as no byte before the damage is left."""
         reason = say("{} (byte {} of the compressed file)", reason, self.raw_offset)
-        self._error = CompressionError(reason, path=self._source.path, offset=self.offset)
+        self._error = CompressionError(reason, path=self._source.path, offset=self.offset, advice=ON_ERROR)
 
     def _replay(self) -> bool:
         """Decompress the damaged member again with an exact decompressor, up to the current offset."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Fault, FaultCode, Plan, RecordCounts
 from tfrecord_io.errors import (
+    ON_ERROR,
     CorruptRecordError,
     DecodeError,
     FeatureNotFoundError,
@@ -24,8 +25,6 @@ from tfrecord_io.remedies import Message, Written
 _HEAD_BYTES = 4096  # enough to recognize a file format
 _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
-SALVAGE = say("keep the intact records with {tfr.salvage(path, target)|tfr salvage SOURCE TARGET}")
-ON_ERROR = say("see {on_error=}") | SALVAGE
 OTHER_MESSAGE = (
     say('pass {record_type="bytes"} to read any bytes')
     | say("read the fields of another message with {tfr.dataset(path, record_type=MessageClass)|tfr head --message}")
