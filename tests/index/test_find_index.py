@@ -165,8 +165,8 @@ def test_indexes_are_not_read_as_data(path: Path) -> None:
         (None, "", "its last record ends at byte 0, the file has 56"),
         (None, "0 56\n", "record 0 at byte 0 has 19 bytes, not 56"),
         (None, "0 19\n19 37\n", "record 1 at byte 19 has 16 bytes, not 37"),
-        (None, "0 19\n19 20\n39 17\n", "there is no record header at byte 39, the offset of record 2"),
-        (bytes(56), None, "there is no record header at byte 0"),
+        (None, "0 19\n19 20\n39 17\n", "no record header at byte 39, the offset of record 2"),
+        (bytes(56), None, "no record header at byte 0"),
     ],
 )
 def test_mismatch_names_both_files(

@@ -205,7 +205,7 @@ def test_records_that_moved(tmp_path: Path) -> None:
     assert table["n"].to_pylist() == [18]
     with pytest.MonkeyPatch.context() as patch:  # as of a large file, of which not all records are compared
         patch.setattr(Fingerprint, "mismatch", lambda *arguments, **_: "")
-        with pytest.raises(tfr.errors.CorruptRecordError, match=r"there is no record of \d+ bytes at byte"):
+        with pytest.raises(tfr.errors.CorruptRecordError, match=r"no record of \d+ bytes at byte"):
             tfr.read_table(path, schema=schema, filters=f("name") == names[3])
 
 

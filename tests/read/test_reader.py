@@ -303,7 +303,7 @@ def test_an_error_for_lack_of_memory_names_the_file(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(BatchBuilder, "of_values", fail)
     with pytest.raises(MemoryError) as info:
         tfr.read_table(path)
-    assert str(info.value).startswith(f"{path}: there is no memory for the rows (std::bad_alloc); choose columns")
+    assert str(info.value).startswith(f"{path}: not enough memory for the rows (std::bad_alloc); choose columns")
 
 
 @pytest.mark.parametrize("column", [{"a\0b": [1]}, {"x": [{"a\0b": 1}]}])

@@ -157,9 +157,9 @@ def test_what_cannot_be_joined(tmp_path: Path) -> None:
     tfr.write_tfrecord({"id": [1, 2], "x": [1, 2], "xs": [[1], [2, 3]]}, path)
     with pytest.raises(ValueError, match="rows 0 and 2 of the table have the key 1: expected each key once"):
         tfr.join(path, {"id": [1, 2, 1], "y": [1, 2, 3]}, on="id")
-    with pytest.raises(tfr.errors.FeatureNotFoundError, match="'y': there is no such column in the records"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="'y': no such column in the records"):
         tfr.join(path, {"y": [1]}, on="y")
-    with pytest.raises(tfr.errors.FeatureNotFoundError, match="'id': there is no such column in the table"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="'id': no such column in the table"):
         tfr.join(path, {"y": [1]}, on="id")
     with pytest.raises(tfr.errors.SchemaError, match="'x': both the records and the table have this column; rename it"):
         tfr.join(path, {"id": [1], "x": [1]}, on="id")

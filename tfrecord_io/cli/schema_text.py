@@ -67,8 +67,8 @@ def _arrow(schema: Schema) -> str:
     lines += ["", "schema = pa.schema(["]
     for f in schema.to_arrow():
         # What the type does not tell: how the values are stored, and the dtype of tensors.
-        told = {key: value for key, value in (f.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
-        metadata = f", metadata={told}" if told else ""
+        kept = {key: value for key, value in (f.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
+        metadata = f", metadata={kept}" if kept else ""
         lines.append(f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{metadata}),")
     return "\n".join([*lines, "])"])
 

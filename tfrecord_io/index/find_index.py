@@ -256,7 +256,7 @@ def _check_records(index: RecordIndex, index_source: Source, source: Source, fil
     for record in sorted({0, len(fits) - 1}) if fits else ():
         number, offset, size = int(records[record]), begins[record], sizes[record]
         if fits[record] is None:
-            raise mismatch(f"there is no record header at byte {offset}, the offset of record {number}")
+            raise mismatch(f"no record header at byte {offset}, the offset of record {number}")
         if not fits[record]:
             size = frame_size(headers[record])
             reason = f"record {number} at byte {offset} has {size} bytes, not {sizes[record]}"

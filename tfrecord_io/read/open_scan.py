@@ -444,9 +444,9 @@ def not_searched(scan: AnyScan, row_filter: RowFilter | None) -> str:
     if not all(map(attrgetter("can_be_read_again"), scan.sources)):
         return "the files can be read once only"
     if row_filter is None and _wanted_columns(scan) is None:
-        return "there is no filter, and the columns are not named"
+        return "no filter is given, and no columns are named"
     if row_filter is None and not all(map(_is_worth_a_look, scan.sources)):
-        return "there is no filter, and the files are small"
+        return "no filter is given, and the files are small"
     return ""
 
 

@@ -177,7 +177,7 @@ class Reader(BatchStream):
             what = f"{printable(files[0])}{and_more(len(files) - 1, 'file')}"
             advice = say("choose columns by {columns=}") | "read batches with open_reader"
             reason = f" ({error})" if str(error) else ""
-            raise MemoryError(say("{}: there is no memory for the rows{}", what, reason) & advice) from error
+            raise MemoryError(say("{}: not enough memory for the rows{}", what, reason) & advice) from error
 
     def _of_chunks(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """Yield (batch, whether it ends a joined one) for each chunk, then raise the error that ended the read.

@@ -105,7 +105,7 @@ def _check_columns(records: pa.Schema, table: pa.Schema, names: list[str]) -> No
     for name in names:
         for schema, what in ((records, "the records"), (table, "the table")):
             if name not in schema.names:
-                raise FeatureNotFoundError(say("there is no such column in {}, and {on=} needs it", what), feature=name)
+                raise FeatureNotFoundError(say("no such column in {}, and {on=} needs it", what), feature=name)
     others = {*records.names}.difference(names)
     for name in table.names:
         if name in others:

@@ -183,10 +183,10 @@ def sample(
 
 
 def _no_memory(error: MemoryError, copied: CopiedRecords, memory_bytes: int) -> MemoryError:
-    """The error where there is no memory to shuffle records, which names the one that does not fit, if it is one."""
+    """The error if memory is too small to shuffle records, which names the one that does not fit, if it is one."""
     size, number, path = copied.largest
     if size <= memory_bytes:
-        text = error.args[0] if error.args else "there is no memory to shuffle the records"
+        text = error.args[0] if error.args else "not enough memory to shuffle the records"
         return MemoryError(text & say("pass less {memory_bytes=}"))
     reason = f"{printable(path)}: record {number} has {size:,} bytes: to shuffle it takes four times as much memory"
     return MemoryError(reason & LEAVES_OUT)

@@ -529,11 +529,11 @@ def test_insert_into_a_table(spark: Any, tmp_path: Path) -> None:
     try:
         for query in ("VALUES (1, 2.0)", "SELECT * FROM second", "SELECT id + 1, x FROM second"):
             for table in ("first", "stated"):
-                with pytest.raises(Exception, match=r"there is no path.*INSERT INTO t WITH"):
+                with pytest.raises(Exception, match=r"no path is given.*INSERT INTO t WITH"):
                     spark.sql(f"INSERT INTO {table} {query}")
-        with pytest.raises(Exception, match=r"there is no path.*INSERT INTO t WITH"):
+        with pytest.raises(Exception, match=r"no path is given.*INSERT INTO t WITH"):
             spark.sql(f"CREATE TABLE made USING tfrecord OPTIONS (path '{tmp_path / 'made'}') AS SELECT 1 AS id")
-        with pytest.raises(Exception, match=r"there is no path.*SELECT … FROM t WITH"):
+        with pytest.raises(Exception, match=r"no path is given.*SELECT … FROM t WITH"):
             spark.table("stated").count()
         assert not spark.catalog.tableExists("made")
         assert ids(tmp_path / "first") == ids(tmp_path / "second") == [1]
@@ -562,9 +562,9 @@ def test_insert_into_a_view(spark: Any, tmp_path: Path) -> None:
 
 
 def test_without_a_path(spark: Any) -> None:
-    with pytest.raises(Exception, match="ValueError: there is no path: pass it"):
+    with pytest.raises(Exception, match="ValueError: no path is given: pass it"):
         spark.read.format("tfrecord").load()
-    with pytest.raises(Exception, match="ValueError: there is no path: pass it"):
+    with pytest.raises(Exception, match="ValueError: no path is given: pass it"):
         spark.range(3).write.format("tfrecord").mode("append").save()
 
 

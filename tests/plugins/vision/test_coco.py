@@ -214,7 +214,7 @@ def without(name: str) -> Coco:
         ("[]", "no list 'images'"),
         (without("annotations"), "no list 'annotations'"),
         (without("categories") | {"categories": {}}, "no list 'categories'"),
-        (coco(images=[]), "there are no images"),
+        (coco(images=[]), "no images"),
         (coco(images=[3]), "image 0 has no valid 'id'"),
         (coco(images=[{"id": True, "file_name": "a.jpg"}]), "image 0 has no valid 'id'"),
         (coco(images=[{"id": 2**63, "file_name": "a.jpg"}]), "image 0 has no valid 'id'"),
@@ -435,7 +435,7 @@ def test_what_only_some_annotations_state(tmp_path: Path) -> None:
         *some, images=[{"id": 7, "file_name": "a.jpg", "width": 40, "height": 20, "depth": 8, "license": 1}]
     )
     document["categories"][1] |= {"keypoints": ["nose"], "skeleton": [[1, 2]]}
-    with pytest.warns(UserWarning, match="left out, as there is no column for it") as caught:
+    with pytest.warns(UserWarning, match="left out, as no column holds it") as caught:
         (row,) = rows(tmp_path, document)
     named = ["depth of images", "skeleton of categories", "track_id of annotations", "id of annotations, which not"]
     assert all(name in str(caught[0].message) for name in [*named, "score of annotations, which not all"])

@@ -160,7 +160,7 @@ def test_refusals(episodes: Path, tmp_path: Path) -> None:
             target_format="lerobot",
             target_options={"fps": 10, "task": "goal"},
         )
-    with pytest.raises(tfr.errors.EncodeError, match="no episode with steps"):
+    with pytest.raises(tfr.errors.EncodeError, match="no episode has steps"):
         tfr.convert(
             episodes,
             target,

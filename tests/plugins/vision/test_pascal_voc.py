@@ -137,7 +137,7 @@ def test_image_sets_that_do_not_fit(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="image_set="):
             tfr.formats.open_voc(folder, image_set=name)
     (folder / "ImageSets/Main/val.txt").write_text("1\n../4\n")
-    with pytest.raises(tfr.errors.DecodeError, match=r"line 2: there is no annotation '\.\./4\.xml'"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"line 2: no annotation '\.\./4\.xml'"):
         tfr.formats.open_voc(folder, image_set="val")
     (folder / "ImageSets/Main/val.txt").write_text("\n")
     with pytest.raises(tfr.errors.DecodeError, match="the image set is empty"):

@@ -233,7 +233,7 @@ def test_what_voc_states_of_objects_comes_back(tmp_path: Path) -> None:
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "coco", target_format="coco")
     more = "<actions><jumping>1</jumping></actions>"
     (tmp_path / "voc/Annotations/a.xml").write_text(xml.replace(box, box + more))
-    with pytest.warns(UserWarning, match="no column for it, here or in other annotations: actions of objects"):
+    with pytest.warns(UserWarning, match="no column holds it, here or in other annotations: actions of objects"):
         tfr.formats.open_voc(tmp_path / "voc").read_all()
 
 

@@ -62,7 +62,7 @@ def fields_of(type_: MessageType, schema: pa.Schema) -> list[MessageField]:
             raise SchemaError(reason, feature=name, advice=f"leave the column out; it has: {shown}")
     for one in descriptor.fields:
         if is_required(one) and one.name not in schema.names:
-            reason = f"the message '{printable(type_.name)}' requires the field, and there is no such column"
+            reason = f"the message '{printable(type_.name)}' requires the field, and no column has its name"
             raise SchemaError(reason, feature=one.name, advice="add the column")
     fields = message_tree(descriptor, schema.names).fields
     for field, own in zip(schema, fields, strict=True):

@@ -259,7 +259,7 @@ def memory_errors() -> Iterator[None]:
 def memory_error(error: pa.ArrowException) -> Exception:
     """The MemoryError that an error of `memory_errors` stands for, else the error itself."""
     is_other = type(error) is not pa.lib.ArrowException
-    return error if is_other else MemoryError("there is no memory for the objects of a column")
+    return error if is_other else MemoryError("not enough memory for the objects of a column")
 
 
 @dataclass(slots=True)

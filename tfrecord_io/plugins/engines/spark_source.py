@@ -265,7 +265,7 @@ def _path_and_keywords(options: Mapping[str, str], advice: str) -> tuple[Any, di
     """The paths that options name, and the other keywords; without a path, an error that gives advice."""
     values = _values(options)
     if "path" not in values:
-        raise ValueError(say("there is no path: {}", advice))
+        raise ValueError(say("no path is given: {}", advice))
     return values.pop("path"), values
 
 

@@ -126,7 +126,7 @@ class _Lists:
 
     def __init__(self, schema: pa.Schema, by: str, context: list[str], options: WriteOptions) -> None:
         if by not in schema.names:
-            raise FeatureNotFoundError("there is no such column", feature=by, advice=name_advice(by, schema.names))
+            raise FeatureNotFoundError("no such column", feature=by, advice=name_advice(by, schema.names))
         type_ = schema.field(by).type
         plain = type_.value_type if t.is_dictionary(type_) else type_
         if not (t.is_integer(plain) or is_text_or_bytes(plain)):

@@ -138,7 +138,7 @@ class AnnotatedRecords:
         used = [name for name in types if name in chosen]
         for names in ([_ENCODED], *([f"{OBJECT}{name}"] for name in _BOX), [OBJECT + _LABEL, OBJECT + _CLASS]):
             if not set(names) & set(used):
-                reason = f"there is no column '{names[-1]}', which annotated images have"
+                reason = f"no column '{names[-1]}', which annotated images have"
                 raise FeatureNotFoundError(reason, feature=names[-1], advice=f"it has: {', '.join(schema.names)}")
         declared = {name: types[name] for name in used if types[name] is not None}
         overrides = {**declared, **(options.schema_overrides or {})} if options.schema is None else None

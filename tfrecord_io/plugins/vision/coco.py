@@ -195,7 +195,7 @@ class _Coco:
         self.has_names = False  # whether key points have names
         for name in ("images", "annotations", "categories"):
             if not isinstance(document, dict) or not isinstance(document.get(name), list):
-                raise self._error(f"there is no list '{name}'", expected=_EXPECTED)
+                raise self._error(f"no list '{name}'", expected=_EXPECTED)
         self._document: dict[str, list[Any]] = document
         self._unread = {  # what has no column
             f"{key} of {name}": None
@@ -225,7 +225,7 @@ class _Coco:
         """Warn of what has no column."""
         if self._unread:
             names = printable(", ".join(self._unread), 400)
-            warn(f"{printable(self._path)}: left out, as there is no column for it: {names}", UserWarning)
+            warn(f"{printable(self._path)}: left out, as no column holds it: {names}", UserWarning)
 
     def images(self, *, skip_unknown: bool) -> list[AnnotatedImage]:
         """The images with their objects, in the order of the file."""
@@ -239,7 +239,7 @@ class _Coco:
             name = self._text(image, "file_name", where)
             images[id_] = AnnotatedImage(name, str(id_), height, width, Objects([], [], []), self._path)
         if not images:
-            raise self._error("there are no images", expected=_EXPECTED)
+            raise self._error("no images", expected=_EXPECTED)
         self._add_objects(images, skip_unknown=skip_unknown)
         return list(images.values())
 

@@ -393,7 +393,7 @@ class _Frames(AbstractContextManager["_Frames"]):
 
         self._close_file()
         if not self._count:
-            raise EncodeError("there is no episode with steps to write")
+            raise EncodeError("no episode has steps to write")
         if records > self._count:
             left_out = counted(records - self._count, "episode")
             warn(f"{left_out} without steps: LeRobot has no such episodes, so they are left out", SchemaWarning)

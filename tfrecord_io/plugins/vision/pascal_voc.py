@@ -178,7 +178,7 @@ class _Folder(NamedTuple):
                 continue
             name = name if name in by_name else name.split()[0]  # a flag may follow
             if name not in by_name:
-                reason = f"line {number}: there is no annotation '{printable(name, 80)}{_SUFFIX}'"
+                reason = f"line {number}: no annotation '{printable(name, 80)}{_SUFFIX}'"
                 raise DecodeError(reason, path=path, got=name)
             chosen[name] = by_name[name]
         if not chosen or len(content) > MOST_BYTES:
@@ -219,7 +219,7 @@ def _optional_columns(annotated: Sequence[AnnotatedImage]) -> dict[str, pa.DataT
     if unread:
         names = printable(", ".join(unread), 400)
         path = printable(next(image.path for image in annotated if image.unread))
-        warn(f"{path}: left out, as there is no column for it, here or in other annotations: {names}", UserWarning)
+        warn(f"{path}: left out, as no column holds it, here or in other annotations: {names}", UserWarning)
     return {name: type_ for (name, (type_, _)), is_chosen in zip(_OPTIONAL.items(), chosen, strict=True) if is_chosen}
 
 

@@ -90,7 +90,7 @@ def write_image_folder(
         The column with the bytes of the files, which are written as they are; by default ``image/encoded``, or the only
         column of bytes.
     filename : str, optional
-        The column with their names, relative to the folder (``cat/1.jpg``). None, or if there is no such column: files
+        The column with their names, relative to the folder (``cat/1.jpg``). None, or without such a column: files
         are numbered, ``00000000.jpg``.
     table : str, optional
         The name of the file with all other columns and the names, with a row for each record: ``.csv``, ``.tsv``, or
@@ -292,9 +292,7 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
             raise FeatureNotFoundError(reason, expected=kind.encoded, got=of_bytes, advice=advice)
         image = kind.encoded if kind.encoded in of_bytes else of_bytes[0]
     elif image not in schema.names:
-        raise FeatureNotFoundError(
-            "there is no such column", feature=image, advice=f"it has: {', '.join(schema.names)}"
-        )
+        raise FeatureNotFoundError("no such column", feature=image, advice=f"it has: {', '.join(schema.names)}")
     elif image not in of_bytes:
         got = short_type_name(schema.field(image).type, schema.field(image).metadata)
         is_text = t.is_string(schema.field(image).type)
@@ -307,7 +305,7 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
     if filename is not None and filename not in schema.names:
         if filename != kind.name:
             advice = say("{}", f"it has: {', '.join(schema.names)}") & _NUMBERED
-            raise FeatureNotFoundError("there is no such column", feature=filename, advice=advice)
+            raise FeatureNotFoundError("no such column", feature=filename, advice=advice)
         filename = None
     if filename is not None and not t.is_string(schema.field(filename).type):
         got = short_type_name(schema.field(filename).type)

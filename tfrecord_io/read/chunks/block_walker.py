@@ -329,7 +329,7 @@ class BlockWalker:
         except MemoryError as error:
             size = f" of {payload_length(header):,} bytes" if is_record_header(header) else ""
             place = f"record {self.record}{size} at byte {self.unread}"
-            reason = f"{printable(self.opened.path)}: there is no memory for {place}"
+            reason = f"{printable(self.opened.path)}: not enough memory for {place}"
             raise MemoryError(f"{reason} ({error})" & LEAVES_OUT) from error
         if self.block is None:
             self.end_file()
