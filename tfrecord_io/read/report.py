@@ -30,7 +30,7 @@ class ReadReport(Report):
     Attributes
     ----------
     records, bytes : int
-        Rows delivered, and uncompressed bytes of the records read.
+        Records read, of which `filters=` may leave out some, and their uncompressed bytes.
     files : int
         Files opened.
     schema_source : str
