@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from functools import partial
-from typing import cast
 
 import numpy as np
 
@@ -83,8 +82,9 @@ def index_around_damage(
         nonlocal end
         if not recovery(walker, error):
             return False
-        region = cast(TFRecordError, error).region
-        begin, end = end, size if region is None or region.end is None else region.end
+        assert isinstance(error, TFRecordError)
+        assert error.region is not None
+        begin, end = end, size if error.region.end is None else error.region.end
         sizes.append(np.array([end - begin]))
         intact.append(np.zeros(1, np.bool_))
         return True
