@@ -81,12 +81,11 @@ class _ListSplitter:
             for frames in walker.intact_frames(check_crc=options.check_crc):
                 if (error := (yield from self._block(walker, frames))) is not None:
                     raise error
-            progress.close()
         except TFRecordError as error:
             self._origins.failed = Origin(error.path, error.record, error.offset)
-            progress.close()
             raise
         finally:
+            progress.close()
             prefetcher.close()
             walker.close()
 
