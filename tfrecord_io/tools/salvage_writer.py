@@ -205,13 +205,14 @@ def plan_targets(
         root = text.rstrip("/") + "/"
         targets = []
         folders = [folder_names(s.path, s.partitions) if s.shard is not None else "" for s in sources]
-        parts = [(s.path[: -len(end)], end) for s, end in zip(sources, map(_end_of, sources), strict=True)]
-        for source, folder, relative in zip(sources, folders, _relative_paths(parts), strict=True):
+        ends = list(map(_end_of, sources))
+        relatives = _relative_paths([(s.path[: -len(end)], end) for s, end in zip(sources, ends, strict=True)])
+        for source, folder, end, relative in zip(sources, folders, ends, relatives, strict=True):
             path = root + relative
             dataset = dataset_of(path)
             if source.shard is not None:  # `adopt` leaves files the names that they have
                 manifest = source.shard.manifest.path.rpartition("/")[2]
-                dataset = path.removesuffix(_end_of(source)).rstrip("/"), stem_of(manifest) or ""
+                dataset = path.removesuffix(end).rstrip("/"), stem_of(manifest) or ""
             targets.append(Target(source, path, dataset, same_name=True, folder=folder))
         if any(target.dataset is None for target in targets):  # a new manifest would hide the files that are no shards
             targets = [replace(each, dataset=None) if each.source.shard is None else each for each in targets]
