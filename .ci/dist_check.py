@@ -1,4 +1,4 @@
-"""make dist-check: whether a folder has what may be published, and nothing else.
+"""dev/dist check FOLDER: whether a folder has what may be published, and nothing else.
 
 One sdist and at least one wheel of the version, which is also that of the tag in TAG, if it is set. Each wheel is for
 one platform and has its kernel and the licences of what is linked in: `none-any` would be installed wherever there is

@@ -1,4 +1,4 @@
-"""make release-check: each step of a release that one machine can do, and a table of what was run and what was not.
+"""Run each step of a release that one machine can do, and a table of what was run and what was not.
 
 A step that succeeded for this commit is not repeated: build/release-check/<commit>.json keeps the results, so that a
 stopped run goes on. STEPS="wheels lint" runs these only, SKIP="fuzz mutation" all others; AGAIN=1 repeats all.
@@ -28,8 +28,8 @@ class Step:
 
 STEPS = [
     Step("lint", "make lint types", "style, types"),
-    Step("resolve", "make resolve", "all extras in one call, with TensorFlow 2.18, 2.21 and the newest"),
-    Step("api", "make test-api", "the public interface, and files of older versions"),
+    Step("resolve", "dev/resolve", "all extras in one call, with TensorFlow 2.18, 2.21 and the newest"),
+    Step("api", "make test PYTEST_ARGS='tests/test_public_api.py tests/test_registry.py tests/end_to_end/test_older_versions.py'", "the public interface, and files of older versions"),
     Step("docs", "make docs", "the site: links, search, 404"),
     Step(
         "wheels", ".ci/wheels build", "wheels for manylinux_2_28 of this processor: 3.11, and abi3 for 3.12 and later"
@@ -39,25 +39,24 @@ STEPS = [
     Step(
         "dist",
         "rm -rf build/dist && mkdir build/dist && cp build/release/*.whl build/release/*.tar.gz build/dist "
-        "&& make dist-check sbom DIST=build/dist",
+        "&& dev/dist check build/dist && dev/dist sbom build/dist",
         "what would be published: kernels, licences, links, twine check --strict; the list of components",
     ),
-    Step("readme", "make readme-check", "the commands of README.md in a fresh environment"),
+    Step("readme", "dev/readme-check", "the commands of README.md in a fresh environment"),
     Step("bare", ".ci/wheels bare", "bare environments without a compiler, lowest and newest dependencies"),
     Step("abi3", "make test-abi3", "the tests on the wheel of the stable ABI"),
     Step("lowest", "make test-lowest", "the tests on the lowest dependencies, with each interpreter of LOWEST"),
-    Step("arm", "make test-arm", "the kernel for aarch64, under qemu"),
-    Step("windows", "make test-windows", "the kernel for Windows, under Wine"),
-    Step("test", "make test STORM=1", "all tests, all rounds"),
+    Step("arm", "make test-platforms ONLY=arm", "the kernel for aarch64, under qemu"),
+    Step("windows", "make test-platforms ONLY=windows", "the kernel for Windows, under Wine"),
+    Step("test", "make test-full STORM=1", "all tests, all rounds"),
     Step("adapters", "make test-adapters", "the adapters of large libraries"),
     Step("border", "make test-border", "the tests of the rest without each plugin"),
     Step("conformance", "make conformance", "what TensorFlow and others read and write"),
-    Step("sanitize", "make sanitize", "the kernel under sanitizers"),
-    Step("sanitize-threads", "make sanitize-threads", "the kernel under the thread sanitizer, with Python's threads"),
+    Step("sanitize", "make sanitize", "the kernel under sanitizers, also of threads"),
     Step("coverage", "make coverage", "the branches of the kernel"),
     Step("mutation", "make mutation", "changes that a test must find"),
-    Step("fuzz", "make fuzz fuzz-differential SECONDS=3600", "mutated inputs"),
-    Step("speed", "make speed-guard", "the fast paths are taken"),
+    Step("fuzz", "make fuzz SECONDS=3600", "mutated inputs"),
+    Step("speed", "dev/bench .venv -m benchmarks.guard", "the fast paths are taken"),
 ]
 HOSTED = {
     "wheels of other platforms": "musllinux, aarch64 as built natively, macOS arm64 and x86-64, Windows (wheels.yml)",

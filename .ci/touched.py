@@ -1,4 +1,4 @@
-"""Prints what of ``make test-all`` a change touches, a command a line: python .ci/touched.py [COMMIT]
+"""Print the slow checks that a change touches, a command a line: python .ci/touched.py [COMMIT]
 
 The change is what differs from COMMIT: by default from where the branch left main, and on main itself from the commit
 before. If that is unknown, as in a clone without history, everything is printed.
@@ -13,17 +13,20 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "dev"))
+from environment import ADAPTERS  # noqa: E402
+
 KERNEL = r"tfrecord_io/(_native|engine|format)/|tests/(engine|fuzz)/|CMakeLists\.txt$"
-RULES = {  # by command, which files it is run for; the adapters are those of the Makefile
-    "make test STORM=1 PYTEST_ARGS=tests/engine": KERNEL,
-    "make speed-guard": KERNEL,
-    "make test STORM=1 PYTEST_ARGS=tests/simulation": r"tests/simulation/",
-    "make fuzz fuzz-differential SECONDS=60": KERNEL,
+RULES = {  # by command, which files it is run for
+    "make test-full STORM=1 PYTEST_ARGS=tests/engine": KERNEL,
+    "dev/bench .venv -m benchmarks.guard": KERNEL,
+    "make test-full STORM=1 PYTEST_ARGS=tests/simulation": r"tests/simulation/",
+    "make fuzz SECONDS=60": KERNEL,
     "make conformance": r"tfrecord_io/(_native|engine|format|tf_compat|plugins/tensorflow)/|tests/conformance/",
     "make wheel-test PYTEST_ARGS='tests/test_importing.py tests/test_layout.py tests/engine/test_golden.py'": (
         r"pyproject\.toml$|CMakeLists\.txt$|\.ci/wheel|docs/reference/(stub|backend)\.py$"
     ),
-    "make test STORM=1 PYTEST_ARGS=tests/plugins/engines/test_dask_distributed.py": (
+    "make test-full STORM=1 PYTEST_ARGS=tests/plugins/engines/test_dask_distributed.py": (
         r"tfrecord_io/plugins/engines/(dask|distributed)|tests/plugins/engines/test_dask|"
         r"tests/support/suites/distributed_suite\.py$"
     ),
@@ -31,16 +34,27 @@ RULES = {  # by command, which files it is run for; the adapters are those of th
 
 
 def rules() -> dict[str, str]:
-    (adapters,) = re.findall(r"^ADAPTERS := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
-    own = {
-        f"make test-adapter-{name}": rf"(tfrecord_io|tests)/(adapters|plugins/\w+)/(test_)?{name}(_\w+)?\.py$"
-        for name in adapters.split()
+    """Map each command to the pattern of the files that it is run for."""
+    adapters = {
+        f"make test-adapters ONLY={name}": rf"(tfrecord_io|tests)/(adapters|plugins/\w+)/(test_)?{name}(_\w+)?\.py$"
+        for name in ADAPTERS
     }
-    return {**RULES, **own}
+    return {**RULES, **adapters}
+
+
+def tests_near(names: Iterable[str]) -> list[str]:
+    """List the arguments of tests/near.py: changed modules, and changed files of tests."""
+    modules = [
+        name.removeprefix("tfrecord_io/").removesuffix(".py")
+        for name in names
+        if re.fullmatch(r"tfrecord_io/.+\.py", name) and (ROOT / name).exists() and (ROOT / name).stat().st_size
+    ]
+    tests = [name for name in names if re.fullmatch(r"tests/.*test_\w+\.py", name) and (ROOT / name).exists()]
+    return [*modules, *tests]
 
 
 def git(*arguments: str) -> str | None:
-    """What git prints, or none if it fails, or there is none."""
+    """Run git and return its output, or None if git fails or is missing."""
     try:
         return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
@@ -48,7 +62,7 @@ def git(*arguments: str) -> str | None:
 
 
 def changed(since: str | None = None) -> list[str] | None:
-    """The files that differ, or none if that is unknown."""
+    """List the files that differ, or return None if they are unknown."""
     head = git("rev-parse", "HEAD")
     for main in ("origin/main", "main"):
         since = since or git("merge-base", "HEAD", main)
@@ -57,9 +71,12 @@ def changed(since: str | None = None) -> list[str] | None:
 
 
 def touched(names: Iterable[str] | None) -> list[str]:
-    return [
+    """List the commands for the changed files: all of them if the files are unknown."""
+    commands = [
         command for command, files in rules().items() if names is None or any(re.match(files, name) for name in names)
     ]
+    near = tests_near(names or ())
+    return commands + ([f'make test-full PYTEST_ARGS="$(python3 tests/near.py {" ".join(near)})"'] if near else [])
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import border
-from quick import pytest_collection_modifyitems, pytest_runtest_protocol, pytest_sessionfinish  # noqa: F401
-from rounds import COMPLETE, QUICK, RANDOM, rounds
+from tiers import pytest_collection_modifyitems, pytest_runtest_protocol, pytest_sessionfinish  # noqa: F401
+from rounds import COMPLETE, QUICK, RANDOM, TIER, rounds
 from running_threads import pytest_runtest_setup  # noqa: F401
 from servers import (  # noqa: F401
     azure,
@@ -41,7 +41,7 @@ from suites.resumed_datasets import written  # noqa: F401
 from unwaited import fsync
 
 ENGINES = ("native", "reference_engine")
-COMPARED = {"laws"}  # folders whose tests run on both engines, beside that of the engines; with STORM=1 all do
+COMPARED = {"laws"}  # folders whose tests run on both engines, beside that of the engines; in a storm all do
 
 settings.register_profile(
     "tfrecord_io",
@@ -75,9 +75,8 @@ def pytest_collection() -> Iterator[None]:
 def pytest_report_header() -> str:
     import tfrecord_io
 
-    extent = "all" if COMPLETE else "reduced, all with STORM=1"
     seeds = "new" if RANDOM else "fixed, new with RANDOM=1"
-    return f"tfrecord_io: {Path(tfrecord_io.__file__).parent}; rounds of randomised tests: {extent}; seeds: {seeds}"
+    return f"tfrecord_io: {Path(tfrecord_io.__file__).parent}; tier of tests: {TIER}; seeds: {seeds}"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

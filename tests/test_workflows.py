@@ -1,4 +1,4 @@
-"""The steps of the hosted workflows can be run here: they are targets of the Makefile, or `.ci/run`."""
+"""The steps of the hosted workflows can be run here: targets of the Makefile, scripts of dev/, or `.ci/run`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ ROOT = Path(__file__).parents[1]
 if not (ROOT / ".github").is_dir():
     pytest.skip("they are not in the sdist", allow_module_level=True)
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-TARGETS = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)) | {"test-adapters"}
+TARGETS = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 # What only the hosted machines can do: the release needs their identity, and wheels of other platforms their systems.
 # Compilers for other processors are installed there.
 HOSTED = ("sudo apt-get ", "bash .ci/run", "gh release create")
+SCRIPTS = {f"dev/{path.name}" for path in (ROOT / "dev").iterdir() if path.is_file() and not path.suffix}
 
 
 def test_there_are_workflows() -> None:
@@ -36,17 +37,19 @@ def test_steps_are_targets(path: Path) -> None:
     for command in [*commands, *(f"make {each}" for each in listed)]:
         if command.startswith("make ${{") or command.startswith(HOSTED):
             continue
+        if command.split()[0] in SCRIPTS:
+            continue
         assert command.startswith("make "), command
         words = re.findall(r"(?:[^\s']|'[^']*')+", command)[1:]
         assert {word for word in words if "=" not in word} <= TARGETS, command
 
 
 def test_each_night_runs_what_a_change_need_not() -> None:
-    """All targets of `make test-all`, with new examples of the tests."""
+    """All tests with new examples, and the targets that `.ci/run` runs only where a change touches them."""
     text = (ROOT / ".github" / "workflows" / "nightly.yml").read_text("utf-8")
-    (names,) = re.findall(r"^ALL := (.+)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
-    assert set(names.split()) <= set(re.findall(r"^ +- ([\w-]+)(?: \w+=.*)?$", text, re.MULTILINE))
-    assert "- test STORM=1 RANDOM=1\n" in text
+    names = {"test-adapters", "wheel-test", "test-lowest", "conformance", "fuzz", "simulate", "test-border"}
+    assert names <= set(re.findall(r"^ +- ([\w-]+)(?: \w+=.*)?$", text, re.MULTILINE))
+    assert "- test-full STORM=1 RANDOM=1\n" in text
 
 
 @pytest.fixture(scope="module")
@@ -56,19 +59,22 @@ def touched() -> Any:
 
 def test_a_change_runs_what_it_touches(touched: Any) -> None:
     def of(*names: str) -> set[str]:
-        return {command.split()[1] for command in touched["touched"](names)}
+        return {command.split(" PYTEST_ARGS")[0] for command in touched["touched"](names)}
 
-    assert of("docs/index.md", "tfrecord_io/read/reader.py") == set()
-    assert of("tfrecord_io/adapters/torch.py") == {"test-adapter-torch"}
-    assert of("tests/adapters/test_torch_distributed.py") == {"test-adapter-torch"}
-    assert of("tfrecord_io/plugins/engines/spark.py") == {"test-adapter-spark"}
-    assert of("tfrecord_io/_native/frame.cc") == {"test", "speed-guard", "fuzz", "conformance"}
+    assert of("docs/index.md") == set()
+    assert of("docs/index.md", "tfrecord_io/read/reader.py") == {'make test-full'}
+    assert "make test-adapters ONLY=torch" in of("tfrecord_io/adapters/torch.py")
+    assert "make test-adapters ONLY=torch" in of("tests/adapters/test_torch_distributed.py")
+    assert "make test-adapters ONLY=spark" in of("tfrecord_io/plugins/engines/spark.py")
+    kernel = {"make test-full STORM=1", "dev/bench .venv -m benchmarks.guard", "make fuzz SECONDS=60"}
+    assert of("tfrecord_io/_native/frame.cc") == {*kernel, "make conformance"}
     assert of("tests/conformance/test_tfx.py") == {"conformance"}
     everything = set(touched["rules"]())
     assert set(touched["touched"](None)) == everything
     assert touched["changed"]("no such commit") is None
     for command in everything:
-        assert command.split()[1].startswith("test-adapter-") or command.split()[1] in TARGETS, command
+        program, target = command.split()[:2]
+        assert program in SCRIPTS if program != "make" else target in TARGETS, command
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -105,7 +111,7 @@ def test_each_job_of_the_release_has_the_rights_of_its_task_alone() -> None:
     for name in ("publish", "page"):
         assert "checkout" not in jobs[name]
         assert "run: make" not in jobs[name]
-    assert "run: make dist-check" in jobs["build"]
+    assert "run: dev/dist check" in jobs["build"]
 
 
 def test_no_wheel_is_made_without_its_kernel() -> None:

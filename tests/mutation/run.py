@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-os.environ["TFRECORD_IO_STORM"] = "1"  # all rounds of the tests, on both engines
+os.environ["TFRECORD_IO_TESTS"] = "storm"  # all rounds of the tests, on both engines
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE)]

@@ -1,8 +1,8 @@
 """How many rounds randomised tests run, and from which seeds.
 
-All rounds with ``make test STORM=1``, a part of them otherwise, the fewest with ``make quick``; the same examples each
-time, so that a commit passes or fails for what it changed, and new ones with ``make test RANDOM=1``, which searches for
-what no run has found yet.
+`TIER` is the tier of tests that runs (`tiers`). All rounds run in ``make test-full STORM=1``, fewer in the others. The
+examples are the same each time, so that a commit passes or fails for what it changed; ``RANDOM=1`` makes new ones, which
+search for what no run has found yet.
 """
 
 from __future__ import annotations
@@ -12,23 +12,29 @@ from collections.abc import Iterator, Sequence
 
 from hypothesis import HealthCheck
 
-COMPLETE = os.environ.get("TFRECORD_IO_STORM") == "1"
+TIERS = ("first", "fast", "near", "full", "storm")
+TIER = os.environ.get("TFRECORD_IO_TESTS") or "full"
+if TIER not in TIERS:
+    raise ValueError(f"TFRECORD_IO_TESTS={TIER}: expected one of {', '.join(TIERS)}")
+COMPLETE = TIER == "storm"
+QUICK = TIER in ("first", "fast", "near")
 RANDOM = os.environ.get("TFRECORD_IO_RANDOM") == "1"
-QUICK = os.environ.get("TFRECORD_IO_QUICK", "") != ""
-SAMPLED = os.environ.get("TFRECORD_IO_QUICK") == "1"  # only some cases of each test
 
 # Examples that share a bucket write to a folder of its own each.
 IN_A_BUCKET = [HealthCheck.function_scoped_fixture]
 
 
 def rounds(complete: int, reduced: int | None = None) -> int:
-    """`complete` rounds in the complete run; otherwise `reduced`, by default a tenth of them, but not fewer than 10.
+    """Number of rounds: `complete` in a storm; otherwise `reduced`, by default a tenth of them, but not fewer than 10.
 
-    A quick run has 5 rounds at most. What is `reduced` to a few takes seconds for each.
+    The quick tiers run at most 5 rounds of what is `reduced` to a few, which takes seconds for each, and at most 25 of
+    the laws.
     """
     if COMPLETE:
         return complete
     some = min(complete, max(10, complete // 10)) if reduced is None else reduced
+    if TIER == "fast" and reduced is None:
+        return min(complete, 25)
     return min(some, 5) if QUICK else some
 
 

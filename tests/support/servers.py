@@ -248,7 +248,7 @@ def google(gcs_server: GcsServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[B
 
 @pytest.fixture(params=["s3", *(["gcs"] if COMPLETE else []), "google", "azure"])
 def bucket(request: pytest.FixtureRequest) -> Bucket:
-    """The test runs once on each kind of bucket; on both servers for that of Google only with STORM=1."""
+    """The test runs once on each kind of bucket; on both servers for that of Google only in a storm."""
     found: Bucket = request.getfixturevalue(request.param)
     return found
 

@@ -2,7 +2,7 @@
 
 What is synced, and in which order, is the subject of tests that replace `os.fsync` by what counts or fails, and of the
 simulated disk, which forgets what was not synced. A sync of the real disk takes some milliseconds, and each file takes
-two. With STORM=1, and in processes that tests start, files are synced.
+two. In a storm, and in processes that tests start, files are synced.
 """
 
 from __future__ import annotations
