@@ -1,4 +1,4 @@
-"""Whether the kernel still has its fast paths: ``make speed-guard``, part of CI.
+"""Check that the kernel has its fast paths: ``dev/bench .venv -m benchmarks.guard``, part of CI where the kernel changes.
 
 The time in which the kernel decodes a block from memory, divided by that of copying the same bytes and taking their
 CRC32C with another library, measured alternately in one process: a ratio that hardly depends on the machine or on what

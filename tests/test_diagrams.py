@@ -25,7 +25,7 @@ def architecture() -> dict[str, Any]:
 
 def test_architecture_is_up_to_date(architecture: dict[str, Any]) -> None:
     drawn = architecture["render"](architecture["parse"](architecture["SOURCE"].read_text(encoding="utf-8")))
-    assert architecture["TARGET"].read_text(encoding="utf-8") == drawn, "run: make diagrams"
+    assert architecture["TARGET"].read_text(encoding="utf-8") == drawn, "run: make reference DIAGRAMS=1"
 
 
 def test_performance_is_up_to_date() -> None:
@@ -38,7 +38,7 @@ def test_performance_is_up_to_date() -> None:
         "parquet.svg": performance["render_parquet"](ratios),
     }
     for name, drawn in drawings.items():
-        assert (DOCS / "images" / name).read_text(encoding="utf-8") == drawn, "run: make diagrams"
+        assert (DOCS / "images" / name).read_text(encoding="utf-8") == drawn, "run: make reference DIAGRAMS=1"
         root = ElementTree.fromstring(drawn)
         assert root.find("{http://www.w3.org/2000/svg}title") is not None
     page = (DOCS / "performance.md").read_text(encoding="utf-8")
@@ -79,4 +79,4 @@ def test_architecture_has_the_floors_of_the_code(architecture: dict[str, Any]) -
 def test_casts_show_what_the_commands_print(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", shlex.join(interpreter()))
     drawn = runpy.run_path(str(DOCS / "diagrams" / "casts.py"))["casts"]()
-    assert {path: path.read_text(encoding="utf-8") for path in drawn} == drawn, "run: make diagrams"
+    assert {path: path.read_text(encoding="utf-8") for path in drawn} == drawn, "run: make reference DIAGRAMS=1"

@@ -66,7 +66,7 @@ def test_the_package_index_shows_it(script: dict[str, Any]) -> None:
     assert shown.count("<table") == 1
 
 
-@pytest.mark.skipif("TFRECORD_IO_FRESH" not in os.environ, reason="builds the package: make readme-check")
+@pytest.mark.skipif("TFRECORD_IO_FRESH" not in os.environ, reason="builds the package: dev/readme-check")
 @pytest.mark.timeout(1800)
 def test_its_commands_run_in_a_fresh_environment(tmp_path: Path) -> None:
     """As they are: those of shells in a clone, then the programs, up to the section that needs images and a bucket."""

@@ -2,7 +2,7 @@
 
 The build takes it as the description (pyproject.toml). ``TFRECORD_IO_ADDRESS`` is the address of the repository, such
 as ``https://host/owner/name``, and ``TFRECORD_IO_REF`` a tag or branch of it, by default the tag of the version; the
-hosted workflows set both. Without an address links stay as they are, which ``make dist-check`` refuses.
+hosted workflows set both. Without an address links stay as they are, which ``dev/dist check`` refuses.
 
 ``python docs/reference/readme.py --release`` writes the line that installs a release into the repository's pages, in
 place of the one for a clone; ``--clone`` does the reverse.

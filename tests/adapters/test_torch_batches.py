@@ -1,4 +1,4 @@
-"""Batches between the processes of a DataLoader: `make test-adapter-torch` runs these tests."""
+"""Batches between the processes of a DataLoader: `make test-adapters ONLY=torch` runs these tests."""
 
 from __future__ import annotations
 

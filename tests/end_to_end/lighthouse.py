@@ -1,6 +1,6 @@
 """Lighthouse's scores of the pages of the site: at least 95 of 100 in each category.
 
-``make lighthouse`` builds the site and runs this; ``make lighthouse PAGES="index.html howto/shards/index.html"`` scores
+``dev/lighthouse`` builds the site and runs this; ``dev/lighthouse index.html howto/shards/index.html`` scores
 these. The site is served compressed, as hosts of static pages do. Needs npx, and Chromium in `CHROME_PATH`.
 """
 
