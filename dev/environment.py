@@ -119,7 +119,7 @@ def use_plain_path(python: Path) -> None:
     The hook has precedence over ``PYTHONPATH``, by which tests put a changed copy of the package first.
     """
     program = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    place = subprocess.run([python, "-S", "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+    place = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
     for path in Path(place).glob("_editable_*tfrecord_io.*"):
         path.unlink()
     (Path(place) / "tfrecord_io-editable.pth").write_text(f"{ROOT}\n", "utf-8")

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import (
@@ -275,6 +274,8 @@ def _dictionary(type_: pa.DataType, values: pa.Array) -> pa.Array:
 
 
 def _distinct(values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    import pyarrow.compute as pc
+
     type_ = values.type
     if t.is_null(type_):
         return pa.nulls(len(values), pa.int32()), values[:0]

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, list_array, number_view, offset_view, offsets_of, scatter
+from tfrecord_io.arrow.plain_values import array_of_numbers
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element, dtype_name
@@ -176,7 +177,8 @@ def plain_array(values: Array, missing: Array | None = None) -> pa.Array | pa.Ch
     """
     import pyarrow.compute as pc
 
-    column = pa.array(values, mask=missing)
+    numbers = array_of_numbers(values) if missing is None else None
+    column = pa.array(values, mask=missing) if numbers is None else numbers
     if values.dtype == "M8[D]":
         days = np.asarray(values).view(np.int64)
         far = (days != days.astype(np.int32)) & np.asarray(column.is_valid())

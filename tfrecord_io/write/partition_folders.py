@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tfrecord_io.arrow.casts import plain_layout
 from tfrecord_io.arrow.evaluate_condition import with_typed_literals
@@ -187,6 +186,8 @@ def _text_of(value: Any, field: pa.Field) -> str | None:
     EncodeError
         It is not a value of the column.
     """
+    import pyarrow.compute as pc
+
     if value is None:
         return None
     reason = say("{overwrite_where=} states {}, and the column is {}", printable(repr(value), 100), field.type)
@@ -213,6 +214,8 @@ def _values_of(array: pa.Array, field: pa.Field) -> tuple[Array, list[str | None
     EncodeError
         A value has no text that it could be read back from.
     """
+    import pyarrow.compute as pc
+
     values = plain_layout(array)  # Arrow (26.0) encodes null of views as ""
     column, type_ = field.name, field.type
     if pa.types.is_null(type_):

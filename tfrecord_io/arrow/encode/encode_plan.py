@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import number_view, offsets_of
@@ -316,6 +315,8 @@ def refuse_invalid(array: pa.Array, data: Array, rows: Rows) -> None:
 
     Arrow's strings may hold any bytes, and its decimals any number of their width.
     """
+    import pyarrow.compute as pc
+
     if t.is_decimal(array.type):
         reason = f"the number has more digits than {array.type}"
         advice = "cast the column to a decimal of more digits, or to text"

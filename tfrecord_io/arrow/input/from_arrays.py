@@ -28,6 +28,7 @@ from tfrecord_io.arrow.input.tensor_cast import (
     tensors_of_cells,
     unmasked_rows,
 )
+from tfrecord_io.arrow.plain_values import array_of_values
 from tfrecord_io.arrow.tensor_values import plain_array
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
@@ -137,7 +138,7 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         elif hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
         else:
-            column = plain_array(native(values)) if isinstance(values, np.ndarray) else pa.array(values)
+            column = plain_array(native(values)) if isinstance(values, np.ndarray) else _array_of(values)
     except EncodeError as error:
         error.feature = name
         raise
@@ -146,6 +147,11 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
     if plain is not None:
         refuse_mixture(name, values, column.type)
     return column
+
+
+def _array_of(values: Any) -> pa.Array:
+    array = array_of_values(values) if type(values) in (list, tuple) else None
+    return pa.array(values) if array is None else array
 
 
 def lists_with_nan(values: pd.Series, column: pa.Array | pa.ChunkedArray) -> pa.Array | None:

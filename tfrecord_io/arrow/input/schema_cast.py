@@ -8,7 +8,6 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import struct_fields
@@ -224,6 +223,8 @@ def _is_spelled_so(before: pa.Array, after: pa.Array) -> bool:
 
 
 def _is_kept(before: pa.Array, after: pa.Array) -> bool:
+    import pyarrow.compute as pc
+
     if t.is_time(before.type) and is_text_or_bytes(after.type):  # Arrow (26.0) writes all digits, and parses no times
         return not pc.any(pc.starts_with(after.cast(pa.large_string()), "<")).as_py()  # "<value out of range: …>"
     try:
@@ -242,6 +243,8 @@ def _is_kept(before: pa.Array, after: pa.Array) -> bool:
 
 
 def _cast_back(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    import pyarrow.compute as pc
+
     if t.is_decimal(type_):  # Arrow (26.0) refuses some casts to fewer digits even where all of the values fit
         values = values.cast(pa.decimal256(76, type_.scale))
     elif t.is_decimal(values.type) and t.is_floating(type_):  # its casts of decimals to float32 are not exact

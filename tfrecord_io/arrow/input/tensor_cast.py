@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter, valid_mask
 from tfrecord_io.arrow.casts import number_array
@@ -100,6 +99,8 @@ def _nested(array: pa.Array, axes: Shape) -> TensorValues:
 
     Lengths that an empty list leaves open are those of `axes`.
     """
+    import pyarrow.compute as pc
+
     valid = valid_mask(array)
     values = array if valid is None else array.drop_null()
     owners, shapes = np.arange(len(values)), list[Array]()

@@ -11,7 +11,6 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tfrecord_io.arrow.buffers import bitmap_buffer, bitmap_of, list_array, offsets_of, scatter, variable_width
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, batch_of
@@ -233,6 +232,8 @@ class MessageReader:
         return [data[begin:end] for begin, end in pairwise(bounds)]
 
     def _map(self, field: MessageField, values: FieldValues, count: int) -> pa.Array:
+        import pyarrow.compute as pc
+
         items = len(values.rows)
         offsets = offsets_of(np.bincount(values.rows, minlength=count), np.int32)
         every = _Parts(values.values, values.lengths, np.arange(items, dtype=np.int32), items)

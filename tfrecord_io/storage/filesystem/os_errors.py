@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -93,6 +92,8 @@ def _shows_secrets(error: BaseException | None) -> bool:
 
 async def answer_of(request: Callable[[], Awaitable[T]], path: str) -> T:
     """Make a request, again after transient errors; other errors are OSErrors that name `path`."""
+    import asyncio  # as slow to import as fsspec, and only needed for remote files
+
     for pause in pauses():
         try:
             return await request()

@@ -1,4 +1,4 @@
-"""Files of an fsspec filesystem."""
+"""Files of an fsspec filesystem. The module does not import fsspec, which calls on local files do not need."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from json import JSONDecodeError
 from operator import index
 from threading import RLock
 from typing import Any
-
-from fsspec import AbstractFileSystem
-from fsspec.archive import AbstractArchiveFileSystem
 
 from tfrecord_io.errors import printable, secret_url, without_secrets
 from tfrecord_io.storage.filesystem.google import ask_over_https, google_info, google_listing, google_page, is_encoded
@@ -110,6 +107,8 @@ class FsspecFileSystem:
     @property
     def read_only(self) -> str | None:
         """Why no file can be written to the filesystem; None if files can."""
+        from fsspec.archive import AbstractArchiveFileSystem
+
         inner = unwrap(self._opened, "")[0]
         if isinstance(inner, AbstractArchiveFileSystem):
             return "an archive is read-only: write the file elsewhere, and add it"
@@ -310,6 +309,8 @@ class FsspecFileSystem:
 
         fsspec's own `mv`, which most inherit, takes "[", "*" and "?" in a name for a pattern.
         """
+        from fsspec import AbstractFileSystem
+
         inner = unwrap(self.fsspec, "")[0]
         if getattr(type(inner), "mv", None) is not AbstractFileSystem.mv:
             self.fsspec.mv(name, target)
