@@ -1,9 +1,14 @@
-"""The lazy imports behind the public names."""
+"""Lazy imports: those behind the public names, and of large libraries."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+DATA = Path(__file__).parent / "data"
 
 PROGRAM = """\
 import sys, threading, time
@@ -39,3 +44,50 @@ tfrecord_io.io.serialize_tensor, tfrecord_io.read_arrays
 
 def test_threads_import_in_turn_and_numpy_first() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True)
+
+
+# Modules that take long to import, and what they are for: URLs, DataFrames, functions on columns, the command `tfr`.
+HEAVY = (
+    "numpy",
+    "pyarrow",
+    "pyarrow.compute",
+    "pandas",
+    "fsspec",
+    "asyncio",
+    "google.protobuf",
+    "click",
+    "rich",
+    "tqdm",
+)
+COLUMNS = {"numpy", "pyarrow"}
+CALLS = {
+    "pass": set(),
+    "tfr.count(path)": COLUMNS,
+    "tfr.read_table(path)": COLUMNS,
+    "tfr.read_table(path, columns=['feature0'], limit=1)": COLUMNS,
+    "list(tfr.RecordReader(path))": COLUMNS,
+    "tfr.write_tfrecord({'a': [1, None], 'b': ['x', 'y']}, new)": COLUMNS,
+    "tfr.write_tfrecord(table, new)": COLUMNS,
+    "tfr.read_tfrecord(path)": {*COLUMNS, "pandas"},
+    "tfr.cli.main()": {"click"},
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_imports_only_the_libraries_that_it_needs(call: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes((DATA / "tutorial.tfrecord").read_bytes())
+    program = (
+        "import sys\n"
+        "sys.argv = ['tfr', '--help']\n"
+        f"path, new = {str(path)!r}, {str(tmp_path / 'new.tfrecord')!r}\n"
+        "import tfrecord_io as tfr\n"
+        + ("import tfrecord_io.cli\n" if "cli" in call else "")
+        + ("import pyarrow as pa\ntable = pa.table({'a': pa.nulls(3, pa.int64())})\n" if "table," in call else "")
+        + f"try:\n    {call}\nexcept SystemExit: pass\n"
+        f"print(*[name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    imported = set(done.stderr.splitlines()[-1].split())
+    assert imported - CALLS[call] - ({"pyarrow.compute", "asyncio"} if "pandas" in CALLS[call] else set()) == set()
+    assert CALLS[call] <= imported

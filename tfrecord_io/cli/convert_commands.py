@@ -30,9 +30,14 @@ from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, Format, keys, only_one_way, option_names, own_options
 from tfrecord_io.registry import listed
-from tfrecord_io.schema.tensor_types import written_encodings
 
 _SIDES = ("source", "target")
+
+
+def _encoding_names() -> list[str]:
+    from tfrecord_io.schema.tensor_types import written_encodings  # imports pyarrow, which `tfr --help` does not need
+
+    return written_encodings()
 
 
 class _Convert(click.Command):
@@ -114,7 +119,7 @@ def _shown(format: Format) -> str:
 @click.option(
     "--column-encoding",
     cls=ListingOption,
-    names=written_encodings,
+    names=_encoding_names,
     multiple=True,
     metavar="NAME=ENCODING",
     callback=pairs("x=raw"),
