@@ -29,7 +29,11 @@ class Step:
 STEPS = [
     Step("lint", "make lint types", "style, types"),
     Step("resolve", "dev/resolve", "all extras in one call, with TensorFlow 2.18, 2.21 and the newest"),
-    Step("api", "make test PYTEST_ARGS='tests/test_public_api.py tests/test_registry.py tests/end_to_end/test_older_versions.py'", "the public interface, and files of older versions"),
+    Step(
+        "api",
+        "make test PYTEST_ARGS='tests/test_public_api.py tests/test_registry.py tests/end_to_end/test_older_versions.py'",
+        "the public interface, and files of older versions",
+    ),
     Step("docs", "make docs", "the site: links, search, 404"),
     Step(
         "wheels", ".ci/wheels build", "wheels for manylinux_2_28 of this processor: 3.11, and abi3 for 3.12 and later"

@@ -61,13 +61,24 @@ def git(*arguments: str) -> str | None:
         return None
 
 
-def changed(since: str | None = None) -> list[str] | None:
-    """List the files that differ, or return None if they are unknown."""
-    head = git("rev-parse", "HEAD")
+def base_commit(since: str | None = None) -> str | None:
+    """Find the commit that the change is compared with."""
     for main in ("origin/main", "main"):
         since = since or git("merge-base", "HEAD", main)
-    names = git("diff", "--name-only", "HEAD^" if since == head else since) if since else None
+    return "HEAD^" if since == git("rev-parse", "HEAD") else since
+
+
+def changed(since: str | None = None) -> list[str] | None:
+    """List the files that differ, or return None if they are unknown."""
+    base = base_commit(since)
+    names = git("diff", "--name-only", base) if base else None
     return None if names is None else names.splitlines()
+
+
+def change_messages(since: str | None = None) -> str | None:
+    """Return the messages of the commits of the change, or None if they are unknown."""
+    base = base_commit(since)
+    return git("log", "--format=%B", f"{base}..HEAD") if base else None
 
 
 def touched(names: Iterable[str] | None) -> list[str]:
