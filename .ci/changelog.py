@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterable
 
-from touched import changed, change_messages
+from touched import change_messages, changed
 
 DOCUMENTED = re.compile(r"docs/.+\.md$|README\.md$")
 FRAGMENT = re.compile(r"changelog\.d/[\w.-]+\.(added|changed|deprecated|removed|fixed|security)\.md$|CHANGELOG\.md$")

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import border
-from tiers import pytest_collection_modifyitems, pytest_runtest_protocol, pytest_sessionfinish  # noqa: F401
 from rounds import COMPLETE, QUICK, RANDOM, TIER, rounds
 from running_threads import pytest_runtest_setup  # noqa: F401
 from servers import (  # noqa: F401
@@ -38,6 +37,7 @@ from servers import (  # noqa: F401
 )
 from shared_collection import SharedCollection
 from suites.resumed_datasets import written  # noqa: F401
+from tiers import pytest_collection_modifyitems, pytest_runtest_protocol, pytest_sessionfinish  # noqa: F401
 from unwaited import fsync
 
 ENGINES = ("native", "reference_engine")

@@ -1,4 +1,4 @@
-"""Public calls: errors for keywords that they do not have, and for advice that names some of them."""
+"""Public calls: errors for keywords that they do not have."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Any, TypeVar
 from tfrecord_io.errors import secret_url, within_message_limit
 from tfrecord_io.options import unknown_keyword
 from tfrecord_io.options.checked_options import WRITTEN
-from tfrecord_io.options.names_in_other_libraries import meant_keywords, of_dataset, too_many_arguments
-from tfrecord_io.remedies import Caller, address, addressed_to
+from tfrecord_io.options.names_in_other_libraries import meant_keywords, too_many_arguments
 
 F = TypeVar("F", bound=Callable[..., Any])
 Moved = Callable[[], Mapping[str, str]]
 
 
 def check_keywords(function: F, *, moved: Moved | None = None) -> F:
-    """Make the errors of a public call name what it has: for unknown keywords, and for advice to pass others.
+    """Make a public call raise a helpful TypeError for a keyword that it does not have.
 
-    `moved` returns how those are written that are options: see `Caller.elsewhere`.
+    `moved` returns how keywords are written that are options of a format, by name, with ``{}`` for the value.
     """
     parameters = inspect.signature(function).parameters
     by_position = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -43,26 +42,8 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
         except Exception as error:
             if isinstance(error, OSError) and isinstance(error.filename, str):
                 error.filename = secret_url(error.filename)
-            address(error, own_keywords(function, moved))
             raise
         finally:
             WRITTEN.reset(before)
 
     return call  # type: ignore[return-value]
-
-
-def rename_keywords(function: F, *, names: Mapping[str, str]) -> F:
-    """Make errors of the functions that a function calls name the keywords of its caller, instead of their own."""
-
-    @wraps(function)
-    def call(*args: Any, **keywords: Any) -> Any:
-        with addressed_to(Caller(names=names)):
-            return function(*args, **keywords)
-
-    return call  # type: ignore[return-value]
-
-
-def own_keywords(function: Callable[..., Any], moved: Moved | None = None) -> Caller:
-    """A caller who has the keywords of a function, and passes others to `dataset`, or as `moved` says."""
-    elsewhere = of_dataset(function) if moved is None else moved()
-    return Caller(frozenset(inspect.signature(function).parameters), elsewhere=elsewhere)

@@ -29,9 +29,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self
 
-from tfrecord_io.remedies import Clauses, Message, Speaker, address_warning, clauses_of
-from tfrecord_io.remedies import say as say  # for modules that raise
-
 __all__ = [
     "CompressionError",
     "CorruptRecordError",
@@ -52,8 +49,10 @@ __all__ = [
 ]
 
 # What to do about damage.
-SALVAGE = say("keep the intact records with {tfr.salvage(path, target)|tfr salvage SOURCE TARGET}")
-ON_ERROR = say("see {on_error=}") | SALVAGE
+SALVAGE = "keep the intact records with tfr.salvage(path, target)"
+SALVAGE_CLI = "keep the intact records with tfr salvage SOURCE TARGET"
+ON_ERROR = f"see on_error=, or {SALVAGE}"
+ON_ERROR_CLI = f"see --on-error, or {SALVAGE_CLI}"
 
 _MESSAGE_BYTES = 1024
 _PACKAGE = __name__.partition(".")[0]
@@ -77,8 +76,7 @@ def without_secrets(text: str) -> str:
     """
     if not ("@" in text or "?" in text or "#" in text):
         return text
-    hidden = re.sub(_URL, lambda url: re.sub(_SECRET, r"\1…", re.sub(_PASSWORD, r"\1…", url[0])), text)
-    return text if hidden == text else hidden  # the same object: it may be a `Message`
+    return re.sub(_URL, lambda url: re.sub(_SECRET, r"\1…", re.sub(_PASSWORD, r"\1…", url[0])), text)
 
 
 class SecretURL(str):
@@ -133,11 +131,10 @@ class TFRecordError(Exception):
         What was expected and what was found, where that can be stated.
     records_intact : int or None
         The number of records before the damage.
-    remedies : tuple
-        What the user can do about it: clauses, each of which has alternatives, which are phrases of texts, `Keyword`
-        and `Call`.
-    advice : str or None
-        The same as a text.
+    hint : str or None
+        What the user can do about it, in the words of Python. ``advice`` is another name of it.
+    hint_cli : str or None
+        The same in the words of the command ``tfr``, where they differ.
     of_memory : bool
         The record may be intact, but `Limits.expansion_bytes` leaves no room for it.
     of_argument : bool
@@ -157,7 +154,8 @@ class TFRecordError(Exception):
         expected: object = None,
         got: object = None,
         records_intact: int | None = None,
-        advice: str | None = None,
+        hint: str | None = None,
+        hint_cli: str | None = None,
         of_memory: bool = False,
         of_argument: bool = False,
     ) -> None:
@@ -172,39 +170,38 @@ class TFRecordError(Exception):
         self.expected = expected
         self.got = got
         self.records_intact = records_intact
-        self.remedies: Clauses = () if advice is None else clauses_of(advice)
-        self.speakers: tuple[Speaker, ...] = ()  # who reads it
+        self.hint = hint
+        self.hint_cli = hint_cli
         self.region: Any = None  # the class is of recovery, on a floor above
 
     @property
     def advice(self) -> str | None:
-        """What the user can do about it."""
-        return Message(self.remedies).rendered(*self.speakers, is_advice=True) or None
+        """Another name of `hint`."""
+        return self.hint
 
     @advice.setter
     def advice(self, text: str | None) -> None:
-        self.remedies = () if text is None else clauses_of(text)
+        self.set_hint(text)
+
+    def set_hint(self, hint: str | None, hint_cli: str | None = None) -> None:
+        """Replace the hint, and the one for the command."""
+        self.hint, self.hint_cli = hint, hint_cli
 
     def __str__(self) -> str:
-        return self.rendered(*self.speakers)
+        return self._with_hint(self.hint)
 
-    @property
-    def full_message(self) -> Message:
-        """The message as a text of parts, for a text that has it in it.
+    def text_cli(self) -> str:
+        """Return the message in the words of the command ``tfr``."""
+        return self._with_hint(self.hint if self.hint_cli is None else self.hint_cli)
 
-        It is not named ``message``: torch makes such errors again, by a keyword, in the process of a loader.
-        """
-        return Message((((self._stated(),),), *self.remedies))
-
-    def rendered(self, *speakers: Speaker) -> str:
-        """The message in the words of a caller."""
-        text = self._stated(*speakers)
-        if advice := Message(self.remedies).rendered(*speakers, is_advice=True):
-            text += f"; {printable(advice, 400)}"
+    def _with_hint(self, hint: str | None) -> str:
+        text = self._problem()
+        if hint:
+            text += f"; {printable(hint, 400)}"
         return within_message_limit(text)
 
-    def _stated(self, *speakers: Speaker) -> str:
-        """What is wrong, and where."""
+    def _problem(self) -> str:
+        """Say what is wrong, and where."""
         where = []
         if self.path is not None:
             where.append(printable(self.path))
@@ -213,7 +210,7 @@ class TFRecordError(Exception):
             where.append(f"record {self.record}{at}")
         elif self.offset is not None:
             where.append(f"byte {self.offset}")
-        text = ": ".join([*where, self._detail(*speakers)])
+        text = ": ".join([*where, self.detail])
         if self.records_intact:
             count = self.records_intact
             text += "; the record before it is intact" if count == 1 else f"; the {count} records before it are intact"
@@ -222,20 +219,17 @@ class TFRecordError(Exception):
     @property
     def detail(self) -> str:
         """The reason, after the feature that it is about."""
-        return self._detail(*self.speakers)
-
-    def _detail(self, *speakers: Speaker) -> str:
-        reason = self.reason.rendered(*speakers) if isinstance(self.reason, Message) else self.reason
+        reason = self.reason
         if "\nOriginal Traceback (most recent call last):\n" in reason:  # PyTorch's, of an error in a worker process
             first, *_, last = reason.strip().splitlines()
             reason = f"{first.rstrip('.')}: {last}"
         reason = printable(reason, 600)
-        return reason if self.feature is None else say("feature '{}': {}", printable(self.feature), reason)
+        return reason if self.feature is None else f"feature '{printable(self.feature)}': {reason}"
 
     def in_piece(self, begin: int) -> Self:
         """This error, of a piece of a file that begins at byte `begin`: its record is counted from there."""
         if begin and self.record is not None:
-            self.reason = say("record {} after byte {}: {}", self.record, begin, self.reason)
+            self.reason = f"record {self.record} after byte {begin}: {self.reason}"
             self.record = None
         return self
 
@@ -315,15 +309,19 @@ class DamagedDataWarning(UserWarning):
 
 
 class Published(str):
-    """A clause by which an error says that what was written can be read all the same."""
+    """A remark on an error: what was written can be read all the same. Such an error has it as `published`."""
 
     __slots__ = ()
 
 
 class Unconfirmed(Published):
-    """One which says that a loss of power may take it."""
+    """A remark that what was written can be read, but that a loss of power may take it."""
 
     __slots__ = ()
+
+
+class RecordMemoryError(MemoryError):
+    """Not enough memory for a record; the message names its file."""
 
 
 def undo_after(error: BaseException, undo: Callable[[], object], path: str) -> None:
@@ -342,10 +340,12 @@ def add_remark(error: BaseException, text: str) -> None:
     >>> str(error)
     "[Errno 28] No space left on device; the file is published: 'a.tfrecord'"
     """
+    if isinstance(text, Published):
+        error.published = text  # type: ignore[attr-defined]
     if isinstance(error, TFRecordError):
-        error.reason = say("{}", error.reason) & text
+        error.reason = f"{error.reason}; {text}"
     elif isinstance(error, OSError) and isinstance(error.strerror, str):
-        error.strerror = say("{}", error.strerror) & text
+        error.strerror = f"{error.strerror}; {text}"
         error.args = (error.errno, error.strerror)  # for pickling
     else:
         error.add_note(text)
@@ -353,7 +353,7 @@ def add_remark(error: BaseException, text: str) -> None:
 
 def warn(text: str, category: type[Warning]) -> None:
     """Warn at the line of the caller outside this package, at any depth of calls."""
-    warnings.warn(within_message_limit(address_warning(text)), category, stacklevel=_caller()[1])
+    warnings.warn(within_message_limit(text), category, stacklevel=_caller()[1])
 
 
 def caller_line() -> tuple[str, int]:

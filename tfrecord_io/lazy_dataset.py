@@ -24,7 +24,7 @@ from tfrecord_io.arrow.buffers import export_stream
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
-from tfrecord_io.errors import printable, say
+from tfrecord_io.errors import printable
 from tfrecord_io.options import DEFAULT_LIMITS, INT64_MAX, MIB, DatasetValue, Limits, ReadOptions, check_integer
 from tfrecord_io.options.arrays import IterOptions, RepresentationOptions
 from tfrecord_io.options.checked_options import check_choice, check_equal, datasets_in
@@ -46,7 +46,6 @@ from tfrecord_io.read.open_scan import (
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.read.sources import as_list, is_source
-from tfrecord_io.remedies import Keyword
 from tfrecord_io.training.iterator import ArrayIterator, iterate
 from tfrecord_io.training.mixed_rows import BalancedEpochs, MixedEpochs, SequenceEpochs
 from tfrecord_io.training.mixture import Mixture, same_columns, shares
@@ -331,7 +330,7 @@ class Dataset(_Shown):
 
     def __iter__(self) -> NoReturn:
         """A dataset is not an iterator: there are several forms to read it in."""
-        raise TypeError("iterate over to_batches()" | say("over {iter_arrays(batch_size=…)} in training"))
+        raise TypeError("iterate over to_batches(), or over iter_arrays(batch_size=…) in training")
 
     def __getitem__(self, rows: object) -> NoReturn:
         """Rows by number are those of `tfrecord_io.open_random`."""
@@ -720,7 +719,7 @@ def mix(
     own = shares(weights, len(parts))
     for keyword, name in {"source_column": source_column, "balance": balance}.items():
         if not isinstance(name, str | None):
-            raise TypeError(say("{}: expected the name of a column", Keyword(keyword, repr(name))))
+            raise TypeError(f"{keyword}={name!r}: expected the name of a column")
     mixed = MixedDataset(same_columns(parts, source_column), own, seed, stop, source_column)
     check_equal([part.options for part in parts], ["on_error"])
     return mixed if balance is None else mixed.balanced(balance)

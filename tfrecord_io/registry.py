@@ -104,7 +104,7 @@ class Point(NamedTuple):
             if self.package != PACKAGE or not (error.name or "").startswith(plugin):
                 raise
             reason = f"{self.name!r} is of {plugin}, which this installation does not have"
-            raise MissingDependencyError(reason, advice=f"install {PACKAGE} again") from error
+            raise MissingDependencyError(reason, hint=f"install {PACKAGE} again") from error
 
 
 def own_points(group: str) -> list[Point]:

@@ -486,7 +486,7 @@ class Run:
                 call.matches = self._index_matches(error.path)
             if published := published_by(error):
                 call.state = "done"
-                call.is_durable = not any(isinstance(each, Unconfirmed) for each in published)
+                call.is_durable = not isinstance(published, Unconfirmed)
                 is_replaced = isinstance(error, tfr.errors.ReplacedError)  # before its indexes were made
                 is_documented = is_replaced or getattr(error, "errno", None) == errno.EBUSY
                 if actor is not None and actor.faults == faults and not is_documented:

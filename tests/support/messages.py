@@ -13,7 +13,6 @@ import click
 import tfrecord_io as tfr
 from border import PUBLIC, public
 from tfrecord_io.errors import Published
-from tfrecord_io.remedies import clauses_of
 
 PACKAGE = Path(inspect.getfile(tfr)).parent
 
@@ -61,11 +60,10 @@ def foreign_options(text: str, command: click.Command) -> list[str]:
     return [option for option in options if option not in options_of(command)] + foreign_keywords(text, set())
 
 
-def published_by(error: BaseException) -> list[Published]:
-    """The clauses by which an error says that what was written can be read."""
-    texts = getattr(error, "strerror", None), getattr(error, "reason", None), *getattr(error, "__notes__", ())
-    parts = (part for text in texts if text for clause in clauses_of(text) for phrase in clause for part in phrase)
-    return [part for part in parts if isinstance(part, Published)]
+def published_by(error: BaseException) -> Published | None:
+    """The remark by which an error says that what was written can be read."""
+    remark: Published | None = getattr(error, "published", None)
+    return remark
 
 
 def message_strings() -> Iterator[tuple[str, str]]:

@@ -7,6 +7,6 @@ try:
 except ImportError as _error:
     raise MissingDependencyError(
         f"the compiled engine cannot be loaded ({_error})",
-        advice="install a C++ compiler, and then build it: "
+        hint="install a C++ compiler, and then build it: "
         "pip install --force-reinstall --no-deps --no-cache-dir --no-binary tfrecord_io tfrecord_io",
     ) from _error

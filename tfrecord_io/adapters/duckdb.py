@@ -24,7 +24,7 @@ from tfrecord_io.arrow.buffers import BatchStream, refuse_nuls
 from tfrecord_io.arrow.input.from_arrays import refuse_duckdb_types
 from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.condition import Condition
@@ -96,7 +96,7 @@ def register_duckdb(
     """
     if name is None:
         if not hasattr(source, "__fspath__") and not isinstance(source, str):
-            raise ValueError(say("only a path has a name for a table: pass {name=}"))
+            raise ValueError("only a path has a name for a table: pass name=")
         name = str(source)
         views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         _check_case([view for (view,) in views if view != name], name)
@@ -222,7 +222,7 @@ def _check_case(others: Iterable[str], name: str) -> None:
     for other in others:
         if _folded(other) == _folded(name):
             reason = f"DuckDB takes {other!r} and {name!r} for the same table, as its names ignore case"
-            raise ValueError(say("{}", reason) & "rename a file" | say("use {register_duckdb(name=…)}"))
+            raise ValueError(f"{reason}; rename a file, or use register_duckdb(name=…)")
 
 
 def _named_in(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[str]]:
@@ -380,7 +380,7 @@ def _dataset_class() -> type[Any]:
             if used := [self._absent[name] for name in names if name in self._absent]:
                 type_name = short_type_name(used[0].type, used[0].metadata)
                 reason = f"DuckDB has no type for this column of {type_name}"
-                raise SchemaError(reason, feature=used[0].name, got=type_name, advice="leave it out of the query")
+                raise SchemaError(reason, feature=used[0].name, got=type_name, hint="leave it out of the query")
             if filter is not None and _is_before_2():
                 filter = _with_nan(condition_of(filter))
             scan = self._scan if self._live is None else _for_duckdb(self._live.current())

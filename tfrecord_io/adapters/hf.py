@@ -20,7 +20,7 @@ from tfrecord_io.arrow.output.to_numpy import to_rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
@@ -118,7 +118,7 @@ def to_hf(
     for field in source.schema:
         if isinstance(field.type, pa.FixedShapeTensorType) and 0 in field.type.shape:
             reason = f"datasets has no arrays without elements, such as of shape {tuple(field.type.shape)}"
-            raise SchemaError(reason, feature=field.name, got=str(field.type), advice="leave the column out by select")
+            raise SchemaError(reason, feature=field.name, got=str(field.type), hint="leave the column out by select")
     images = ImageColumns(source.schema, source.options.thread_count)
     lists = _ListLengths(source.schema, RepresentationOptions(**keywords), images)
     with needs("hf"):
@@ -186,15 +186,13 @@ class _ListLengths:
         for name, layout in self._layouts.items():
             type_ = types.get(name)
             if type_ is None or not hasattr(type_, "value_type") or isinstance(type_.value_type, pa.BaseExtensionType):
-                reason = say("{max_length=} and {pad_to=} of to_hf are for columns of lists of single values")
-                raise SchemaError(reason, feature=name, got=str(type_), advice="name other columns in a dict")
+                reason = "max_length= and pad_to= of to_hf are for columns of lists of single values"
+                raise SchemaError(reason, feature=name, got=str(type_), hint="name other columns in a dict")
             if name in images and layout.length is not None:
-                reason = say("{pad_to=} of to_hf is for columns of lists of single values")
-                raise SchemaError(reason, feature=name, advice="name other columns in a dict")
+                reason = "pad_to= of to_hf is for columns of lists of single values"
+                raise SchemaError(reason, feature=name, hint="name other columns in a dict")
             if layout.multiple > 1:
-                raise ValueError(
-                    say("{pad_to=(length, 'multiple')}: a row has a length of its own") & "pass an integer"
-                )
+                raise ValueError("pad_to=(length, 'multiple'): a row has a length of its own; pass an integer")
 
     def apply(self, table: pa.Table) -> pa.Table:
         """The table with these lists."""
@@ -220,9 +218,9 @@ def _cut(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[pa.Arr
         offsets = pa.array(offsets_of(lengths).astype(offset_dtype(lists.type)))
         return type(lists).from_arrays(offsets, values.take(int64_array(at)), type=lists.type, mask=missing), lengths
     if (lengths > layout.length).any():
-        row, advice = int((lengths > layout.length).argmax()), say("pass {max_length=} to truncate longer ones")
+        row, advice = int((lengths > layout.length).argmax()), "pass max_length= to truncate longer ones"
         reason = f"a list has {lengths[row]} values, but {layout.named_by} has room for {layout.length}"
-        raise SchemaError(reason, feature=field.name, got=int(lengths[row]), advice=advice)
+        raise SchemaError(reason, feature=field.name, got=int(lengths[row]), hint=advice)
     places = np.arange(layout.length)
     padding = (places >= lengths[:, None]).ravel()
     at = np.where(padding, 0, (begins[:, None] + places).ravel())

@@ -106,4 +106,4 @@ def needs(name: str) -> Iterator[None]:
     except ImportError as error:
         library = ADAPTERS[name].library or name
         advice = f"pip install 'tfrecord_io[{name.replace('_', '-')}]'"
-        raise MissingDependencyError(f"{library} cannot be imported ({error})", advice=advice) from error
+        raise MissingDependencyError(f"{library} cannot be imported ({error})", hint=advice) from error

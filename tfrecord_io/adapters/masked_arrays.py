@@ -28,6 +28,6 @@ def without_masks(arrays: Mapping[str, Any]) -> dict[str, Any]:
         mask = f"{name}/{MASK}"
         if mask in arrays:
             reason = f'two arrays would have the name "{mask}"'
-            raise SchemaError(reason, feature=name, advice="exclude one of the columns")
+            raise SchemaError(reason, feature=name, hint="exclude one of the columns")
         pairs[mask] = np.ma.getmaskarray(array)
     return pairs

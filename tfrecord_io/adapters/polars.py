@@ -14,7 +14,7 @@ from pyarrow import types as t
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_batch, refuse_nuls
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
@@ -138,10 +138,12 @@ def _frames(
     if (absent := next(filter(_is_absent, scan.schema), None)) is not None:
         type_name = short_type_name(absent.type, absent.metadata)
         advice = "leave it out of the query"
+        advice_cli = "leave it out of the query"
         if t.is_timestamp(absent.type):
-            advice |= say("declare it in UTC by {schema_overrides=}")
+            advice += ", or declare it in UTC by schema_overrides="
+            advice_cli += ", or declare it in UTC by --type"
         reason = f"polars has no type for this column of {type_name}"
-        raise SchemaError(reason, feature=absent.name, got=type_name, advice=advice)
+        raise SchemaError(reason, feature=absent.name, got=type_name, hint=advice, hint_cli=advice_cli)
     if predicate is not None and rows is None and scan.options.limit is None:
         condition = _translated(predicate, scan.schema)
         scan = scan if condition is None else without_excluded(scan, condition)

@@ -18,7 +18,7 @@ from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, SchemaError, say
+from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.format.dtypes import is_text_dtype
 from tfrecord_io.options import DatasetValue, raises
 from tfrecord_io.options.arrays import ColumnLayout, IterOptions
@@ -188,8 +188,9 @@ class _Columns:
         if self._masks:
             return np.ma.MaskedArray(cells, missing | np.ma.getmaskarray(array))
         if missing.any():
-            advice = say('pass {missing="mask"}') | say("declare a default with {schema=}")
-            raise DecodeError(_NO_VALUE, feature=name, advice=advice)
+            advice = 'pass missing="mask", or declare a default with schema='
+            advice_cli = "declare a default with --schema"
+            raise DecodeError(_NO_VALUE, feature=name, hint=advice, hint_cli=advice_cli)
         return cells
 
     def _tensor(self, name: str, array: Any) -> Any:
@@ -206,7 +207,7 @@ class _Columns:
             if values.dtype.kind in "OT":
                 values, missing = _cells(values)
                 if missing.any():
-                    raise DecodeError(_NO_VALUE, feature=name, advice=say('pass {ragged="pad"} and {missing="mask"}'))
+                    raise DecodeError(_NO_VALUE, feature=name, hint='pass ragged="pad" and missing="mask"')
             return tf.RaggedTensor.from_row_splits(_numbers(values), offsets)
         present = [cell for cell in array if cell is not None]
         values = np.concatenate(present) if present else np.empty(0, self._ragged[name])
@@ -228,8 +229,8 @@ def _list_values(field: pa.Field) -> Array:
         reason = f"TensorFlow has no tensor for rows of {field.type}"
         has_strings = values is not None and (t.is_dictionary(values) or is_text_or_bytes(values))
         is_padded = has_strings or is_variable_shape_tensor(field.type)
-        advice = "exclude it" | say('pass {ragged="pad"}') if is_padded else "exclude it"
-        raise SchemaError(reason, feature=field.name, got=str(field.type), advice=advice)
+        advice = 'exclude it, or pass ragged="pad"' if is_padded else "exclude it"
+        raise SchemaError(reason, feature=field.name, got=str(field.type), hint=advice)
     return array
 
 
@@ -237,8 +238,14 @@ def _image_values(decoder: ImageDecoder) -> Array:
     """No images of a column of lists of them; SchemaError if their size varies, or they are not in lists."""
     if decoder.in_lists and decoder.size is not None:
         return np.empty((0, *decoder.size), np.uint8)
-    advice = say("declare {tfr.image(resize=(height, width))}") | "its whole shape" & say('or pass {ragged="pad"}')
-    raise SchemaError("images whose size varies are not a tensor of TensorFlow", feature=decoder.feature, advice=advice)
+    advice = 'declare tfr.image(resize=(height, width)), or its whole shape; or pass ragged="pad"'
+    advice_cli = "its whole shape"
+    raise SchemaError(
+        "images whose size varies are not a tensor of TensorFlow",
+        feature=decoder.feature,
+        hint=advice,
+        hint_cli=advice_cli,
+    )
 
 
 def _padded_shape(array: Array, field: pa.Field, layout: ColumnLayout) -> tuple[int | None, ...]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import say
 from tfrecord_io.options import DatasetValue, check_integer
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.training.batches_by_number import by_number
@@ -82,9 +81,7 @@ def to_torch(
         from tfrecord_io.adapters.torch_datasets import TFRecordStream
     workers = check_integer("workers", workers, 0, optional=True)
     if batch_size is None and bucket_by is not None:
-        raise ValueError(
-            say("{bucket_by=} makes batches of similar length: pass {batch_size=}, that of the last bucket")
-        )
+        raise ValueError("bucket_by= makes batches of similar length: pass batch_size=, that of the last bucket")
     keywords |= {"batch_size": batch_size or 1, "worker": rank}
     return TFRecordStream(iterate(dataset, **keywords), batch_size is None, workers)
 

@@ -21,7 +21,6 @@ from tfrecord_io.arrays.rows_by_number import ArraysByNumber
 from tfrecord_io.closing import cached_property
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import say
 from tfrecord_io.options import INT64_MAX, check_integer
 from tfrecord_io.training.batches_by_number import BatchesByNumber
 from tfrecord_io.training.checkpoint import parts_of
@@ -96,9 +95,9 @@ def _dealer() -> tuple[str, int]:
             if name == _DISPATCHER:
                 return name, 0
             if loader.batch_size is None:
-                reason = say("{} of accelerate (dispatch_batches is off) distributes rows", _SHARD)
-                advice = say("omit {batch_size=} in to_torch and give it to the DataLoader")
-                raise ValueError(say("{}, and a loader with {batch_size=None} has none: {}", reason, advice))
+                reason = f"{_SHARD} of accelerate (dispatch_batches is off) distributes rows"
+                advice = "omit batch_size= in to_torch and give it to the DataLoader"
+                raise ValueError(f"{reason}, and a loader with batch_size=None has none: {advice}")
             is_split = getattr(loader, "split_batches", False)
             block = loader.batch_size * (1 if is_split else loader.num_processes)
             return name, -block if loader.drop_last else block
@@ -315,10 +314,8 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         """What a process reads, before its workers share it; ValueError if the ranks need one seed, but draw it."""
         options = self.iteration.options
         if place.dealer == _SHARD and options.shuffle_buffer and options.seed is None:
-            reason = say(
-                "needs the same {seed=} in all ranks: {} of accelerate takes the part of each from all", _SHARD
-            )
-            raise ValueError(say("{shuffle_buffer=} {} rows, in an order that they share", reason))
+            reason = f"needs the same seed= in all ranks: {_SHARD} of accelerate takes the part of each from all"
+            raise ValueError(f"shuffle_buffer= {reason} rows, in an order that they share")
         if place.rank == (options.worker or (0, 1)):
             return self.iteration
         return self.iteration.begun_at(0, worker=place.rank)
@@ -378,11 +375,9 @@ class _LazyBatch(Sequence[dict[str, Any]]):
 def _collate(rows: Any) -> dict[str, Any] | WorkerBatch:
     """The batch that rows are those of, as to_torch makes it: a `collate_fn` that copies nothing."""
     if not isinstance(rows, _LazyBatch):
-        reason = say(
-            "it takes the rows that a DataLoader gets of to_torch_map by one call, with {batch_size=} of the loader"
-        )
+        reason = "it takes the rows that a DataLoader gets of to_torch_map by one call, with batch_size= of the loader"
         advice = "leave it out where rows come one by one, as from a ConcatDataset"
-        raise TypeError(say("collate_fn: {}", reason) & f"got {type(rows).__name__}" & advice)
+        raise TypeError(f"collate_fn: {reason}; got {type(rows).__name__}; {advice}")
     if get_worker_info() is not None and is_sent(sys._getframe(1), _collate):
         return WorkerBatch.of_tensors(rows.tensors)
     return rows.tensors

@@ -20,12 +20,11 @@ from tfrecord_io.arrow.buffers import empty_batch, empty_table, selectable
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import TFRecordError, say
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.arrays import RepresentationOptions
 from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.remedies import Written
 from tfrecord_io.schema.array_attributes import RECORD, attributes_of, dimension_names, dimensions_of
 from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
@@ -146,9 +145,9 @@ def _arrays(table: pa.Table, scan: Scan) -> dict[str, Array]:
 def _refuse_missing(without: Array, name: str, dtype: Any) -> None:
     """RowFault for the first row without a value."""
     if without.any():
-        declared = say("declare a default, as in {schema=}", schema=Written("{'x': tfr.scalar('int64', default=-1)}"))
+        declared = "declare a default, as in schema={'x': tfr.scalar('int64', default=-1)}"
         reason = f"it has no value, which an array of {dtype} cannot represent"
-        raise RowFault(int(without.argmax()), reason, feature=name, advice=declared | "leave it out")
+        raise RowFault(int(without.argmax()), reason, feature=name, hint=f"{declared}, or leave it out")
 
 
 def _filled(array: Any, name: str) -> Array:

@@ -14,7 +14,6 @@ from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import say
 from tfrecord_io.options.limits import RATIO, Expansion
 
 
@@ -68,11 +67,21 @@ class ArrayBudget:
         expansion = Expansion(self._limit, int(self._read[batch, row]))
         size = int(self._taken[batch, row])
         reason = f"the arrays of {row + 1} rows, {description}, take {size} bytes more than their values"
-        advice = expansion.advice(size) | say('pass {ragged="offsets"} or "object"')
+        advice = f'{expansion.advice(size)}, or pass ragged="offsets" or "object"'
+        advice_cli = expansion.advice(size)
         row += batch * self._batch_rows
         row = row if self._places is None else int(self._places.searchsorted(row))
         reason = expansion.excess(reason)
-        raise RowFault(row, reason, feature=feature, expected=expansion.room, got=size, advice=advice, of_memory=True)
+        raise RowFault(
+            row,
+            reason,
+            feature=feature,
+            expected=expansion.room,
+            got=size,
+            hint=advice,
+            hint_cli=advice_cli,
+            of_memory=True,
+        )
 
     def _by_batch(self, rows: Array) -> Array:
         """Rows as [batches, rows of a batch, ...]; the last batch is filled up with zeros."""

@@ -35,8 +35,8 @@ class ImageColumns:
         for decoder in self._decoders.values():
             if not decoder.form.channels:
                 reason, advice = NO_COMMON_TYPE
-                advice &= 'or tfr.scalar("binary"), which is not decoded'
-                raise SchemaError(reason, feature=decoder.feature, advice=advice)
+                advice += '; or tfr.scalar("binary"), which is not decoded'
+                raise SchemaError(reason, feature=decoder.feature, hint=advice)
 
     def __bool__(self) -> bool:
         return bool(self._decoders)

@@ -34,7 +34,7 @@ from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, Rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, MissingDependencyError, SchemaError, printable, say
+from tfrecord_io.errors import DecodeError, MissingDependencyError, SchemaError, printable
 from tfrecord_io.format.foreign_files import TIFF_MAGIC, looks_like
 from tfrecord_io.options.arrays import ColumnLayout
 from tfrecord_io.options.limits import Expansion
@@ -60,11 +60,8 @@ _SIGNED = 2  # of `_SAMPLE_FORMAT`; 1, or none, is unsigned
 _MISREAD = {(8, _SIGNED), (32, 1)}  # bits and sample formats of TIFFs that Pillow takes for those of the other sign
 _DRAFT = 2  # a draft has at least so many times the sides asked for
 # Why images are objects, and what else to declare.
-NO_COMMON_TYPE = (
-    'images of mode "unchanged" have no type in common',
-    say('declare {tfr.image(mode="RGB")}, "L" or "RGBA"'),
-)
-_DIFFERENT_SIZES = "its images have different sizes", say("declare tfr.list_({tfr.image(resize=(height, width))})")
+NO_COMMON_TYPE = ('images of mode "unchanged" have no type in common', 'declare tfr.image(mode="RGB"), "L" or "RGBA"')
+_DIFFERENT_SIZES = "its images have different sizes", "declare tfr.list_(tfr.image(resize=(height, width)))"
 _COLOURS = {"RGB": "RGB", "L": "GRAY"}  # of simplejpeg, by Pillow's mode
 
 
@@ -138,14 +135,14 @@ class PixelReader:
             reason = f"{has}, of which no {self.form.mode} image of 8 bits can be made"
             if self.form.mode == "unchanged":
                 reason = f"{has}, which cannot be resized"
-            advice = say('declare {tfr.image(mode="unchanged")}, without {resize=}')
+            advice = 'declare tfr.image(mode="unchanged"), without resize='
             raise fault(reason, expected="8 bits of 1, 3 or 4 channels", got=(channels, bits), advice=advice)
         self._refuse_size(height, width, fault)
         try:
             import tifffile
         except ImportError as error:
             reason = f"{has}, which are read by the package tifffile ('{self.feature}')"
-            raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[tiff]'") from error
+            raise MissingDependencyError(reason, hint="pip install 'tfrecord_io[tiff]'") from error
         try:
             with tifffile.TiffFile(io.BytesIO(data)) as file:
                 page = file.pages.first
@@ -167,7 +164,7 @@ class PixelReader:
         if self.form.mode == "unchanged":
             if _changes_values(image, data):
                 reason = f"its {image.format} has 16 bits in each of several channels, of which only 8 can be decoded"
-                reason += say(': {tfr.image(mode="RGB")} takes the upper 8')
+                reason += ': tfr.image(mode="RGB") takes the upper 8'
                 raise fault(reason, expected="8 bits, or one channel", got="16 bits")
         elif self.form.mode == INDEX:
             if image.mode not in _INDEX_MODES or _is_signed(image):
@@ -178,7 +175,7 @@ class PixelReader:
         elif image.mode == "F" or (image.mode == "I" and image.format != "PNG") or _is_signed(image):
             of = "floats" if image.mode == "F" else "integers of 32 bits, or with a sign"
             reason = f"its pixels are {of}, which have no 8 bits to take"
-            raise fault(reason, expected="8 or 16 bits", got=of, advice=say('declare {tfr.image(mode="unchanged")}'))
+            raise fault(reason, expected="8 or 16 bits", got=of, advice='declare tfr.image(mode="unchanged")')
 
     def _pixels(self, image: Any, data: bytes) -> Array:
         form, mode = self.form, image.mode
@@ -337,7 +334,8 @@ class ImageDecoder:
         images = int(counts.sum())
         if not expansion.take(images * own):
             reason = f"{images} images of {self.size}, as the file declares them, take {images * own} bytes"
-            advice = expansion.advice(images * own) | say("declare the column with {schema=}")
+            advice = f"{expansion.advice(images * own)}, or declare the column with schema="
+            advice_cli = f"{expansion.advice(images * own)}, or declare the column with --schema"
             row = int(np.cumsum(counts).searchsorted(fitting, side="right"))
             raise RowFault(
                 min(row, len(counts) - 1),
@@ -345,7 +343,8 @@ class ImageDecoder:
                 feature=self.feature,
                 expected=expansion.room,
                 got=images * own,
-                advice=advice,
+                hint=advice,
+                hint_cli=advice_cli,
                 of_memory=True,
             )
 
@@ -386,7 +385,8 @@ class ImageDecoder:
                 "one of its images has no value, which an array cannot represent",
                 feature=self.feature,
                 expected="a value",
-                advice="read it with read_table, which returns null" | say("exclude it with {columns=}"),
+                hint="read it with read_table, which returns null, or exclude it with columns=",
+                hint_cli="read it with read_table, which returns null, or exclude it with --columns",
                 error=DecodeError,
             )
         images = list(enumerate(encoded.to_pylist()))
@@ -426,8 +426,8 @@ class ImageDecoder:
     def _check_layout(self, layout: ColumnLayout, row: int, reason: str, advice: str) -> None:
         """Raise a fault if images that can only be objects are to become one array."""
         if layout.ragged in ("pad", "offsets"):
-            reason = say("{}, which {ragged=} cannot represent", reason, ragged=layout.ragged)
-            raise RowFault(row, reason, feature=self.feature, error=SchemaError, advice=advice)
+            reason = f"{reason}, which ragged={layout.ragged!r} cannot represent"
+            raise RowFault(row, reason, feature=self.feature, error=SchemaError, hint=advice)
 
     def _stacked(self, images: list[tuple[int, bytes]], count: int, size: tuple[int, ...], threads: int) -> Array:
         """Images of one size as one array; zeros where one is missing."""

@@ -17,7 +17,7 @@ from tfrecord_io.arrow.output.to_numpy import Dense, Ragged
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.options import MIB, ReadOptions, stops
 from tfrecord_io.options.arrays import ArrayOptions, RepresentationOptions
 from tfrecord_io.read.chunks.recovery import fitting_parts
@@ -25,7 +25,6 @@ from tfrecord_io.read.open_scan import open_all, open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.remedies import Written
 from tfrecord_io.typing import ArrayLayout, InputPath, Lengths, Missing, OnError, ProgressLike, SchemaLike, StorageLike
 
 _JOINED_BYTES = MIB  # of a column, on average: copying it at once costs less than representing each of its chunks
@@ -192,8 +191,9 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     """Fill the arrays of `out`, which have a row for each record, and return them in the order of the columns."""
     rows = _common_rows(out)
     if options.missing == "mask":
-        advice = say("omit {out=}") | say("declare defaults for missing values with {schema=}")
-        raise ValueError(say('{missing="mask"} cannot be combined with {out=}: {}', advice))
+        advice = "omit out=, or declare defaults for missing values with schema="
+        advice_cli = "declare defaults for missing values with --schema"
+        raise ValueError(f'missing="mask" cannot be combined with out=: {advice}')
     columns = options.columns if options.columns is not None else tuple(out)
     plain = ReadOptions.of_read(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
     with open_path(path, plain) as reader:
@@ -203,11 +203,12 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         names = [field.name for field in representation.fields]
         for name in names:
             if name not in out:
-                advice = "add one" | say("exclude the column with {columns=}")
-                raise SchemaError(say("{out=} has no array for it"), feature=name, advice=advice)
+                advice = "add one, or exclude the column with columns="
+                advice_cli = "add one, or exclude the column with --columns"
+                raise SchemaError("out= has no array for it", feature=name, hint=advice, hint_cli=advice_cli)
         for name in out:
             if name not in names:
-                raise SchemaError(say("{out=} has an array for it, but it is not among the columns read"), feature=name)
+                raise SchemaError("out= has an array for it, but it is not among the columns read", feature=name)
         reader.warns_of_damage = False
         done = read = 0
 
@@ -216,10 +217,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
 
         for batch in reader:
             if done + len(batch) > rows:
-                raise ValueError(
-                    say("the arrays of {out=} have {} rows, but there are more records", rows)
-                    & say("pass {limit=}", limit=Written(rows))
-                )
+                raise ValueError(f"the arrays of out= have {rows} rows, but there are more records; pass limit={rows}")
             filled, failure = _fill(representation, batch, out, done, passes)
             done, read = done + filled, read + len(batch)
             if failure is not None:
@@ -231,7 +229,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     is_complete = reader.report.stopped is None and not reader.report.skipped.total
     if done < rows and is_complete and not stops(options.on_error):
         got = f"there are {done} records"
-        raise ValueError(say("the arrays of {out=} have {} rows, but {}", rows, got) & "pass arrays of that length")
+        raise ValueError(f"the arrays of out= have {rows} rows, but {got}; pass arrays of that length")
     return {name: out[name] for name in names}
 
 
@@ -266,9 +264,9 @@ def _common_rows(out: Mapping[str, Any]) -> int:
             raise ValueError(f"out[{name!r}] cannot be written to; open a memmap with mode 'r+' or 'w+'")
         counts.add(len(array))
     if not counts:
-        raise ValueError(say("{out=} has no array"))
+        raise ValueError("out= has no array")
     if len(counts) > 1:
-        raise ValueError(say("the arrays of {out=} have different numbers of rows: {}", sorted(counts)))
+        raise ValueError(f"the arrays of out= have different numbers of rows: {sorted(counts)}")
     return counts.pop()
 
 
@@ -280,13 +278,13 @@ def _fill_rows(column: ColumnArrays, target: Array, begin: int) -> None:
         if len(shape) < shapes.shape[1]:
             raise _mismatch(column.name, f"[rows, {', '.join('?' * shapes.shape[1])}]", rows.values.dtype, target)
         if rows.valid is not None:
-            reason = say("it has no value, which an array of {out=} cannot represent")
+            reason = "it has no value, which an array of out= cannot represent"
             raise RowFault(int(rows.valid.argmin()), reason, feature=column.name, error=SchemaError)
         bad = (shapes != shape[: shapes.shape[1]]).any(axis=1)
         if bad.any():
             row = int(bad.argmax())
             got = tuple(shapes[row].tolist())
-            reason = say("its shape is {}, but the array of {out=} has {}", got, shape)
+            reason = f"its shape is {got}, but the array of out= has {shape}"
             raise RowFault(row, reason, feature=column.name, expected=shape, got=got, error=SchemaError)
         rows = Dense(rows.stacked(tuple(shapes.shape[1] and shape[: shapes.shape[1]])))
     if rows.values.dtype != target.dtype or rows.values.shape[1:] != target.shape[1:]:
@@ -298,6 +296,6 @@ def _fill_rows(column: ColumnArrays, target: Array, begin: int) -> None:
 def _mismatch(name: str, shape: str, dtype: Any, target: Array) -> SchemaError:
     expected = f"{dtype} {shape}"
     got = f"{target.dtype} {list(target.shape)}"
-    reason = say("the array of {out=} is {}, but the column is {}", got, expected)
+    reason = f"the array of out= is {got}, but the column is {expected}"
     advice = "pass such an array, or a schema with another type"
-    return SchemaError(reason, feature=name, expected=expected, got=got, advice=advice)
+    return SchemaError(reason, feature=name, expected=expected, got=got, hint=advice)

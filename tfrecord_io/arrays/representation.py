@@ -38,7 +38,7 @@ from tfrecord_io.arrow.tensor_values import shapes_of_counts
 from tfrecord_io.background import Task, WorkerPool
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import NumberColumn, join_numbers
-from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, say
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.format.dtypes import is_text_dtype, text_dtype
 from tfrecord_io.options import MIB, cpu_count
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
@@ -129,8 +129,8 @@ class ColumnRepresentation:
         if self.decoder is not None and self.decoder.size is None:
             self.length = None  # each row has a shape of its own
             if self.layout.packed:
-                advice = say("declare {tfr.image(resize=(height, width))}")
-                raise SchemaError(say("{pack=} is for lists of images of one size"), feature=field.name, advice=advice)
+                advice = "declare tfr.image(resize=(height, width))"
+                raise SchemaError("pack= is for lists of images of one size", feature=field.name, hint=advice)
 
     def _join(self, arrays: list[pa.Array]) -> Rows:
         if self.complete and self.layout.ragged is None and self.layout.max_length is None:
@@ -171,7 +171,7 @@ class ColumnRepresentation:
             return self.decoder.rows(array, self.options.thread_count, self.layout)
         if (row := missing_step(array, self.field)) is not None:
             reason = "an item of its list has no value, which an array cannot represent"
-            advice = "read it with read_table, which returns null" | say("exclude it with {columns=}")
+            advice = "read it with read_table, which returns null, or exclude it with columns="
             raise self._fault(row, reason, "a value", advice=advice, error=DecodeError)
         rows = to_rows(array, self.field, missing=self.may_lack)
         if isinstance(rows, Ragged) and self.layout.max_length is not None:
@@ -231,10 +231,7 @@ class ColumnRepresentation:
             row = int((lengths > most).argmax())
             got = int(lengths[row])
             reason = f"it has {got} values, but {self.layout.named_by} has room for {most}"
-            advice = (
-                say("pass {max_length=} to truncate longer ones", max_length={self.field.name: most})
-                | "a larger length"
-            )
+            advice = f"pass max_length={ {self.field.name: most}!r} to truncate longer ones, or a larger length"
             raise self._fault(row, reason, f"at most {most}", got=got, advice=advice, error=SchemaError)
 
     def _refuse_lengths(self, rows: Ragged, length: int) -> None:
@@ -245,16 +242,16 @@ class ColumnRepresentation:
             row = int(bad.argmax())
             got = int(rows.lengths[row])
             reason = f"it has {got} values, but all records of the sample have {length}"
-            advice = say('pass {ragged="object"}, "offsets" or "pad"') | say("pass a larger {sample=}")
+            advice = 'pass ragged="object", "offsets" or "pad", or pass a larger sample='
             raise self._fault(row, reason, length, got=got, advice=advice, error=SchemaError)
 
     def _refuse_missing(self, valid: Array | None, representation: str, *, maskable: bool = True) -> None:
         if valid is None or (maskable and self.options.missing == "mask"):
             return
         reason = f"it has no value, which {representation} cannot represent"
-        advice = say('pass {ragged="object"}, which has None')
+        advice = 'pass ragged="object", which has None'
         if maskable:
-            advice = say('pass {missing="mask"}') | say("declare a default with {schema=}")
+            advice = 'pass missing="mask", or declare a default with schema='
         raise self._fault(int(valid.argmin()), reason, "a value", advice=advice, error=DecodeError)
 
     def _fault(self, row: int, reason: str, expected: object, **details: Any) -> RowFault:
@@ -289,7 +286,9 @@ class TableRepresentation:
         for name, count in Counter(map(attrgetter("name"), self.fields)).items():
             if count > 1:
                 reason = f'two columns would have the name "{name}"'
-                raise SchemaError(reason, feature=name, advice=say("exclude one with {columns=}"))
+                raise SchemaError(
+                    reason, feature=name, hint="exclude one with columns=", hint_cli="exclude one with --columns"
+                )
 
     @property
     def joins_all(self) -> bool:
@@ -345,8 +344,9 @@ def slice_columns(columns: list[ColumnArrays], begin: int, end: int, form: Batch
         for name, array in column.slice(begin, end, form).items():
             if name in arrays:
                 reason = f'two arrays would have the name "{name}"'
-                advice = say("exclude one with {columns=}") | say('pass {ragged="object"}')
-                raise SchemaError(reason, feature=name, advice=advice)
+                advice = 'exclude one with columns=, or pass ragged="object"'
+                advice_cli = "exclude one with --columns"
+                raise SchemaError(reason, feature=name, hint=advice, hint_cli=advice_cli)
             arrays[name] = array
     return arrays
 
@@ -362,19 +362,23 @@ def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> No
     images = {field.name for field in fields if IMAGE_KEY in (field.metadata or {})}
     for name, layout in layouts.items():
         if name not in types:
-            advice = f"the columns are {', '.join(types)}" if types else ("no record was read" & say("pass {schema=}"))
-            raise FeatureNotFoundError("an option names a column that is not read", feature=name, advice=advice)
+            advice = f"the columns are {', '.join(types)}" if types else "no record was read; pass schema="
+            advice_cli = f"the columns are {', '.join(types)}" if types else "no record was read; pass --schema"
+            raise FeatureNotFoundError(
+                "an option names a column that is not read", feature=name, hint=advice, hint_cli=advice_cli
+            )
         if not varies(types[name]) and (name not in images or layout.packed or layout.bucketed or layout.max_length):
             reason = "an option for lists names it, but its values are not lists of varying length"
-            raise SchemaError(reason, feature=name, got=str(types[name]), advice="leave it out of the option")
+            raise SchemaError(reason, feature=name, got=str(types[name]), hint="leave it out of the option")
         if (layout.packed or layout.bucketed) and is_variable_shape_tensor(types[name]):
             reason = f"{layout.named_by} is for lists, and it has tensors"
-            raise SchemaError(reason, feature=name, got=str(types[name]), advice="leave it out of the option")
+            raise SchemaError(reason, feature=name, got=str(types[name]), hint="leave it out of the option")
     others = [name for name in types if name not in layouts or not layouts[name].packed]
     if any(layout.packed for layout in layouts.values()) and others:
-        advice = say("exclude it with {columns=}") | say("name it in {pack=}")
+        advice = "exclude it with columns=, or name it in pack="
+        advice_cli = "exclude it with --columns"
         raise SchemaError(
-            say("{pack=} makes one row of several, where it has no place"), feature=others[0], advice=advice
+            "pack= makes one row of several, where it has no place", feature=others[0], hint=advice, hint_cli=advice_cli
         )
 
 
@@ -388,9 +392,11 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
         if (is_list_like(value) and not pa.types.is_fixed_size_list(value)) or is_variable_shape_tensor(value):
             of_length = layout.named_by if layout.max_length is None else f"max_length={layout.max_length}"
             reason = f"{of_length or f'ragged={layout.ragged!r}'} cannot represent lists of lists"
-            advice = say('pass {ragged="object"}') if of_length is None else "name other columns in a dict"
-            advice = say("exclude it with {columns=}") | advice
-            raise SchemaError(reason, feature=field.name, got=str(field.type), advice=advice)
+            advice = 'pass ragged="object"' if of_length is None else "name other columns in a dict"
+            advice_cli = None
+            advice = f"exclude it with columns=, or {advice}"
+            advice_cli = f"exclude it with --columns, or {advice}"
+            raise SchemaError(reason, feature=field.name, got=str(field.type), hint=advice, hint_cli=advice_cli)
 
 
 def number_columns(
@@ -451,7 +457,7 @@ def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
     converted = _converted(value, dtype)
     if converted is None:
         reason = f"cannot pad {dtype} with {value!r}"
-        raise SchemaError(reason, feature=name, expected=str(dtype), got=value, advice=say("pass another {pad_value=}"))
+        raise SchemaError(reason, feature=name, expected=str(dtype), got=value, hint="pass another pad_value=")
     return converted
 
 

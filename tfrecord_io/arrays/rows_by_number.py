@@ -17,7 +17,7 @@ from tfrecord_io.arrow.buffers import empty_batch, int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SALVAGE, TFRecordError, say
+from tfrecord_io.errors import SALVAGE, TFRecordError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.options import ReadOptions, raises
@@ -96,7 +96,7 @@ class ScanLookup(PartLookup):
         self.scan = scan.pruned()
         if not raises(scan.options.on_error):
             reason = "rows that are left out have none"
-            raise ValueError(say("{on_error=} cannot be combined with access by number: {}", reason) & SALVAGE)
+            raise ValueError(f"on_error= cannot be combined with access by number: {reason}; {SALVAGE}")
         sources, own = list(self.scan.sources), self.scan.options
         self._files = IndexedFiles(sources, find_indexes(sources), own.limits.record_bytes)
         self._files.forget()
@@ -229,9 +229,7 @@ def row_options(options: ReadOptions, **representation: Any) -> RepresentationOp
     pad_to = representation.get("pad_to")
     for each in pad_to.values() if isinstance(pad_to, Mapping) else [pad_to]:
         if isinstance(each, tuple | list):
-            raise ValueError(
-                say("{pad_to=}: a row by its number has a length of its own", pad_to=each) & "pass an integer"
-            )
+            raise ValueError(f"pad_to={each!r}: a row by its number has a length of its own; pass an integer")
     return RepresentationOptions.of_read(options, **representation)
 
 

@@ -15,7 +15,7 @@ from pyarrow import types as t
 
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.feature_types import Layout
 from tfrecord_io.schema.types import has_wide_offsets, types_within, with_fields_at
 
@@ -405,7 +405,9 @@ def refuse_nuls(schema: pa.Schema) -> None:
         structs = filter(t.is_struct, types_within(field.type))
         if any("\0" in name for name in (field.name, *(inner.name for struct in structs for inner in struct))):
             reason = "the name has a NUL, at which Arrow ends it on the way to other libraries"
-            raise SchemaError(reason, feature=field.name, advice=say("leave it out by {columns=}"))
+            raise SchemaError(
+                reason, feature=field.name, hint="leave it out by columns=", hint_cli="leave it out by --columns"
+            )
 
 
 def export_stream(schema: pa.Schema, batches: Iterator[pa.RecordBatch], requested_schema: object = None) -> object:

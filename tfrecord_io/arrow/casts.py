@@ -96,7 +96,7 @@ def _from_float(type_: pa.DataType) -> Cast:
             if values.dtype == np.int64 and np.any(bad := cast_values.astype(np.int64) != values):
                 row, advice = int(bad.argmax()), None if dtype == np.float64 else "declare float64"
                 reason = f"the integer cannot be read as {type_} without rounding"
-                raise RowFault(row, reason, expected=str(type_), got=int(values[row]), advice=advice)
+                raise RowFault(row, reason, expected=str(type_), got=int(values[row]), hint=advice)
         if dtype == np.float16 and np.any(bad := np.isinf(cast_values) & ~np.isinf(values)):
             raise _bad_value(bad, values, type_)
         return fixed_width(type_, count, nulls, validity, cast_values)

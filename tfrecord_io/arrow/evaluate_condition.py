@@ -251,7 +251,7 @@ def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
     elif value.is_valid and None not in (own, other) and own != other and (own, other) not in _COMPARED:
         refused = f"the filter compares {kind} with {value.type}", "write values of the type of the column"
     if refused is not None:
-        raise SchemaError(refused[0], feature=field.name, expected=field.type, got=value.type, advice=refused[1])
+        raise SchemaError(refused[0], feature=field.name, expected=field.type, got=value.type, hint=refused[1])
     form = next((form for name, form in _FORMS.items() if getattr(t, f"is_{name}")(field.type)), None)
     is_day = t.is_timestamp(field.type) and t.is_date(value.type)
     if form is None or not (t.is_string(value.type) or is_day) or not value.is_valid:
@@ -260,10 +260,10 @@ def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
         return _in_zone(value.cast(pa.timestamp("s")), field.type.tz) if is_day else _parsed(value, field.type)
     except _NotOneTime as error:
         reason = f"the filter compares {kind} with '{printable(str(value.as_py()))}', {error}"
-        raise SchemaError(reason, feature=field.name, expected=kind, advice=error.advice) from error
+        raise SchemaError(reason, feature=field.name, expected=kind, hint=error.advice) from error
     except (pa.ArrowException, ValueError) as error:
         reason = f"the filter compares {kind} with '{printable(value.as_py())}'"
-        raise SchemaError(reason, feature=field.name, expected=kind, advice=f"write it as {form}") from error
+        raise SchemaError(reason, feature=field.name, expected=kind, hint=f"write it as {form}") from error
 
 
 def _parsed(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:

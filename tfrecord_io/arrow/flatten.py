@@ -24,8 +24,7 @@ from tfrecord_io.arrow.buffers import (
     valid_mask,
 )
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, printable, say
-from tfrecord_io.remedies import Written
+from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_list_view
 from tfrecord_io.value_class import value_class
@@ -58,12 +57,12 @@ class Rows:
 
     def error(self, slot: int, reason: str, advice: str, **context: Any) -> EncodeError:
         """An error about one value."""
-        return EncodeError(reason, feature=self.feature, record=self.row_of(slot), advice=advice, **context)
+        return EncodeError(reason, feature=self.feature, record=self.row_of(slot), hint=advice, **context)
 
     def needs_nesting(self, slot: int, reason: str) -> EncodeError:
         """An error about a value that plain features cannot say."""
-        nested = say("{column_encoding=}", column_encoding=Written(f"{{'{printable(self.column)}': 'nested'}}"))
-        return self.error(slot, reason, "fill it, make the whole row null" | say("pass {}", nested))
+        nested = f"column_encoding={{'{printable(self.column)}': 'nested'}}"
+        return self.error(slot, reason, f"fill it, make the whole row null, or pass {nested}")
 
 
 def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows, pa.Array]]:

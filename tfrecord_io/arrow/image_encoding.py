@@ -18,9 +18,8 @@ from tfrecord_io.arrow.row_fault import errors_of_rows
 from tfrecord_io.arrow.tensor_values import tensors_of_column
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, say
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError
 from tfrecord_io.options import cpu_count
-from tfrecord_io.remedies import Written
 from tfrecord_io.schema.field_makers import image, tensor
 from tfrecord_io.schema.image_form import CHANNELS, ImageForm, image_form
 from tfrecord_io.schema.schema import Schema
@@ -68,7 +67,7 @@ def with_image_fields(schema: pa.Schema, encodings: Mapping[str, str] | None) ->
     for column, name in image_encodings(encodings).items():
         at = schema.get_field_index(column)
         if at < 0:
-            reason = say("{column_encoding=} names a column that the data does not have")
+            reason = "column_encoding= names a column that the data does not have"
             raise FeatureNotFoundError(reason, feature=column)
         field = schema.field(at)
         declared = ImageForm.from_metadata(field.metadata, column) if is_bytes(field.type) else None
@@ -102,7 +101,7 @@ def _image_field(field: pa.Field, name: str) -> pa.Field:
     if not is_any_tensor(field.type):
         advice = "leave it out, if its values are encoded already" if is_bytes(field.type) else None
         reason = f'the encoding "{name}" is for {_EXPECTED}, not for {got}'
-        raise EncodeError(reason, feature=field.name, expected=_EXPECTED, got=got, advice=advice)
+        raise EncodeError(reason, feature=field.name, expected=_EXPECTED, got=got, hint=advice)
     element, axes = element_and_shape(field)
     channels = 1 if len(axes) == _MATRIX else axes[-1]
     possible = _SAVED[name][2]
@@ -137,12 +136,9 @@ def _one(images: Any, feature: str, saved: _Saved, row: int, pixels: Array) -> b
     fault = partial(EncodeError, feature=feature, record=row, got=pixels.shape)
     if channels not in possible or not pixels.size:
         expected = f"{' or '.join(map(str, possible))} channels, and sides of 1 pixel or more"
-        advice = say(
-            "declare others with {schema=}",
-            schema=Written(f'{{"{feature}": tfr.tensor("uint8", (None, None, channels)), …}}'),
-        )
+        advice = f'declare others with schema={{"{feature}": tfr.tensor("uint8", (None, None, channels)), …}}'
         reason = f"its array of shape {pixels.shape} does not fit: expected {expected}"
-        raise fault(reason, expected=expected, advice=advice)
+        raise fault(reason, expected=expected, hint=advice)
     plain = np.ascontiguousarray(pixels[:, :, 0] if pixels.ndim == _IMAGE and channels == 1 else pixels)
     buffer = io.BytesIO()
     try:

@@ -68,7 +68,7 @@ def image_header(data: bytes, path: str, feature: str | None = None) -> ImageHea
         reason = "its header declares more pixels than twice PIL.Image.MAX_IMAGE_PIXELS"
         advice = "raise that limit if the image is genuine"
         most = images.MAX_IMAGE_PIXELS
-        raise DecodeError(reason, path=path, feature=feature, expected=most, advice=advice) from error
+        raise DecodeError(reason, path=path, feature=feature, expected=most, hint=advice) from error
     except MemoryError:
         raise
     except Exception as error:  # Pillow's readers raise exceptions of any type, some with the image's bytes
@@ -113,7 +113,7 @@ def pillow(purpose: str) -> Any:
         import PIL.Image
     except ImportError as error:
         reason = f"{purpose} needs the package pillow"
-        raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[image]'") from error
+        raise MissingDependencyError(reason, hint="pip install 'tfrecord_io[image]'") from error
     return PIL.Image
 
 

@@ -18,7 +18,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.nested_from_features import nested_array
 from tfrecord_io.arrow.nested_to_features import nested_columns
 from tfrecord_io.arrow.row_fault import RowFault, first_failing
-from tfrecord_io.errors import EncodeError, say
+from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.column_features import Node
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
 
@@ -51,8 +51,11 @@ def json_column(array: pa.Array, tree: Node, row_base: int = 0) -> pa.Array:
             rows.append(None if value is None else dumps(value))
         except ValueError:
             reason = "JSON has no NaN and no infinity"
-            advice = "make it null" | say('leave out {column_encoding="json"}')
-            raise EncodeError(reason, feature=tree.feature, record=row_base + row, advice=advice) from None
+            advice = 'make it null, or leave out column_encoding="json"'
+            advice_cli = "make it null, or leave out --column-encoding json"
+            raise EncodeError(
+                reason, feature=tree.feature, record=row_base + row, hint=advice, hint_cli=advice_cli
+            ) from None
     return pa.array(rows, pa.string())
 
 

@@ -27,7 +27,6 @@ from tfrecord_io.arrow.nested_to_features import INTERVAL_DTYPE, Slots, any_of, 
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import say
 from tfrecord_io.schema.column_features import (
     Lists,
     Node,
@@ -223,7 +222,7 @@ class _Parts:
     def _refuse(self, bad: Array, values: Array, slots: Slots, feature: str, reason: str) -> None:
         if bad.any():
             at = int(bad.argmax())
-            raise RowFault(slots.row_of(at), say("{} {}", values[at], reason), feature=feature, got=int(values[at]))
+            raise RowFault(slots.row_of(at), f"{values[at]} {reason}", feature=feature, got=int(values[at]))
 
 
 def _lengths(column: pa.Array) -> Array:

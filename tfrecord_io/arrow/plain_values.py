@@ -48,7 +48,7 @@ def array_of_values(values: Sequence[Any]) -> pa.Array | None:
     ['a', None]
     """
     types = set(map(type, values)) - {type(None)} if len(values) <= _FEW else set()
-    kind = types.pop() if len(types) == 1 else None
+    kind: Any = types.pop() if len(types) == 1 else None
     if kind not in _NUMBERS and kind not in _BYTES:
         return None
     is_valid = np.array([value is not None for value in values])

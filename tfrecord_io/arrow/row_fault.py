@@ -27,7 +27,8 @@ class RowFault(Exception):
     feature: str | None = None
     expected: object = None
     got: object = None
-    advice: str | None = None
+    hint: str | None = None
+    hint_cli: str | None = None  # the same for the command, where it differs
     error: type[TFRecordError] = DecodeError
     of_memory: bool = False  # the row may be intact, but exceeds the room under `Limits.expansion_bytes`
 
@@ -42,7 +43,7 @@ class RowFault(Exception):
 
     def to_error(self, path: str | None, record: int | None) -> TFRecordError:
         """The exception, about a record of a file."""
-        facts = {name: getattr(self, name) for name in ("feature", "expected", "got", "advice", "of_memory")}
+        facts = {name: getattr(self, name) for name in ("feature", "expected", "got", "hint", "hint_cli", "of_memory")}
         return self.error(self.reason, path=path, record=record, **facts)
 
 

@@ -184,7 +184,7 @@ def plain_array(values: Array, missing: Array | None = None) -> pa.Array | pa.Ch
         far = (days != days.astype(np.int32)) & np.asarray(column.is_valid())
         if far.any():
             reason, advice = "a date has more than 2**31 days before or after 1970", "convert it to datetime64[s]"
-            raise EncodeError(reason, record=int(far.argmax()), expected="a day within int32", advice=advice)
+            raise EncodeError(reason, record=int(far.argmax()), expected="a day within int32", hint=advice)
     if values.dtype.kind not in "SU" or not values.itemsize:
         return column
     lengths = pc.binary_length(column) if values.dtype.kind == "S" else pc.utf8_length(column)
@@ -263,7 +263,7 @@ def _fixed_bytes(storage: pa.Array, element: Element, type_: pa.DataType, valid:
 
 
 def _inner_null(row: int) -> EncodeError:
-    return EncodeError("a null inside a tensor cannot be stored in a TFRecord", record=row, advice="fill it")
+    return EncodeError("a null inside a tensor cannot be stored in a TFRecord", record=row, hint="fill it")
 
 
 def _variable_tensors(storage: pa.Array, element: Element, type_: pa.DataType, valid: Array | None) -> TensorValues:
@@ -278,7 +278,7 @@ def _variable_tensors(storage: pa.Array, element: Element, type_: pa.DataType, v
         missing = np.asarray(lists.is_null()) | np.asarray(sizes.is_null())
         missing |= np.asarray(axes.is_null()).reshape(-1, ndim).any(axis=1)
         row = int(rows[missing.argmax()])
-        raise EncodeError("a tensor without values or without a shape", record=row, advice="make the whole row null")
+        raise EncodeError("a tensor without values or without a shape", record=row, hint="make the whole row null")
     shapes = np.asarray(axes).astype(np.int64).reshape(len(sizes), ndim)
     begins = offset_view(lists).astype(np.int64)
     values = lists.values.slice(int(begins[0]), int(begins[-1] - begins[0]))
@@ -339,7 +339,7 @@ def shape_of_cells(cells: Sequence[Array | None]) -> tuple[Element, tuple[int | 
         if array.ndim != rank:
             reason = f"its array has {array.ndim} dimension{'' if array.ndim == 1 else 's'}, earlier ones have {rank}"
             advice = "all must have the same number of dimensions"
-            raise EncodeError(reason, record=int(row), expected=rank, got=array.ndim, advice=advice)
+            raise EncodeError(reason, record=int(row), expected=rank, got=array.ndim, hint=advice)
     is_one_shape = len({array.shape for array in arrays}) == 1
     return element, arrays[0].shape if is_one_shape else (None,) * rank
 
@@ -380,7 +380,7 @@ def tensor_array(tensors: TensorValues, rows: int, type_: pa.DataType | None = N
         return _fixed(element, tensors.shapes, rows, data, valid, type_)
     matrix = np.asarray(tensors.shapes, np.int64)
     if matrix.size and matrix.max() > np.iinfo(np.int32).max:
-        raise EncodeError("a shape has an axis of more than 2147483647", advice="reshape the arrays")
+        raise EncodeError("a shape has an axis of more than 2147483647", hint="reshape the arrays")
     inner = np.broadcast_to(np.array(element.inner, np.int64), (len(matrix), len(element.inner)))
     axes = np.concatenate([matrix, inner], axis=1).astype(np.int32)
     if type_ is None:
@@ -390,7 +390,7 @@ def tensor_array(tensors: TensorValues, rows: int, type_: pa.DataType | None = N
         counts, axes = scatter(counts, valid), scatter(axes, valid)
     offsets = offsets_of(counts)
     if offsets[-1] > np.iinfo(np.int32).max:
-        raise EncodeError("a batch of tensors has more than 2147483647 values", advice="pass smaller batches")
+        raise EncodeError("a batch of tensors has more than 2147483647 values", hint="pass smaller batches")
     lists, shapes = (type_.storage_type.field(at).type for at in (0, 1))
     flat = fixed_width(pa.int32(), axes.size, 0, None, np.ascontiguousarray(axes).reshape(-1))
     sizes = pa.Array.from_buffers(shapes, rows, [None], 0, children=[flat])
@@ -402,7 +402,7 @@ def element_of_dtype(dtype: Any) -> Element:
     if getattr(dtype, "kind", "") == "T":
         reason = "arrays of NumPy's StringDType with several axes cannot be stored in a TFRecord"
         advice = "convert them to text of one width by numpy.array(array.tolist())"
-        raise EncodeError(reason, got=str(dtype), advice=advice)
+        raise EncodeError(reason, got=str(dtype), hint=advice)
     try:
         return element_named(dtype_name(dtype))
     except ValueError as error:
@@ -418,7 +418,7 @@ def _common_dtype(arrays: list[Array], valid: Array) -> np.dtype[Any]:
             widest = dtype if dtype.itemsize > widest.itemsize else widest
         elif dtype != first and dtype.newbyteorder("=") != first.newbyteorder("="):
             reason, advice = f"its array has dtype {dtype}, earlier ones have {first}", "convert them to one dtype"
-            raise EncodeError(reason, record=int(row), expected=str(first), got=str(dtype), advice=advice)
+            raise EncodeError(reason, record=int(row), expected=str(first), got=str(dtype), hint=advice)
     return widest
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import json
 import logging
 import os
 import pkgutil
-import shlex
 import sys
 import traceback
 import warnings
@@ -24,13 +22,11 @@ from tfrecord_io.errors import (
     MissingDependencyError,
     TFRecordError,
     printable,
-    say,
     within_message_limit,
 )
 from tfrecord_io.log import logger
 from tfrecord_io.options.names_in_other_libraries import meant_keywords
 from tfrecord_io.registry import COMMANDS, other_points, own_points
-from tfrecord_io.remedies import Call, Keyword, Message, Speaker
 
 if TYPE_CHECKING:
     from tfrecord_io.tools.file_check import FileCheck
@@ -39,7 +35,7 @@ INVALID_DATA = 1
 USAGE_ERROR = 2
 IO_ERROR = 3
 
-_LESS_MEMORY = say("pass {threads=1}") & say("choose columns by {columns=}")
+_LESS_MEMORY = "pass --threads 1; choose columns by --columns"
 _PATH_ERRORS = FileNotFoundError | IsADirectoryError | NotADirectoryError
 _USAGE_ERRORS = FeatureNotFoundError | MissingDependencyError | _PATH_ERRORS  # about arguments
 
@@ -67,66 +63,23 @@ def report_exit_code(files: Sequence[FileCheck]) -> int:
     return exit_code(unreadable) or IO_ERROR
 
 
-def error_line(error: BaseException, speaker: Speaker = lambda part: part) -> str:
-    """The message of an error, or of a warning, in one line, in the words of a command, control characters escaped."""
+def error_line(error: BaseException) -> str:
+    """Word an error, or a warning, in one line, as the command says it, control characters escaped."""
     if isinstance(error, TFRecordError):
-        return error.rendered(*error.speakers, speaker)
-    text = error.args[0] if len(error.args) == 1 else error
+        return error.text_cli()
+    message = str(error.args[0] if len(error.args) == 1 else error)
     if isinstance(error, MemoryError):
-        text = "out of memory" + (f" ({error})" if str(error) else "") & _LESS_MEMORY
+        message = f"out of memory{f' ({error})' if str(error) else ''}; {_LESS_MEMORY}"
     elif isinstance(error, OSError) and error.strerror:
-        text = error.strerror
-    message = (
-        text.rendered(*text.speakers, speaker) if isinstance(text, Message) else str(error if text is error else text)
-    )
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        message = f"{error.filename or repr('')}: {message}"
+        message = error.strerror
+        if error.filename is not None:
+            message = f"{error.filename or repr('')}: {message}"
     return within_message_limit(printable(message, 1024))
 
 
 def print_error(text: str) -> None:
     with suppress(OSError):  # stderr is closed or full: only the exit code is left
         echo(text, err=True)
-
-
-def option_names(command: click.Command) -> Speaker:
-    """The options of a command instead of keywords, and commands instead of calls; it does not have others.
-
-    >>> options = [click.Option(["--float64"]), click.Option(["--type", "schema_overrides"])]
-    >>> command = option_names(click.Command("convert", params=options))
-    >>> text = "odd" & say('{float64="raw"} keeps the bits') | say("pass {embed_schema=False}") & say("see {on_error=}")
-    >>> text.rendered(command)
-    'odd; --float64 raw keeps the bits'
-    >>> say("pass {schema_overrides=}", schema_overrides={"id": "string"}).rendered(command)
-    'pass --type id=string'
-    """
-    options = {param.name: param for param in command.params if isinstance(param, click.Option)}
-
-    def word(part: Keyword | Call) -> str | None:
-        if isinstance(part, Call):
-            return part.command
-        option = options.get(part.name.replace("limits.", "max_").rpartition(".")[2])
-        return None if option is None else _written(option, part.value)
-
-    return word
-
-
-def _written(option: click.Option, text: str | None) -> str | None:
-    """An option with a value of Python, as it is typed; None if it has no such value."""
-    name = max(option.opts, key=len)
-    if text is None:
-        return name
-    if option.is_flag:
-        return {"True": name, "False": max(option.secondary_opts, key=len, default=None)}.get(text)
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):  # an example with more than literals
-        return f"{name} {text}"
-    if isinstance(value, dict):
-        return " ".join(f"{name} {shlex.quote(f'{key}={item}')}" for key, item in value.items())
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return " ".join(f"{name} {shlex.quote(item)}" for item in value)
-    return f"{name} {shlex.quote(value) if isinstance(value, str) else str(value).lower()}"
 
 
 ERROR_CODE = "tfrecord_io.error_code"  # in the ``meta`` of a command's context: its exit code for all errors
@@ -288,8 +241,7 @@ class CommandGroup(click.Group):
                 print_error(f"tfr: warning: {text}" if kind == "warning" else f"tfr: {text}")
 
         def line(error: Exception) -> str:
-            command = ctx.invoked_subcommand if ctx is not None else None
-            return error_line(error, option_names(self.commands.get(command or "", self)))
+            return error_line(error)
 
         def warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
             text = message if isinstance(message, str) else line(message)

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import click
 
-from tfrecord_io.cli.command_group import INVALID_DATA, error_line, option_names, print_error, tfr
+from tfrecord_io.cli.command_group import INVALID_DATA, error_line, print_error, tfr
 from tfrecord_io.cli.common_options import (
     SCHEMA_FORMATS,
     STDIN,
@@ -166,7 +166,7 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
     output.print_result(as_json, value, table=lambda: output.indexes_table(indexes))
     errors = [index.error for index in indexes if index.error is not None]
     for error in errors:
-        print_error(f"tfr: {error_line(error, option_names(click.get_current_context().command))}")
+        print_error(f"tfr: {error_line(error)}")
     if errors:
         click.get_current_context().exit(INVALID_DATA)
 

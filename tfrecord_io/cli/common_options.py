@@ -18,7 +18,6 @@ import click
 
 from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.compression import CODECS, INFER, PLAIN
-from tfrecord_io.errors import say
 from tfrecord_io.options import Limits, ReadOptions
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.registry import listed
@@ -265,7 +264,7 @@ def modes(
         # A shell that expands a glob makes its last file the target.
         if is_beside and mode is None and not options.get("dry_run") and os.path.isfile(target):
             reason = "the file exists, and is TARGET, as it is the last path"
-            raise FileExistsError(errno.EEXIST, reason & say("{mode='overwrite'} replaces it"), target)
+            raise FileExistsError(errno.EEXIST, f"{reason}; mode='overwrite' replaces it", target)
         return command(*arguments, mode=mode, **options)
 
     for name, text in reversed(shorts.items()):

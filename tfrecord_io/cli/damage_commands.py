@@ -7,15 +7,7 @@ from typing import Any
 
 import click
 
-from tfrecord_io.cli.command_group import (
-    ERROR_CODE,
-    INVALID_DATA,
-    USAGE_ERROR,
-    error_line,
-    option_names,
-    report_exit_code,
-    tfr,
-)
+from tfrecord_io.cli.command_group import ERROR_CODE, INVALID_DATA, USAGE_ERROR, report_exit_code, tfr
 from tfrecord_io.cli.common_options import (
     STDIN,
     inspection,
@@ -49,9 +41,8 @@ def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
 
     source, record_type = read_from(path, keywords), keywords.pop("record_type")
     report = check_files(source, record_type, FrameOptions(progress=True, **keywords))
-    words = partial(error_line, speaker=option_names(click.get_current_context().command))
     table = partial(output.TextTable, HEADINGS, report.rows(report.files))
-    output.print_result(as_json, report.to_dict(), report.title(), table, report.problem_lines(words))
+    output.print_result(as_json, report.to_dict(), report.title(), table, report.problem_lines(error_line))
     if not report.ok:
         click.get_current_context().exit(report_exit_code(report.files))
 

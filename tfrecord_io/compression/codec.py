@@ -138,7 +138,7 @@ class Codec(ABC):
             return importlib.import_module(name)
         except ImportError as error:
             reason = f"{self.name} compression needs {name}, which cannot be imported"
-            raise MissingDependencyError(reason, advice=f"pip install '{self.requirement}'") from error
+            raise MissingDependencyError(reason, hint=f"pip install '{self.requirement}'") from error
 
     def __repr__(self) -> str:
         return f"<codec {self.name}>"

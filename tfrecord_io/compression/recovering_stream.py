@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.compression.stream import DecompressedStream, PlainStream
-from tfrecord_io.errors import CompressionError, say
-from tfrecord_io.remedies import Message
+from tfrecord_io.errors import CompressionError
 from tfrecord_io.value_class import value_class
 
 _WINDOW_BYTES = 1 << 20  # searched at a time
@@ -34,17 +33,18 @@ class Gap:
     end: int  # that of the file where nothing behind the damage can be read
     offset: int  # the uncompressed bytes that were read before
     reason: str
-    advice: str | None = None
+    hint: str | None = None
+    hint_cli: str | None = None
 
     def __str__(self) -> str:
-        return str(self.text)
+        return self.text
 
     @property
     def text(self) -> str:
         """What is wrong, and where."""
         if self.begin == self.end:
-            return say("{} (byte {} of the compressed file)", self.reason, self.begin)
-        return say("{} (bytes {} to {} of the compressed file are not read)", self.reason, self.begin, self.end)
+            return f"{self.reason} (byte {self.begin} of the compressed file)"
+        return f"{self.reason} (bytes {self.begin} to {self.end} of the compressed file are not read)"
 
 
 @value_class
@@ -107,7 +107,7 @@ class RecoveringStream(DecompressedStream):
         begin = self.raw_offset
         self._ended = True
         end = begin + self._rest_of_file(begin)
-        self.gaps.append(Gap(begin, end, self.offset, error.reason, Message(error.remedies)))
+        self.gaps.append(Gap(begin, end, self.offset, error.reason, error.hint, error.hint_cli))
 
     def _rest_of_file(self, begin: int) -> int:
         if self._source.size is not None:

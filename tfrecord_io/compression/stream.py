@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
-from tfrecord_io.errors import ON_ERROR, CompressionError, ReplacedError, say, without_secrets
+from tfrecord_io.errors import ON_ERROR, ON_ERROR_CLI, CompressionError, ReplacedError, without_secrets
 from tfrecord_io.options import MIB
 
 _CHUNK = 256 << 10  # compressed bytes per read
@@ -177,11 +177,18 @@ class DecompressedStream:
         if total > _FREE_BYTES + most * used:
             reason = f"{used} bytes of {self._codec.name} data decompress to {total} or more"
             reason += f", more than {most:g} times as many and {_FREE_BYTES}"
-            advice = say("pass a larger {limits.decompression_ratio=} if you trust the file")
+            advice = "pass a larger tfr.dataset(…, limits=tfr.Limits(decompression_ratio=…)) if you trust the file"
+            advice_cli = "pass a larger --max-decompression-ratio if you trust the file"
             ratio = total / max(used, 1)
             self._refuse(
                 CompressionError(
-                    reason, path=self._source.path, offset=self.offset, expected=most, got=ratio, advice=advice
+                    reason,
+                    path=self._source.path,
+                    offset=self.offset,
+                    expected=most,
+                    got=ratio,
+                    hint=advice,
+                    hint_cli=advice_cli,
                 )
             )
 
@@ -243,8 +250,10 @@ class DecompressedStream:
 
     def _end(self, reason: str) -> None:
         """End the stream with an error, as no byte before the damage is left."""
-        reason = say("{} (byte {} of the compressed file)", reason, self.raw_offset)
-        self._error = CompressionError(reason, path=self._source.path, offset=self.offset, advice=ON_ERROR)
+        reason = f"{reason} (byte {self.raw_offset} of the compressed file)"
+        self._error = CompressionError(
+            reason, path=self._source.path, offset=self.offset, hint=ON_ERROR, hint_cli=ON_ERROR_CLI
+        )
 
     def _replay(self) -> bool:
         """Decompress the damaged member again with an exact decompressor, up to the current offset."""

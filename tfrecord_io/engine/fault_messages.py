@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Fault, FaultCode, Plan, RecordCounts
 from tfrecord_io.errors import (
     ON_ERROR,
+    ON_ERROR_CLI,
     CorruptRecordError,
     DecodeError,
     FeatureNotFoundError,
@@ -15,70 +16,94 @@ from tfrecord_io.errors import (
     TFRecordError,
     TruncatedRecordError,
     printable,
-    say,
 )
 from tfrecord_io.format.companions import feature_of_companion
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.format.foreign_files import looks_like, reader_advice
-from tfrecord_io.remedies import Message, Written
+from tfrecord_io.format.foreign_files import looks_like, reader_hints
+
+
+class Hint(NamedTuple):
+    """What to do about a fault, in Python, and in the command where that differs."""
+
+    text: str | None = None
+    cli: str | None = None
+
 
 _HEAD_BYTES = 4096  # enough to recognize a file format
 _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
 OTHER_MESSAGE = (
-    say('pass {record_type="bytes"} to read any bytes')
-    | say("read the fields of another message with {tfr.dataset(path, record_type=MessageClass)|tfr head --message}")
-) & say("{tfr.formats.open_elwc|tfr convert --from elwc} reads ExampleListWithContext")
-NO_VALUES = say("declare it with {tfr.scalar(…, empty='null')} to read null") | "declare it as a list: tfr.list_"
+    'pass record_type="bytes" to read any bytes, or read the fields of another message with '
+    "tfr.dataset(path, record_type=MessageClass); tfr.formats.open_elwc reads "
+    "ExampleListWithContext"
+)
+OTHER_MESSAGE_CLI = (
+    "pass --record-type bytes to read any bytes, or read the fields of another message with "
+    "tfr head --message; tfr convert --from elwc reads ExampleListWithContext"
+)
+NO_VALUES = "declare it with tfr.scalar(…, empty='null') to read null, or declare it as a list: tfr.list_"
+NO_VALUES_CLI = "declare it as a list: tfr.list_"
 
 
+_DAMAGE = Hint(ON_ERROR, ON_ERROR_CLI)
+_OTHER = Hint(OTHER_MESSAGE, OTHER_MESSAGE_CLI)
 _NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages instead of features
 _TFRECORD = "TFRecord"  # what is expected where a file looks like another format
 _INSIDE = "the file ends inside the record's {part} (expected {{f.expected}} bytes, got {{f.got}})"
 _CRC = "{part} CRC mismatch (stored 0x{{f.got:08x}}, computed 0x{{f.expected:08x}}{{length}})"
-_FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
-    FaultCode.TRUNCATED_HEADER: (TruncatedRecordError, _INSIDE.format(part="header"), ON_ERROR),
-    FaultCode.TRUNCATED_PAYLOAD: (TruncatedRecordError, _INSIDE.format(part="payload"), ON_ERROR),
-    FaultCode.TRUNCATED_FOOTER: (TruncatedRecordError, _INSIDE.format(part="footer"), ON_ERROR),
-    FaultCode.LENGTH_CRC: (CorruptRecordError, _CRC.format(part="length"), ON_ERROR),
-    FaultCode.PAYLOAD_CRC: (CorruptRecordError, _CRC.format(part="payload"), ON_ERROR),
+_FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, Hint]] = {
+    FaultCode.TRUNCATED_HEADER: (TruncatedRecordError, _INSIDE.format(part="header"), _DAMAGE),
+    FaultCode.TRUNCATED_PAYLOAD: (TruncatedRecordError, _INSIDE.format(part="payload"), _DAMAGE),
+    FaultCode.TRUNCATED_FOOTER: (TruncatedRecordError, _INSIDE.format(part="footer"), _DAMAGE),
+    FaultCode.LENGTH_CRC: (CorruptRecordError, _CRC.format(part="length"), _DAMAGE),
+    FaultCode.PAYLOAD_CRC: (CorruptRecordError, _CRC.format(part="payload"), _DAMAGE),
     FaultCode.LENGTH_TOO_LARGE: (
         CorruptRecordError,
         "its length {f.got} is over the limit of {f.expected} bytes",
-        say("raise {limits.record_bytes=} if such records are intended (protobuf's own limit is 2147483647)"),
+        Hint(
+            "raise tfr.dataset(…, limits=tfr.Limits(record_bytes=…)) if such records are intended (protobuf's own "
+            "limit is 2147483647)",
+            "raise --max-record-bytes if such records are intended (protobuf's own limit is 2147483647)",
+        ),
     ),
-    FaultCode.KIND: (FeatureTypeError, "", None),
+    FaultCode.KIND: (FeatureTypeError, "", Hint()),
     FaultCode.VALUE_COUNT: (
         DecodeError,
         "expected exactly 1 value, got {f.got}",
-        "declare the feature as a list: tfr.list_",
+        Hint("declare the feature as a list: tfr.list_"),
     ),
     FaultCode.NOT_TEXT: (
         DecodeError,
         "expected text, got bytes that are not text",
-        "it was text so far" & say("pass {infer_text=False}")
-        | say("declare it as binary with {schema=}")
-        | say("pass {sample='all'}"),
+        Hint(
+            "it was text so far; pass infer_text=False, or declare it as binary with schema=, or pass sample='all'",
+            "it was text so far; declare it as binary with --schema, or pass --sample all",
+        ),
     ),
-    FaultCode.NOT_UTF8: (DecodeError, "expected UTF-8, got other bytes", "declare the feature as binary"),
+    FaultCode.NOT_UTF8: (DecodeError, "expected UTF-8, got other bytes", Hint("declare the feature as binary")),
     FaultCode.UNKNOWN_FEATURE: (
         SchemaError,
         "the schema does not name this feature",
-        say("pass {on_new='ignore'} to leave it out")
-        | say("pass {sample='all'}")
-        | say("declare it with {schema=} (a feature list by tfr.sequence)"),
+        Hint(
+            "pass on_new='ignore' to leave it out, or pass sample='all', or declare it with schema= (a feature list by "
+            "tfr.sequence)",
+            "pass --sample all, or declare it with --schema (a feature list by tfr.sequence)",
+        ),
     ),
     FaultCode.MISSING_FEATURE: (
         FeatureNotFoundError,
         "the schema requires this feature and the record has no value for it",
-        None,
+        Hint(),
     ),
     FaultCode.TOO_MANY_FEATURES: (
         SchemaError,
         "more than {f.expected} different feature names",
-        say("raise {limits.features=} if they are intended"),
+        Hint(
+            "raise tfr.dataset(…, limits=tfr.Limits(features=…)) if they are intended",
+            "raise --max-features if they are intended",
+        ),
     ),
-    FaultCode.NAME_IN_BOTH: (SchemaError, "the name is used in the context and in the feature lists", None),
+    FaultCode.NAME_IN_BOTH: (SchemaError, "the name is used in the context and in the feature lists", Hint()),
 }
 _WIRE_FAULTS = {
     FaultCode.VARINT_TRUNCATED: "a varint is truncated",
@@ -103,12 +128,12 @@ def _is_companion(feature: str | None, plan: Plan) -> bool:
     return is_named and any(c.name == feature and c.kind is Kind.NONE for c in plan.columns)
 
 
-def other_kind_advice(expected: Kind, got: Kind, layout: Layout | None) -> Message:
+def other_kind_advice(expected: Kind, got: Kind, layout: Layout | None) -> str:
     """What to do where a feature of a layout has another type than its column reads."""
-    advice = say("pass {schema=} with a type that fits") | say("exclude the feature with {columns=}")
+    advice = "pass schema= with a type that fits, or exclude the feature with columns="
     if got is not Kind.BYTES or expected not in (Kind.INT64, Kind.FLOAT) or layout is not Layout.LIST:
         return advice
-    return say("declare arrays that are stored as bytes with tfr.tensor(dtype, shape)") | advice
+    return f"declare arrays that are stored as bytes with tfr.tensor(dtype, shape), or {advice}"
 
 
 def wire_reason(fault: Fault, what: str = "payload") -> str:
@@ -117,11 +142,11 @@ def wire_reason(fault: Fault, what: str = "payload") -> str:
     return f"the {what} is not a valid protobuf message: {_WIRE_FAULTS[fault.code].format(f=fault)}{at}"
 
 
-def _two_columns(fault: Fault) -> Message:
+def _two_columns(fault: Fault) -> str:
     """How to read a feature of both parts of a record."""
     name = printable(fault.feature or "")
     columns = f"{{'{name}': tfr.scalar(…, part='context'), '{name}_steps': tfr.sequence(…, feature='{name}')}}"
-    return say("{schema=}", schema=Written(columns))
+    return f"schema={columns}"
 
 
 def _reason(fault: Fault) -> str:
@@ -130,7 +155,7 @@ def _reason(fault: Fault) -> str:
     if fault.code is FaultCode.KIND:
         return f"expected {Kind(fault.expected).description}, got {Kind(fault.got).description}"
     if fault.code is FaultCode.TOO_MANY_FEATURES:
-        return say("more than {limits.features=} different feature names", features=fault.expected)
+        return f"more than tfr.dataset(…, limits=tfr.Limits(features={fault.expected!r})) different feature names"
     length = f", length {fault.byte}" if fault.byte >= 0 else ""
     return _FAULTS[fault.code][1].format(f=fault, length=length)
 
@@ -150,38 +175,43 @@ def to_error(
     With `contradicts_sample` the `plan` was made from a sample of the records, not by the caller: a record that does
     not fit is a SchemaError.
     """
-    error, _, advice = _FAULTS.get(fault.code, (DecodeError, "", OTHER_MESSAGE))
+    error, _, hint = _FAULTS.get(fault.code, (DecodeError, "", _OTHER))
     if contradicts_sample and fault.code in (FaultCode.KIND, FaultCode.VALUE_COUNT, FaultCode.NOT_TEXT):
         error = SchemaError
         if fault.code is FaultCode.VALUE_COUNT:
-            advice = say("declare the feature as a list in {schema=}") | say("pass {sample='all'}")
+            text = "declare the feature as a list in {}, or pass {}"
+            hint = Hint(text.format("schema=", "sample='all'"), text.format("--schema", "--sample all"))
         if fault.code is FaultCode.KIND:
-            advice = "the schema was fixed from a sample" & say("pass {sample='all'}") | say("pass {schema=}")
+            text = "the schema was fixed from a sample; pass {}, or pass {}"
+            hint = Hint(text.format("sample='all'", "schema="), text.format("--sample all", "--schema"))
     elif fault.code is FaultCode.VALUE_COUNT and fault.got == 0:
-        advice = NO_VALUES
+        hint = Hint(NO_VALUES, NO_VALUES_CLI)
     elif fault.code is FaultCode.KIND and plan is not None and _is_companion(fault.feature, plan):
         tensor = printable(feature_of_companion(fault.feature or "") or "")
-        advice = f"it is read as a companion of the tensor '{tensor}', and had another type before" & say(
-            "pass {schema=} to read the bytes without it", schema={tensor: "binary"}
-        )
+        text = f"it is read as a companion of the tensor '{tensor}', and had another type before; pass "
+        cli = f"{text}--schema {tensor}=binary to read the bytes without it"
+        hint = Hint(f"{text}schema={ {tensor: 'binary'}!r} to read the bytes without it", cli)
     elif fault.code is FaultCode.KIND:
         layouts = [] if plan is None else [column.layout for column in plan.columns if column.name == fault.feature]
-        advice = other_kind_advice(Kind(fault.expected), Kind(fault.got), layouts[0] if layouts else None)
+        hint = Hint(other_kind_advice(Kind(fault.expected), Kind(fault.got), layouts[0] if layouts else None))
     if fault.code is FaultCode.UNKNOWN_FEATURE:
         if plan is not None and any(column.name == fault.feature for column in plan.columns):
-            advice = (
-                "the record has it in its other part: tfr.sequence declares a feature list, all else a context feature"
-                & say("if it is in both, read two columns: {}", _two_columns(fault))
+            hint = Hint(
+                "the record has it in its other part: tfr.sequence declares a feature list, all else a context "
+                f"feature; if it is in both, read two columns: {_two_columns(fault)}"
             )
         elif not contradicts_sample:
-            advice = "the embedded schema does not have it" & say("{schema='infer'} reads all features of the records")
+            text = "the embedded schema does not have it; {} reads all features of the records"
+            hint = Hint(text.format("schema='infer'"), text.format("--schema infer"))
     if fault.code is FaultCode.LENGTH_TOO_LARGE and fault.got > MAX_RECORD_BYTES:
-        advice = f"{MAX_RECORD_BYTES} is protobuf's own limit, which cannot be raised" & ON_ERROR
+        text = f"{MAX_RECORD_BYTES} is protobuf's own limit, which cannot be raised; "
+        hint = Hint(text + ON_ERROR, text + ON_ERROR_CLI)
     if fault.code is FaultCode.NAME_IN_BOTH:
-        leave_out = say("leave it out with {columns=}", columns=f"!{printable(fault.feature or '')}")
-        advice = leave_out | say("read both as two columns: {}", _two_columns(fault))
+        text = f"leave it out with {{}}, or read both as two columns: {_two_columns(fault)}"
+        excluded = f"'!{printable(fault.feature or '')}'"
+        hint = Hint(text.format(f"columns={excluded}"), text.format(f"--columns {excluded}"))
     if fault.feature is not None and fault.feature.startswith(_NESTED):
-        advice = OTHER_MESSAGE
+        hint = _OTHER
     return error(
         _reason(fault),
         path=path,
@@ -191,7 +221,8 @@ def to_error(
         expected=_value(fault, fault.expected),
         got=_value(fault, fault.got),
         records_intact=record + fault.record,
-        advice=advice,
+        hint=hint.text,
+        hint_cli=hint.cli,
     )
 
 
@@ -213,7 +244,8 @@ def not_examples(counts: RecordCounts, path: str | None, *, is_declared: bool = 
         expected="Example",
         got=got,
         records_intact=0,
-        advice=OTHER_MESSAGE,
+        hint=OTHER_MESSAGE,
+        hint_cli=OTHER_MESSAGE_CLI,
     )
 
 
@@ -230,9 +262,17 @@ def record_error(
     if kind is None:
         return to_error(fault, path=path, record=record, offset=offset, **context)
     reason = f"not TFRecord: looks like {kind}"
-    advice = reader_advice(kind)
+    hint = Hint(*reader_hints(kind))
     return CorruptRecordError(
-        reason, path=path, record=0, offset=0, expected=_TFRECORD, got=kind, records_intact=0, advice=advice
+        reason,
+        path=path,
+        record=0,
+        offset=0,
+        expected=_TFRECORD,
+        got=kind,
+        records_intact=0,
+        hint=hint.text,
+        hint_cli=hint.cli,
     )
 
 

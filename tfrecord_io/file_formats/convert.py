@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,9 +13,9 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from tfrecord_io.background import ordered, raise_error
-from tfrecord_io.call_errors import check_keywords, rename_keywords
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import did_you_mean
-from tfrecord_io.errors import printable, say
+from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.embed_files import embed_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
@@ -32,7 +31,6 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import paths_of
 from tfrecord_io.registry import listed
-from tfrecord_io.remedies import Call, Keyword, addressed_to
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.interface import Entry
@@ -74,25 +72,7 @@ def _options() -> dict[str, str]:
     return {name: " or ".join(each) for name, each in sides.items()}
 
 
-@value_class
-class _Side:
-    """A caller who says which side a keyword is an option of, by its name; it can be pickled, as errors are."""
-
-    names: Mapping[str, str]
-
-    def __call__(self, part: Keyword | Call) -> Keyword | Call:
-        return part if isinstance(part, Call) else part._replace(name=self.names.get(part.name, part.name))
-
-    @classmethod
-    def of(cls, reads: Format, writes: Format) -> _Side:
-        """Of the options that one of two formats has."""
-        names = {name: f"source_options.{name}" for name in reads.reads - writes.writes}
-        names |= {name: f"target_options.{name}" for name in writes.writes - reads.reads}
-        return cls({name: names[name] for name in names.keys() - inspect.signature(convert).parameters.keys()})
-
-
 @partial(check_keywords, moved=_options)
-@partial(rename_keywords, names={"missing": "missing_files"})
 def convert(
     source: FilesLike,
     target: Path,
@@ -233,11 +213,11 @@ class Sides:
         for name, format, known in (("source_options", reads, reads.reads), ("target_options", writes, writes.writes)):
             for key in getattr(self, name):
                 if key in given:
-                    raise TypeError(say("{} is given twice: leave it out of {}", Keyword(key), Keyword(name)))
+                    raise TypeError(f"{key}= is given twice: leave it out of {name}=")
                 if key not in known:
                     meant, valid = did_you_mean(key, known), f"valid options: {', '.join(sorted(known))}"
-                    reason = say("{} has {}, which {} does not have", Keyword(name), repr(key), format.title)
-                    raise TypeError(reason & f"{meant} {valid}".strip())
+                    reason = f"{name}= has {key!r}, which {format.title} does not have"
+                    raise TypeError(f"{reason}; {meant} {valid}".replace(";  ", "; "))
 
     def storage(self, places: Mapping[str, Any], source: FilesLike) -> TransferOptions:
         """The storage of both, by the places that both have; its options are taken out of those of the formats."""
@@ -276,8 +256,8 @@ def convert_given(
         name: value for name, value in keywords.items() if name in of_source or value is not _DEFAULTS.get(name, ...)
     }
     if resume and has_datasets:
-        reason = say("{resume=True} compares files and keywords with those of the call that was stopped")
-        raise ValueError(say("{}: pass the path, and the options of the dataset in {source_options=}", reason))
+        reason = "resume=True compares files and keywords with those of the call that was stopped"
+        raise ValueError(f"{reason}: pass the path, and the options of the dataset in source_options=")
     parts: Any = source if isinstance(source, list | tuple) else [source]  # what is read, by these paths
     paths, name = _paths(paths_of(source) if has_datasets else source), path_text(target)
     both = sides.storage(places, source)
@@ -287,41 +267,40 @@ def convert_given(
         source_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     listings: dict[str, list[Entry]] = {}
     reads, writes = formats_of(paths, name, both, source_format, target_format, files, listings)
-    with addressed_to(_Side.of(reads, writes)):
-        sides.check(given, reads, writes)
-        sides = sides.stated(beside_datasets=has_datasets)
-        if columns is None and _copies(reads, writes, {**given, **sides.source_options, **sides.target_options}):
-            given["record_type"] = "bytes"
-        stated = {**given, "source_format": source_format, "columns": columns}
-        settings = _settings(reads, writes, sides, stated) if resume else {}
-        _check(given, reads, paths[0], writes, name)
-        reading = {**{key: given[key] for key in given if key in reads.reads}, **sides.source_options}
-        writing = {**{key: given[key] for key in given if key in writes.writes}, **sides.target_options}
-        if columns is not None:
-            reading["columns"] = columns
-        if reads.plan and listings:
-            reading["listings"] = listings
-        if writes is TFRECORD:
-            reading.pop("compression", None)  # that of the target: a source shows its own
-        inputs = _Inputs(reads, parts if has_datasets else paths, read_from, source_format is not None, reading)
-        if writes is not TFRECORD:
-            if files is not None and files not in FOLDERS:
-                writing["file"] = files
-            is_apart = both.source_storage is not None and not has_datasets
-            return _write_other(inputs, target, writes, {**writing, **both.target.keywords}, is_apart)
-        progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
-        embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
-        options = WriteOptions.from_keywords({**write_to.keywords, **writing})
-        options = replace(options, any_suffix=target_format is not None)
-        if resume:
-            files_of: TableSource | RecordFiles = RecordFiles(inputs.scan()) if reads.records else inputs.planned()
-            if reads.records:
-                check_outside(paths, read_from, target, write_to, files_of.sources)
-            return convert_by_file(files_of, target, options, settings, progress, embedded)
-        with inputs.opened() as rows:
-            if isinstance(rows, Reader):
-                check_outside(paths, read_from, target, write_to, rows.scan.sources)
-            return write(embedded(rows), target, options)
+    sides.check(given, reads, writes)
+    sides = sides.stated(beside_datasets=has_datasets)
+    if columns is None and _copies(reads, writes, {**given, **sides.source_options, **sides.target_options}):
+        given["record_type"] = "bytes"
+    stated = {**given, "source_format": source_format, "columns": columns}
+    settings = _settings(reads, writes, sides, stated) if resume else {}
+    _check(given, reads, paths[0], writes, name)
+    reading = {**{key: given[key] for key in given if key in reads.reads}, **sides.source_options}
+    writing = {**{key: given[key] for key in given if key in writes.writes}, **sides.target_options}
+    if columns is not None:
+        reading["columns"] = columns
+    if reads.plan and listings:
+        reading["listings"] = listings
+    if writes is TFRECORD:
+        reading.pop("compression", None)  # that of the target: a source shows its own
+    inputs = _Inputs(reads, parts if has_datasets else paths, read_from, source_format is not None, reading)
+    if writes is not TFRECORD:
+        if files is not None and files not in FOLDERS:
+            writing["file"] = files
+        is_apart = both.source_storage is not None and not has_datasets
+        return _write_other(inputs, target, writes, {**writing, **both.target.keywords}, is_apart)
+    progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
+    embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
+    options = WriteOptions.from_keywords({**write_to.keywords, **writing})
+    options = replace(options, any_suffix=target_format is not None)
+    if resume:
+        files_of: TableSource | RecordFiles = RecordFiles(inputs.scan()) if reads.records else inputs.planned()
+        if reads.records:
+            check_outside(paths, read_from, target, write_to, files_of.sources)
+        return convert_by_file(files_of, target, options, settings, progress, embedded)
+    with inputs.opened() as rows:
+        if isinstance(rows, Reader):
+            check_outside(paths, read_from, target, write_to, rows.scan.sources)
+        return write(embedded(rows), target, options)
 
 
 def _copies(reads: Format, writes: Format, given: Mapping[str, Any]) -> bool:
@@ -390,7 +369,7 @@ class _Inputs:
         assert format.open is not None
         for key, what in format.needs.items():
             if key not in keywords:
-                raise TypeError(say("{} needs {}, {}", format.title, Keyword(key), what))
+                raise TypeError(f"{format.title} needs {key}=, {what}")
         columns, filters = keywords.pop("columns", None), keywords.pop("filters", None)
         if format.projects:
             needed = _Needed(columns, filters)
@@ -432,8 +411,8 @@ def _paths(source: Any) -> list[str]:
 def _check(given: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str) -> None:
     """Raise TypeError for a keyword that neither the format of the source nor that of the target has."""
     if writes is not TFRECORD and (mode := given.get("mode")) in ADDING:
-        text = say("{mode=} is only for TFRecord targets, and '{}' is {}", printable(target), writes.title, mode=mode)
-        raise TypeError(text & say("{target_format=} names another format"))
+        text = f"mode={mode!r} is only for TFRecord targets, and '{printable(target)}' is {writes.title}"
+        raise TypeError(f"{text}; target_format= names another format")
     for key in given:
         if key in reads.reads or key in writes.writes:
             continue
@@ -448,15 +427,15 @@ def _check(given: Mapping[str, Any], reads: Format, source: str, writes: Format,
                 actual.append(f"'{printable(path)}' is {format.title}")
                 advice.append(keyword)
         only = " and ".join(f"{shown} {kind}" for shown, kind in where.items())
-        text = say("{} is only for {}, and {}", Keyword(key), only, ", ".join(actual))
-        others = " or ".join("{}" for _ in advice)
-        raise TypeError(text & say(f"{others} names another format", *map(Keyword, advice)))
+        text = f"{key}= is only for {only}, and {', '.join(actual)}"
+        others = " or ".join(f"{keyword}=" for keyword in advice)
+        raise TypeError(f"{text}; {others} names another format")
 
 
 def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
     """What adds the columns of files to a stream: the keywords ``embed``, ``embed_folder`` and ``missing_files``."""
     if given and "embed" not in given:
-        raise TypeError(say("{} has no effect without {embed=}", Keyword(next(iter(given)))))
+        raise TypeError(f"{next(iter(given))}= has no effect without embed=")
     columns, folder, missing = (given.get(key) for key in EMBEDDING)
     own: dict[str, Any] = {"folder": folder, "missing": missing or "raise", "storage_options": storage.given}
     return lambda stream: stream if columns is None else embed_files(stream, columns, **own)
@@ -550,16 +529,16 @@ def _settings(reads: Format, writes: Format, sides: Sides, given: Mapping[str, A
     can_resume = [row for row in FORMATS if row.plan or row is TFRECORD]
     if writes is not TFRECORD or reads not in can_resume:
         titles = ", ".join(row.title for row in can_resume)
-        raise ValueError(say("{resume=True} converts {} files to shards of TFRecord, a shard for each file", titles))
+        raise ValueError(f"resume=True converts {titles} files to shards of TFRecord, a shard for each file")
     keywords = {**given, **sides.source_options}
     twice = sides.target_options.keys() & sides.source_options.keys()
     keywords |= {f"target {key}" if key in twice else key: value for key, value in sides.target_options.items()}
     for name in _OF_ALL_FILES:
         if keywords.get(name):
-            raise TypeError(say("{} cannot be used with {resume=True}: it counts the rows of all files", Keyword(name)))
+            raise TypeError(f"{name}= cannot be used with resume=True: it counts the rows of all files")
     if stops(keywords.get("on_error")):
         reason = "it would leave out all files after the first"
-        raise ValueError(say("{on_error='stop'} cannot be used with {resume=True}: {}", reason))
+        raise ValueError(f"on_error='stop' cannot be used with resume=True: {reason}")
     names = keywords.keys() - _WITHOUT_EFFECT
     own = {name: keywords[name] for name in sorted(names) if keywords[name] is not None}
     if not isinstance(schema := own.get("schema", ""), str):

@@ -13,7 +13,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import read_files, reader_threads
 from tfrecord_io.options import LIMITS
@@ -83,7 +83,7 @@ def embed_files(
     options = FileOptions.of_call(embed_files, locals())
     check_choice("missing", missing, get_args(MissingFiles))
     if not isinstance(columns, Mapping):
-        raise TypeError(say("{columns=}: expected a dict such as {}'image': 'image_uri'{}", "{", "}", columns=columns))
+        raise TypeError(f"columns={columns!r}: expected a dict such as {{'image': 'image_uri'}}")
     source = open_input(table)
     reading = _Embedding(dict(columns), folder, missing, options)
     schema = reading.schema(source.schema)
@@ -103,14 +103,14 @@ class _Embedding:
         for new, path in self._columns.items():
             if path not in schema.names:
                 advice = f"it has: {', '.join(schema.names)}"
-                raise FeatureNotFoundError("the table has no such column of paths", feature=path, advice=advice)
+                raise FeatureNotFoundError("the table has no such column of paths", feature=path, hint=advice)
             field = schema.field(path)
             plain = field.type.value_type if t.is_dictionary(field.type) else field.type
             if not (t.is_string(plain) or t.is_large_string(plain) or t.is_null(plain)):
                 got = short_type_name(field.type, field.metadata)
                 raise SchemaError("paths are text", feature=path, expected="string", got=got)
             if new != path and new in schema.names:
-                raise SchemaError("the table has a column of this name", feature=new, advice="choose another name")
+                raise SchemaError("the table has a column of this name", feature=new, hint="choose another name")
             made = pa.field(new, pa.binary())
             schema = schema.set(schema.get_field_index(new), made) if new == path else schema.append(made)
         return schema
@@ -159,8 +159,8 @@ class _Embedding:
                     what = "no such file" if entry is None else "a directory, not a file"
                     number = errno.ENOENT if entry is None else errno.EISDIR
                     text = f"{what} (row {row + at}, column '{printable(feature)}')"
-                    advice = say('{missing="null"} makes it a missing value')
-                    raise OSError(number, text & advice, fs.display_path(name))
+                    advice = 'missing="null" makes it a missing value'
+                    raise OSError(number, f"{text}; {advice}", fs.display_path(name))
                 located[at] = (fs, None if entry is None or entry.directory else entry)
         return located
 

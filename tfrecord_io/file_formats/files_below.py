@@ -16,11 +16,10 @@ import pyarrow as pa
 from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DamagedDataWarning, EncodeError, TFRecordError, printable, say, warn
+from tfrecord_io.errors import DamagedDataWarning, EncodeError, TFRecordError, printable, warn
 from tfrecord_io.format.foreign_files import IMAGES
 from tfrecord_io.options import LIMITS, StorageOptions, raises
 from tfrecord_io.options.checked_options import cpu_count
-from tfrecord_io.remedies import clauses_of
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import natural_key
@@ -102,7 +101,7 @@ def list_folder(path: str, storage: StorageOptions, suffixes: tuple[str, ...] | 
             relative.encode()
         except UnicodeEncodeError:
             shown = fs.display_path(entry.name)
-            raise EncodeError("the file's name is not UTF-8", path=shown, advice="rename it") from None
+            raise EncodeError("the file's name is not UTF-8", path=shown, hint="rename it") from None
         wanted = suffixes is None or entry.basename.lower().endswith(suffixes)
         (folder.files if wanted else folder.others).append(FolderFile(relative.replace(os.sep, "/"), entry))
     for files in (folder.files, folder.others):
@@ -114,7 +113,7 @@ def warn_of_others(path: str, reason: str, others: Sequence[FolderFile]) -> None
     """Warn of files of a folder that are left out."""
     if others:
         named = f"'{printable(others[0].name)}'{and_more(len(others) - 1)}"
-        warn(say("{}: {}, left out: {}", printable(path), reason, named), UserWarning)
+        warn(f"{printable(path)}: {reason}, left out: {named}", UserWarning)
 
 
 def has_file(path: str, storage: StorageOptions, suffixes: tuple[str, ...]) -> bool:
@@ -145,9 +144,9 @@ def shuffled(files: Sequence[N], seed: int) -> list[N]:
 def check_class_names(class_names: Sequence[str]) -> None:
     """Refuse `class_names` that are not a list of names, or have one twice: a label would have two meanings."""
     if isinstance(class_names, str) or not all(isinstance(name, str) for name in class_names):
-        raise TypeError(say("{class_names=}: expected a list of names", class_names=class_names))
+        raise TypeError(f"class_names={class_names!r}: expected a list of names")
     if len(set(class_names)) < len(class_names):
-        raise ValueError(say("{class_names=} has a name twice"))
+        raise ValueError("class_names= has a name twice")
 
 
 def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | None) -> list[str] | None:
@@ -166,26 +165,20 @@ def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | No
         if class_names is None and found and outside is not None:
             where = f"'{printable(folder.path)}': files are both in folders ('{printable(found[0])}') and outside "
             where += f"('{printable(outside.name)}')"
-            advice = (
-                "put all files into folders" | say("pass {labels=True} (no label outside)") | say("pass {labels=False}")
-            )
-            raise ValueError(say("{}", where) & advice)
+            advice = "put all files into folders, or pass labels=True (no label outside), or pass labels=False"
+            raise ValueError(f"{where}; {advice}")
         if class_names is None and found and {name.lower() for name in found} <= _SPLITS:
             where = f"'{printable(folder.path)}': its folders look like parts of a dataset ({', '.join(found)})"
-            raise ValueError(
-                say("{}", where) & "convert them one by one" | say("pass {labels=True} if they are classes")
-            )
+            raise ValueError(f"{where}; convert them one by one, or pass labels=True if they are classes")
     if not labels:
         if class_names is not None:
-            raise ValueError(say("{class_names=} names labels, which {labels=False} leaves out"))
+            raise ValueError("class_names= names labels, which labels=False leaves out")
         return None
     if class_names is None:
         return found
     check_class_names(class_names)
     if unknown := sorted(set(found) - set(class_names)):
-        raise ValueError(
-            say("'{}': the folder '{}' is not among {class_names=}", printable(folder.path), printable(unknown[0]))
-        )
+        raise ValueError(f"'{printable(folder.path)}': the folder '{printable(unknown[0])}' is not among class_names=")
     return list(class_names)
 
 
@@ -250,7 +243,8 @@ class LeftOut:
     def add_or_raise(self, error: TFRecordError, on_error: OnError) -> None:
         """Leave out what an error is about, or raise it: as `on_error` says."""
         if raises(on_error):
-            error.remedies = error.remedies or clauses_of(say('{on_error="skip"} leaves it out'))
+            if error.hint is None:
+                error.set_hint('on_error="skip" leaves it out', "--on-error skip leaves it out")
             raise error
         self.add(error)
 

@@ -7,13 +7,12 @@ import glob
 import re
 from collections.abc import Sequence
 
-from tfrecord_io.errors import CorruptRecordError, printable, say, secret_url, warn
+from tfrecord_io.errors import CorruptRecordError, printable, secret_url, warn
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, has_file
 from tfrecord_io.format import format_registry as formats
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys
 from tfrecord_io.options import StorageOptions, TransferOptions
 from tfrecord_io.options.checked_options import check_choice
-from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_hidden, is_record_file, is_sidecar, parse_shard
@@ -52,14 +51,14 @@ def formats_of(
         folder = FORMATS[FOLDERS.get(files, FOLDERS["all"])]  # or the name of a column
         for keyword, key, format in (("source_format", source_format, reads), ("target_format", target_format, writes)):
             if key is not None and format is not None and format.name in FOLDERS.values() and format is not folder:
-                raise TypeError(say("{files=} and {} contradict each other", Keyword(keyword, repr(key)), files=files))
+                raise TypeError(f"files={files!r} and {keyword}={key!r} contradict each other")
         if reads.records:
             if writes not in (None, folder):
                 reason = "keywords and suffixes of other targets do not apply"
-                raise TypeError(say("{files=} writes TFRecord to a folder: {}", reason))
+                raise TypeError(f"files= writes TFRecord to a folder: {reason}")
             return reads, folder
         if reads is not folder:
-            raise TypeError(say("{files=} is for folders, and '{}' is {}", printable(paths[0]), reads.title))
+            raise TypeError(f"files= is for folders, and '{printable(paths[0])}' is {reads.title}")
     other = other_suffix(target) if writes is None else None
     if other is not None and (other.is_known or not is_directory(target, places.target)):
         raise _unwritable(target, other.suffix)
@@ -118,9 +117,8 @@ def _unwritable(path: str, what: str) -> ValueError:
     suffixes = ", ".join(suffix for row in FORMATS if row.is_target for suffix in row.suffixes)
     advice = f"{question}use one of {suffixes}, or .tfrecord or no suffix for TFRecord"
     return ValueError(
-        say("{}", f"'{printable(path)}': {what} files cannot be written")
-        & advice
-        & say("{target_format=} states the format of other names")
+        f"'{printable(path)}': {what} files cannot be written; {advice}; target_format= states "
+        "the format of other names"
     )
 
 
@@ -197,8 +195,8 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     format = _format_of_names(path, names)
     if format is None and not has_named:
         reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"
-        advice = files_below(fs, entry.name, listing, _is_of_a_format) or say('{files="all"} embeds files of any kind')
-        raise FileNotFoundError(errno.ENOENT, say("{}", reason) & advice, secret_url(path))
+        advice = files_below(fs, entry.name, listing, _is_of_a_format) or 'files="all" embeds files of any kind'
+        raise FileNotFoundError(errno.ENOENT, f"{reason}; {advice}", secret_url(path))
     return format or TFRECORD
 
 
@@ -232,9 +230,9 @@ def _format_of_names(path: str, names: Sequence[str]) -> Format | None:
     if len(found) > 1:
         (name, format), (other_name, other), *_ = found.values()
         reason = f"'{printable(name)}' is {format.title} and '{printable(other_name)}' is {other.title}"
-        text = say("{}", f"'{printable(path)}' has files of several formats: {reason}")
-        advice = say("{source_format=} names the one to convert") | "pass a glob that matches its files"
-        raise ValueError(text & advice | say('{files="all"} embeds files of any kind'))
+        text = f"'{printable(path)}' has files of several formats: {reason}"
+        advice = "source_format= names the one to convert, or pass a glob that matches its files"
+        raise ValueError(f'{text}; {advice}, or files="all" embeds files of any kind')
     return next((format for _, format in found.values()), None)
 
 

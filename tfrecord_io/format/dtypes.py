@@ -184,7 +184,7 @@ def declared_name(dtype: Any) -> str:
 
 
 def _unsupported(reason: str, got: object) -> SchemaError:
-    return SchemaError(reason, got=got, advice="use a name like 'float32', 'uint8', 'bfloat16' or 'string'")
+    return SchemaError(reason, got=got, hint="use a name like 'float32', 'uint8', 'bfloat16' or 'string'")
 
 
 def _bfloat16() -> np.dtype[Any]:
@@ -192,7 +192,7 @@ def _bfloat16() -> np.dtype[Any]:
         import ml_dtypes
     except ImportError as error:
         reason = "bfloat16 needs the package ml_dtypes"
-        raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[bfloat16]'") from error
+        raise MissingDependencyError(reason, hint="pip install 'tfrecord_io[bfloat16]'") from error
     return np.dtype(ml_dtypes.bfloat16)
 
 
@@ -204,9 +204,7 @@ def read_header(file: Any) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
     magic = _read_exactly(file, len(MAGIC) + 2)
     if magic.startswith(_ZIP):
         advice = "rename it to .npz"
-        raise DecodeError(
-            "an archive as np.savez writes it, not a .npy file", expected=".npy", got=".npz", advice=advice
-        )
+        raise DecodeError("an archive as np.savez writes it, not a .npy file", expected=".npy", got=".npz", hint=advice)
     if not magic.startswith(MAGIC):
         reason = "not a .npy file: it does not begin with \\x93NUMPY"
         raise DecodeError(reason, offset=0, expected=".npy", got="something else")
@@ -255,7 +253,7 @@ def _parse(text: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
         if shape == ():
             reason = "the .npy file holds one object, such as a dict, as a pickle, which is never read"
             advice = "save a dict of arrays with np.savez(file, **arrays)"
-    raise DecodeError(reason, expected="numbers, text or dates", got=str(dtype), advice=advice)
+    raise DecodeError(reason, expected="numbers, text or dates", got=str(dtype), hint=advice)
 
 
 def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:

@@ -65,13 +65,13 @@ def _is_text(head: bytes) -> bool:
 _RIEGELI = (bytes.fromhex("83af70d10d884a3f"), bytes.fromhex("91bac23c9287e1a9"))
 
 
-def reader_advice(kind: str) -> str | None:
-    """What reads a format that `looks_like` has named; None if nothing of this package and its dependencies does.
+def reader_hints(kind: str) -> tuple[str | None, str | None]:
+    """Hints on reading a format that `looks_like` has named, in Python and for the command; None if nothing reads it.
 
-    >>> reader_advice("a NumPy .npy file")
-    "read it with tfr.convert(…, source_format='npy') or numpy.load"
+    >>> reader_hints("a NumPy .npy file")
+    ("read it with tfr.convert(…, source_format='npy') or numpy.load", 'read it with tfr convert --from npy')
     """
-    return next((row.advice for row in FORMATS if kind in row.looks), None)
+    return next(((row.advice, row.advice_cli) for row in FORMATS if kind in row.looks), (None, None))
 
 
 def _signs_of(rows: Iterable[Format]) -> Iterator[tuple[str, Predicate]]:

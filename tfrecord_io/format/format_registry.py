@@ -10,22 +10,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from tfrecord_io.errors import say
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.checked_options import Options
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.registry import FORMATS as POINTS
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
-from tfrecord_io.remedies import Call, Message
 from tfrecord_io.typing import MissingFiles, Path
 from tfrecord_io.value_class import value_class
 
 Code = str | Callable[..., Any]
 """A function, or where it is: ``module:name``."""
-_INSTEAD = (
-    "write an Arrow file (.arrow)"
-    | say("declare another type with {schema=}")
-    | say("exclude the column with {columns=}")
+_INSTEAD = "write an Arrow file (.arrow), or declare another type with schema=, or exclude the column with columns="
+_INSTEAD_CLI = (
+    "write an Arrow file (.arrow), or declare another type with --schema, or exclude the column with --columns"
 )
 
 
@@ -65,6 +62,7 @@ class Format:
     instead: str = _INSTEAD  # what to do about columns that it cannot hold
     looks: tuple[str, ...] = ()  # what `tfrecord_io.format.foreign_files.looks_like` calls such files,
     advice: str = ""  # and what reads them
+    advice_cli: str | None = None  # the same in the words of the command, where they differ
     magic: tuple[bytes, ...] = ()  # how such files begin,
     magic_at: int = 0  # at this byte
     sql: tuple[str, ...] = ()  # the suffixes with which DuckDB reads it
@@ -138,11 +136,13 @@ _CELLS = {"delimiter", "null_values"}
 _CODE = "tfrecord_io.file_formats."
 
 
-def by_convert(name: str, other: str = "") -> Message:
-    """What reads a file of another format, and in Python `other`, too."""
-    or_other = Call(f" or {other}" if other else "", "")
-    convert = Call(f"tfr.convert(…, source_format={name!r})", f"tfr convert --from {name}")
-    return say("read it with {}{}", convert, or_other)
+def by_convert(name: str, other: str | None = None, *, where: str = "") -> dict[str, Any]:
+    """Hints of a `Format`: how to read a file of it, in Python by `other`, too."""
+    others = f" or {other}" if other else ""
+    return {
+        "advice": f"{where}read it with tfr.convert(…, source_format={name!r}){others}",
+        "advice_cli": f"{where}read it with tfr convert --from {name}",
+    }
 
 
 TFRECORD = Format(
@@ -157,15 +157,14 @@ CSV = Format(
     plan=f"{_CODE}tables.csv_files:csv_source",
     writer=f"{_CODE}tables.csv_files:csv_writer",
     needs_columns=True,
-    instead=say("exclude the column with {columns=}")
-    | "write JSON lines (.jsonl) or Parquet, which hold lists and bytes",
+    instead=("exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes"),
     reads=ORDERED | _CELLS,
     writes=frozenset({"mode", "delimiter"}),
     named={"delimiter": ","},
     compressed=True,
     typed=False,
     looks=("plain text",),
-    advice="if it is CSV, " + by_convert("csv", "pandas.read_csv"),
+    **by_convert("csv", "pandas.read_csv", where="if it is CSV, "),
     sql=(".csv",),
 )
 TSV = replace(
@@ -189,7 +188,7 @@ JSON = Format(
     compressed=True,
     typed=False,
     looks=("JSON",),
-    advice="if it is JSON lines, " + by_convert("jsonl", "pandas.read_json(lines=True)"),
+    **by_convert("jsonl", "pandas.read_json(lines=True)", where="if it is JSON lines, "),
     sql=(".json", ".jsonl", ".ndjson"),
 )
 PARQUET = Format(
@@ -200,7 +199,7 @@ PARQUET = Format(
     needs_columns=True,
     reads=ORDERED,
     looks=("a Parquet file",),
-    advice=by_convert("parquet", "pandas.read_parquet"),
+    **by_convert("parquet", "pandas.read_parquet"),
     magic=(b"PAR1", b"PARE"),
     sql=(".parquet",),
 )
@@ -212,7 +211,7 @@ ARROW = Format(
     writer="pyarrow.ipc:new_file",
     reads=ORDERED,
     looks=("an Arrow IPC (Feather) file",),
-    advice=by_convert("arrow", "pandas.read_feather"),
+    **by_convert("arrow", "pandas.read_feather"),
     magic=(b"ARROW1",),
 )
 ORC = Format(
@@ -223,7 +222,7 @@ ORC = Format(
     needs_columns=True,
     reads=ORDERED,
     looks=("an ORC file",),
-    advice=by_convert("orc", "pandas.read_orc"),
+    **by_convert("orc", "pandas.read_orc"),
     magic=(b"ORC",),
 )
 NPY = Format(
@@ -235,7 +234,7 @@ NPY = Format(
     writes=frozenset({"mode", "column"}),
     compressed=True,
     looks=("a NumPy .npy file",),
-    advice=by_convert("npy", "numpy.load"),
+    **by_convert("npy", "numpy.load"),
     magic=(b"\x93NUMPY",),
 )
 NPZ = Format(
@@ -247,7 +246,7 @@ NPZ = Format(
     write=f"{_CODE}array_files.to_numpy_files:to_npz",
     writes=frozenset({"mode", "compressed"}),
     looks=("a zip archive (such as .npz)",),
-    advice="if it is .npz, " + by_convert("npz", "numpy.load"),
+    **by_convert("npz", "numpy.load", where="if it is .npz, "),
     magic=(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
 )
 HDF5 = Format(
@@ -260,7 +259,7 @@ HDF5 = Format(
     reads=_LABELLED,
     writes=frozenset({"mode", "compressed"}),
     looks=("an HDF5 file",),
-    advice=by_convert("hdf5", "h5py.File"),
+    **by_convert("hdf5", "h5py.File"),
     magic=(b"\x89HDF\r\n\x1a\n",),
     extra="hdf5",
 )
@@ -274,7 +273,7 @@ NETCDF = Format(
     reads=_LABELLED,
     writes=frozenset({"mode", "compressed"}),
     looks=("a NetCDF file",),
-    advice=by_convert("netcdf", "xarray.open_dataset"),
+    **by_convert("netcdf", "xarray.open_dataset"),
     magic=(b"CDF\x01", b"CDF\x02", b"CDF\x05"),
     extra="netcdf",
 )
@@ -296,7 +295,7 @@ IDX = Format(
     several=True,
     compressed=True,
     looks=("an IDX file, the format of MNIST",),
-    advice=by_convert("idx"),
+    **by_convert("idx"),
     magic=tuple(bytes((0, 0, dtype, axes)) for dtype in (0x08, 0x09, *range(0x0B, 0x0F)) for axes in range(1, 6)),
 )
 FOLDERS = {"images": "images", "all": "files"}  # the formats that `files=` names

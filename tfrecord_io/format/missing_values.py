@@ -41,7 +41,7 @@ def has_missing(value: Any) -> bool:
 def check_level(level: int) -> None:
     """Refuse values that are nested deeper than those of any column."""
     if level > _MOST_LEVELS:
-        raise EncodeError(f"its values are nested more than {_MOST_LEVELS} levels deep", advice="flatten them")
+        raise EncodeError(f"its values are nested more than {_MOST_LEVELS} levels deep", hint="flatten them")
 
 
 def holds_masked(cells: Sequence[Any], level: int = 0) -> bool:

@@ -22,7 +22,6 @@ from tfrecord_io.format.protobuf import enum_values, message_classes, parsed
 from tfrecord_io.format.varint import varint
 from tfrecord_io.options import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits
 from tfrecord_io.options.limits import Expansion
-from tfrecord_io.remedies import Caller, address
 
 # From tensorflow/core/framework/tensor.proto and tensor_shape.proto. Floats are declared as their bits: fixed32 and
 # float are the same on the wire, but a Python float quiets a signalling NaN. An enum is an int32 there. The fields of
@@ -125,11 +124,7 @@ def parse_tensor(serialized: Any, out_type: Any = None, *, limits: Limits = DEFA
     if not isinstance(serialized, bytes | bytearray | memoryview):
         raise TypeError(f"expected the bytes of a serialized tensor, not {type(serialized).__name__}")
     content = bytes(serialized)
-    try:
-        tensor = parse_tensor_proto(content, declared, Expansion(limits.expansion_bytes, len(content)))
-    except DecodeError as error:
-        address(error, Caller(frozenset({"limits"})))
-        raise
+    tensor = parse_tensor_proto(content, declared, Expansion(limits.expansion_bytes, len(content)))
     return tensor.values.reshape(tensor.shape)
 
 
@@ -156,7 +151,7 @@ def parse_tensor_proto(data: bytes, declared: str | None = None, expansion: Expa
         room = expansion or Expansion()
         if not room.take(size):
             reason = room.excess(f"its {message.ByteSize()} bytes state {count} values, which take {size} bytes")
-            raise DecodeError(reason, expected=room.room, got=size, advice=room.advice(size), of_memory=True)
+            raise DecodeError(reason, expected=room.room, got=size, hint=room.advice(size), of_memory=True)
         values = _listed(message, name, dtype, count)
     return ParsedTensor(name, shape, values)
 
@@ -293,7 +288,7 @@ def serialize_tensor(tensor: Any) -> bytes:
     """
     if has_missing(tensor):
         reason = "a value is masked or null: the values of a tensor cannot be missing"
-        raise EncodeError(reason, advice="fill it, for example with numpy.ma.filled")
+        raise EncodeError(reason, hint="fill it, for example with numpy.ma.filled")
     values = tensor if isinstance(tensor, np.ndarray) else _as_array(tensor)
     if values.dtype.kind in "OSTU":
         return _strings(values)
@@ -336,7 +331,7 @@ def _name(dtype: np.dtype) -> str:
         raise EncodeError(reason, expected=tuple(STORAGE), got=str(dtype)) from None
     if name not in STORAGE:
         advice = 'pass its integers, array.view("int64")' if dtype.kind in "mM" else None
-        raise EncodeError(f"TensorFlow has no dtype for {name}", expected=tuple(STORAGE), got=name, advice=advice)
+        raise EncodeError(f"TensorFlow has no dtype for {name}", expected=tuple(STORAGE), got=name, hint=advice)
     return name
 
 
@@ -361,7 +356,7 @@ def _encoded(item: Any, index: int) -> bytes:
         kind = type(item).__name__
         reason = f"item {index} of an array of objects is of type {kind}"
         advice = "pass an array of one dtype, or bytes and text only"
-        raise EncodeError(reason, expected="bytes or str", got=kind, advice=advice)
+        raise EncodeError(reason, expected="bytes or str", got=kind, hint=advice)
     try:
         return item.encode()
     except UnicodeEncodeError as error:
@@ -391,7 +386,7 @@ def _as_array(value: Any) -> Array:
         rounded = array.astype(np.float32)
     if np.any(np.isinf(rounded) & np.isfinite(array)):
         advice = 'pass np.array(…, "float64")'
-        raise EncodeError("a number is too large for float32", expected="float32", advice=advice)
+        raise EncodeError("a number is too large for float32", expected="float32", hint=advice)
     return rounded
 
 

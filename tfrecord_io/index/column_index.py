@@ -38,7 +38,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import int64_array, offset_dtype
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, SchemaError, say
+from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.record_index import Fingerprint, RecordIndex
 from tfrecord_io.options import LIMITS, MAX_EXPANSION, MIB
@@ -343,7 +343,7 @@ class ColumnIndex:
         if rows > data_bytes // FRAME_BYTES:  # before memory is allocated for them
             reason = f"it has {rows} rows, more than a file of {data_bytes} bytes has records"
             reason = f"the column index does not match its file: {reason}"
-            raise CorruptRecordError(reason, path=path, advice=f"{REWRITE_COLUMNS}, or delete it")
+            raise CorruptRecordError(reason, path=path, hint=f"{REWRITE_COLUMNS}, or delete it")
         begins, part = [group.offset for group in groups], slice(0, len(groups))
         if span is not None:
             at = max(0, bisect_right(begins, span[0]) - 1)
@@ -377,7 +377,7 @@ class ColumnIndex:
             if is_begin and index.bounds[firsts].tolist() == stated:
                 return index
         reason = "its rows are not the records of a file, each of which begins where the last one ends"
-        raise CorruptRecordError(f"the column index: {reason}", path=self.path, advice=REWRITE_COLUMNS)
+        raise CorruptRecordError(f"the column index: {reason}", path=self.path, hint=REWRITE_COLUMNS)
 
     def columns(self, fields: Iterable[pa.Field]) -> pa.Table:
         """The values of columns, which it `has`, a row for each record."""
@@ -387,7 +387,7 @@ class ColumnIndex:
             size = sum(_text_bytes(chunk) for column in chunks for chunk in column)
             if size > self._data_bytes + MAX_EXPANSION:
                 reason = f"its texts have {size} bytes, and the file {self._data_bytes}"
-                raise CorruptRecordError(f"the column index: {reason}", path=self.path, advice=REWRITE_COLUMNS)
+                raise CorruptRecordError(f"the column index: {reason}", path=self.path, hint=REWRITE_COLUMNS)
             columns = []
             for own, field in zip(chunks, fields, strict=True):
                 stored = stored_type(field.type)
@@ -461,8 +461,8 @@ class ColumnIndex:
         return fetched
 
     def _damaged(self, reason: str) -> CorruptRecordError:
-        reason = say("the column index cannot be read: {}", reason)
-        return CorruptRecordError(reason, path=self.path, advice=REWRITE_COLUMNS)
+        reason = f"the column index cannot be read: {reason}"
+        return CorruptRecordError(reason, path=self.path, hint=REWRITE_COLUMNS)
 
 
 def _parse(description: bytes) -> dict[str, Any]:
@@ -508,4 +508,4 @@ def _corrupt(path: str) -> Iterator[None]:
         raise
     except _PYARROW_ERRORS as error:
         reason = f"the column index cannot be read: {str(error).partition(chr(10))[0]}"
-        raise CorruptRecordError(reason, path=path, advice=REWRITE_COLUMNS) from error
+        raise CorruptRecordError(reason, path=path, hint=REWRITE_COLUMNS) from error

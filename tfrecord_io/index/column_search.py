@@ -332,7 +332,7 @@ class _Task:
         if len(wrong):
             offset, length = int(self.begins[wrong[0]]), int(self.ends[wrong[0]] - self.begins[wrong[0]])
             reason = f"the column index does not match the file, which has no record of {length} bytes at byte {offset}"
-            raise CorruptRecordError(reason, path=self.source.path, advice=f"{REWRITE_COLUMNS}, or delete it")
+            raise CorruptRecordError(reason, path=self.source.path, hint=f"{REWRITE_COLUMNS}, or delete it")
         return data
 
 

@@ -24,7 +24,6 @@ from tfrecord_io.errors import (
     SchemaWarning,
     StaleIndexWarning,
     printable,
-    say,
     warn,
 )
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
@@ -82,13 +81,11 @@ def find_indexes(
     paths = index if isinstance(index, list | tuple) else [index]
     for path in paths:
         if not isinstance(path, str | os.PathLike):
-            text = "{index=}: expected the path of an index file or a list with one for each file"
-            raise TypeError(say(text, index=path))
+            raise TypeError(f"index={path!r}: expected the path of an index file or a list with one for each file")
     if len(paths) != len(sources):
         names = f"{len(paths)} index file{'s' * (len(paths) != 1)}"
         names += f" for {len(sources)} data file{'s' * (len(sources) != 1)}"
-        text = "{index=} names {}: pass a list with one for each, in the order in which they are read"
-        raise ValueError(say(text, names))
+        raise ValueError(f"index= names {names}: pass a list with one for each, in the order in which they are read")
     return [_index_source(path, storage) for path in paths]
 
 
@@ -114,7 +111,7 @@ def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Sour
     entry = fs.entry(name)
     if entry is None or entry.directory:
         number = errno.ENOENT if entry is None else errno.EISDIR
-        raise OSError(number, say("{index=}: {}", os.strerror(number)), fs.display_path(name))
+        raise OSError(number, f"index=: {os.strerror(number)}", fs.display_path(name))
     return source_of(fs, entry)
 
 
@@ -192,7 +189,7 @@ def open_columns(
         index = known if known is not None and len(columns.numbers) == len(known) else columns.records()
         if reason := _mismatch(columns, index, index_source, source, file):
             reason = f"the column index does not match {printable(source.path)}: {reason}"
-            raise CorruptRecordError(reason, path=columns.path, advice=f"{REWRITE_COLUMNS}, or delete it")
+            raise CorruptRecordError(reason, path=columns.path, hint=f"{REWRITE_COLUMNS}, or delete it")
         logger.debug("column index used: %s", index_source.path)
         yield columns, index
 
@@ -241,9 +238,9 @@ def _is_tag(version: str) -> bool:
 def _check_records(index: RecordIndex, index_source: Source, source: Source, file: RandomAccessFile) -> None:
 
     def mismatch(reason: str, expected: Any = None, got: Any = None) -> CorruptRecordError:
-        text = say("the index does not match {}: {}", printable(source.path), reason)
+        text = f"the index does not match {printable(source.path)}: {reason}"
         advice = f"{REWRITE}, or delete it"
-        return CorruptRecordError(text, path=index_source.path, expected=expected, got=got, advice=advice)
+        return CorruptRecordError(text, path=index_source.path, expected=expected, got=got, hint=advice)
 
     if index.end != file.size:
         reason = f"its last record ends at byte {index.end}, the file has {file.size}"
@@ -458,11 +455,11 @@ def check_indexable(path: Any, compression: str | None) -> None:
     """Raise ValueError for a compressed file, or a file object, which has no name."""
     check_uncompressed(compression)
     if not isinstance(path, str | os.PathLike):
-        raise ValueError(say("{write_index=True}: a file object can have no index file") & "write to a path")
+        raise ValueError("write_index=True: a file object can have no index file; write to a path")
 
 
 def check_uncompressed(compression: str | None) -> None:
     """Raise ValueError for a compressed file, whose records have no offsets to seek to."""
     if compression is not None:
-        reason = f"a compressed file ({compression}) cannot be indexed" & say("write it plain: {compression=None}")
-        raise ValueError(say("{write_index=True}: {}", reason))
+        reason = f"a compressed file ({compression}) cannot be indexed; write it plain: compression=None"
+        raise ValueError(f"write_index=True: {reason}")

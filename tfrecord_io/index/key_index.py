@@ -14,7 +14,7 @@ from tfrecord_io.arrow.buffers import valid_mask
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, SchemaError, printable, say
+from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.column_search import column_indexes
 from tfrecord_io.index.find_index import open_columns, unless_stale
@@ -45,8 +45,9 @@ class KeyIndex:
             have = "1 record has" if count == 1 else f"{count:,} records have"
             shown = ", ".join(f"{self._shown(first)} (records {first} and {row})" for first, row in examples)
             reason = f"{have} the key of an earlier record: {shown}{', …' if count > len(examples) else ''}"
-            advice = say('{keep="first"} finds the first record of each key')
-            raise SchemaError(reason, feature=self.name, got=count, advice=advice)
+            advice = 'keep="first" finds the first record of each key'
+            advice_cli = "--keep first finds the first record of each key"
+            raise SchemaError(reason, feature=self.name, got=count, hint=advice, hint_cli=advice_cli)
 
     def _hold(self, data: Array, offsets: Array | None, valid: Array | None) -> None:
         self._data, self._offsets, self._valid = data, offsets, valid
@@ -113,7 +114,9 @@ def key_type(field: pa.Field) -> pa.DataType:
     if t.is_integer(value):
         return pa.uint64() if t.is_uint64(value) else pa.int64()
     reason = f"a key is text, bytes or an integer, not {logical_name(field.type, field.metadata)}"
-    raise SchemaError(reason, feature=field.name, advice=say("name another column by {key=}"))
+    raise SchemaError(
+        reason, feature=field.name, hint="name another column by key=", hint_cli="name another column by --key"
+    )
 
 
 def _held(chunks: Sequence[pa.Array], type_: pa.DataType) -> tuple[Array, Array | None, Array | None]:

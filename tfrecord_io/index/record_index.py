@@ -18,7 +18,7 @@ from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, say
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.file_names import INDEX_SUFFIX
@@ -217,7 +217,7 @@ class RecordIndex:
         for lines in _whole_lines(blocks):
             if not parts and is_pickle(lines):
                 reason = "the index is a pickle, as tfd-utils writes it, which may hold code and is never loaded"
-                raise CorruptRecordError(reason, path=path, advice=REWRITE)
+                raise CorruptRecordError(reason, path=path, hint=REWRITE)
             offsets, sizes = _numbers(lines, path, line)
             bounds = cls.of_sizes(sizes, end).bounds
             invalid = np.flatnonzero((sizes < FRAME_BYTES) | (bounds[:-1] != offsets))
@@ -291,7 +291,7 @@ def _numbers(text: bytes, path: str, line: int) -> tuple[Array, Array]:
 
 
 def _bad_line(path: str, line: int, reason: str, **facts: Any) -> CorruptRecordError:
-    return CorruptRecordError(say("line {} of the index: {}", line + 1, reason), path=path, advice=REWRITE, **facts)
+    return CorruptRecordError(f"line {line}{1} of the index: {reason}", path=path, hint=REWRITE, **facts)
 
 
 # ---- from the headers

@@ -10,10 +10,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar, get_args
 
-from tfrecord_io.errors import say
 from tfrecord_io.options.checked_options import INT64_MAX, check_choice, check_integer, check_names, raises
 from tfrecord_io.options.read import ReadOptions
-from tfrecord_io.remedies import Keyword, Written
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 from tfrecord_io.value_class import value_class
 
@@ -59,14 +57,14 @@ def _check_length(name: str, value: Any, mode: str) -> Any:
     if not isinstance(value, tuple | list):
         return check_integer(name, value, 1, INT64_MAX, optional=True)
     if len(value) != 2 or value[1] != mode:
-        raise ValueError(say("{}: expected a length", Keyword(name, repr(value))) | f"(length, {mode!r})")
+        raise ValueError(f"{name}={value!r}: expected a length, or (length, {mode!r})")
     return check_integer(name, value[0], 1, INT64_MAX), mode
 
 
 def check_by_column(name: str, value: object) -> None:
     """Raise TypeError for a dict whose keys are not names of columns."""
     if isinstance(value, Mapping) and not all(isinstance(key, str) for key in value):
-        raise TypeError(say("{}: expected names of columns as keys", Keyword(name, repr(value))))
+        raise TypeError(f"{name}={value!r}: expected names of columns as keys")
 
 
 @value_class(kw_only=True, slots=False)
@@ -95,11 +93,9 @@ class RepresentationOptions(ReadOptions):
         for name, layout in layouts.items():
             _check_layout(f" of {name!r}" if name else "", layout)
             if layout.ragged != "pad" and isinstance(self.pad_value, Mapping) and name in self.pad_value:
-                text = "{pad_value=} names {}, which is not padded: pass {ragged=}"
-                raise ValueError(say(text, repr(name), ragged={name: "pad"}))
+                raise ValueError(f"pad_value= names {name!r}, which is not padded: pass ragged={ {name: 'pad'}!r}")
         if states_value and all(layout.ragged != "pad" for layout in layouts.values()):
-            text = "{pad_value=} has no effect, as no column is padded: pass {ragged=}"
-            raise ValueError(say(text, pad_value=self.pad_value, ragged="pad"))
+            raise ValueError(f"pad_value={self.pad_value!r} has no effect, as no column is padded: pass ragged='pad'")
 
     @property
     def has_layouts(self) -> bool:
@@ -132,11 +128,9 @@ class RepresentationOptions(ReadOptions):
 def _check_layout(of_column: str, layout: ColumnLayout) -> None:
     """Raise ValueError for options that contradict each other; `of_column` names the column in the message."""
     if layout.named_by is not None and layout.ragged != "pad":
-        text = "{ragged=}{} cannot be combined with {}, which pads"
-        raise ValueError(say(text, of_column, layout.named_by, ragged=layout.ragged))
+        raise ValueError(f"ragged={layout.ragged!r}{of_column} cannot be combined with {layout.named_by}, which pads")
     if layout.max_length is not None and layout.length is not None and layout.max_length > layout.length:
-        text = "{max_length=}{} is more than {} has room for"
-        raise ValueError(say(text, of_column, layout.named_by, max_length=Written(layout.max_length)))
+        raise ValueError(f"max_length={layout.max_length}{of_column} is more than {layout.named_by} has room for")
 
 
 @value_class(kw_only=True, slots=False)
@@ -148,11 +142,12 @@ class ArrayOptions(RepresentationOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.out, Mapping | None):
-            raise TypeError(say("{out=}: expected a dict of arrays by column", out=Written(type(self.out).__name__)))
+            raise TypeError(f"out={type(self.out).__name__}: expected a dict of arrays by column")
         if self.out is not None and self.pad_to is not None:
-            text = "{pad_to=} cannot be combined with {out=}, whose arrays are not padded: {}"
-            advice = "omit one of them" | say("read batches by {iter_arrays(pad_to=…)}")
-            raise ValueError(say(text, advice, pad_to=self.pad_to))
+            advice = "omit one of them, or read batches by iter_arrays(pad_to=…)"
+            raise ValueError(
+                f"pad_to={self.pad_to!r} cannot be combined with out=, whose arrays are not padded: {advice}"
+            )
 
 
 @value_class(kw_only=True, slots=False)
@@ -182,23 +177,23 @@ class IterOptions(RepresentationOptions):
         self._check_integer("epochs", 1, optional=True)
         if self.worker is not None:
             if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:
-                text = "{worker=}: expected (index of this worker, number of workers)"
-                raise TypeError(say(text, worker=self.worker))
+                raise TypeError(f"worker={self.worker!r}: expected (index of this worker, number of workers)")
             count = check_integer("worker", self.worker[1], 1)
             index = check_integer("worker", self.worker[0], 0)
             if index >= count:
-                raise ValueError(say("{worker=}: expected an index from 0 to {}", count - 1, worker=self.worker))
+                raise ValueError(f"worker={self.worker!r}: expected an index from 0 to {count - 1}")
             object.__setattr__(self, "worker", (index, count))
         check_choice("uneven", self.uneven, get_args(UnevenParts))
         if self.has_equal_parts and not raises(self.on_error):
             reason = "a part that ends at damage, or leaves records out, is shorter than the others"
-            text = "{uneven=} cannot be combined with {on_error=}: {}"
-            raise ValueError(say(text, reason, uneven=self.uneven, on_error=self.on_error))
+            raise ValueError(f"uneven={self.uneven!r} cannot be combined with on_error={self.on_error!r}: {reason}")
         if self.has_equal_parts and self.shuffle_buffer and self.seed is None and self.state is None:
-            text = "needs the same {seed=} in all workers: the parts are taken from the shuffled order of the files"
-            raise ValueError(say("{uneven=} with {shuffle_buffer=} {}", say(text), uneven=self.uneven))
+            raise ValueError(
+                f"uneven={self.uneven!r} with shuffle_buffer= needs the same seed= in all workers: the "
+                "parts are taken from the shuffled order of the files"
+            )
         if not isinstance(self.state, Mapping | None):
-            raise TypeError(say("{state=}: expected the result of state()", state=Written(type(self.state).__name__)))
+            raise TypeError(f"state={type(self.state).__name__}: expected the result of state()")
 
     @property
     def bucketed(self) -> tuple[str, ...]:
@@ -230,7 +225,7 @@ class IterOptions(RepresentationOptions):
             return layout
         if packed:
             assert self.pack is not None
-            length, named_by = self.pack[name], str(say("{pack=}", pack={name: self.pack[name]}))
+            length, named_by = self.pack[name], str(f"pack={ {name: self.pack[name]}!r}")
         else:
             assert self.bucket_sizes is not None
             length, named_by = self.bucket_sizes[-1], f"bucket_sizes={list(self.bucket_sizes)}"
@@ -240,36 +235,32 @@ class IterOptions(RepresentationOptions):
 
     def _check_arrangement(self) -> None:
         if (self.bucket_by is None) != (self.bucket_sizes is None):
-            text = "{bucket_by=} and {bucket_sizes=} need each other: columns of lists, and the greatest lengths"
-            raise ValueError(say(text))
+            raise ValueError("bucket_by= and bucket_sizes= need each other: columns of lists, and the greatest lengths")
         if self.bucket_sizes is not None:
             object.__setattr__(self, "bucket_by", self.bucketed)
             if isinstance(self.bucket_sizes, str) or not isinstance(self.bucket_sizes, Iterable):
-                text = "{bucket_sizes=}: expected ascending lengths, such as [128, 512]"
-                raise TypeError(say(text, bucket_sizes=self.bucket_sizes))
+                raise TypeError(f"bucket_sizes={self.bucket_sizes!r}: expected ascending lengths, such as [128, 512]")
             sizes = tuple(check_integer("bucket_sizes", size, 1, INT64_MAX) for size in self.bucket_sizes)
             object.__setattr__(self, "bucket_sizes", sizes)
             if not sizes or any(size >= after for size, after in pairwise(sizes)):
-                raise ValueError(say("{bucket_sizes=}: expected ascending lengths", bucket_sizes=Written(list(sizes))))
+                raise ValueError(f"bucket_sizes={list(sizes)}: expected ascending lengths")
         if self.pack is not None:
             if not isinstance(self.pack, Mapping) or not self.pack:
-                text = "{pack=}: expected a length by column, such as {}'tokens': 2048{}"
-                raise TypeError(say(text, "{", "}", pack=self.pack))
+                raise TypeError(f"pack={self.pack!r}: expected a length by column, such as {{'tokens': 2048}}")
             check_by_column("pack", self.pack)
             pack = {name: check_integer("pack", size, 1, INT64_MAX) for name, size in self.pack.items()}
             object.__setattr__(self, "pack", pack)
         if self.arranges and self.uneven != "keep":
             reason = "the lengths of lists decide how many batches a worker has"
-            advice = say("pass {epochs=None}, and take as many batches in each worker")
-            text = "{uneven=} cannot be combined with {bucket_by=} or {pack=}: {}"
-            raise ValueError(say(text, reason, uneven=self.uneven) & advice)
+            advice = "pass epochs=None, and take as many batches in each worker"
+            raise ValueError(f"uneven={self.uneven!r} cannot be combined with bucket_by= or pack=: {reason}; {advice}")
         if self.pack is not None and self.bucket_sizes is not None:
-            raise ValueError(say("{pack=} cannot be combined with {bucket_by=}: packed rows have one length"))
+            raise ValueError("pack= cannot be combined with bucket_by=: packed rows have one length")
         if self.pack is not None and self.pad_to is not None:
-            raise ValueError(say("{pack=} cannot be combined with {pad_to=}: it has the length of each packed row"))
+            raise ValueError("pack= cannot be combined with pad_to=: it has the length of each packed row")
         if isinstance(self.pad_to, Mapping) and (twice := [name for name in self.bucketed if name in self.pad_to]):
-            reason = say("{pad_to=} cannot name {}, which {bucket_sizes=} pads", repr(twice[0]))
-            raise ValueError(reason & "pass it for other columns")
+            reason = f"pad_to= cannot name {twice[0]!r}, which bucket_sizes= pads"
+            raise ValueError(f"{reason}; pass it for other columns")
 
     @property
     def has_equal_parts(self) -> bool:

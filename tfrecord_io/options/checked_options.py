@@ -11,7 +11,7 @@ from dataclasses import field, fields
 from functools import cache, partial
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
-from tfrecord_io.errors import TFRecordError, say
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.options.names_in_other_libraries import (
     NO_APPEND,
     OF_PLAIN_FILES,
@@ -19,7 +19,6 @@ from tfrecord_io.options.names_in_other_libraries import (
     REFUSED,
     unknown_keyword,
 )
-from tfrecord_io.remedies import Call, Keyword
 from tfrecord_io.typing import Compression, FileMode, OnErrorName, ProgressLike
 from tfrecord_io.value_class import value_class
 
@@ -46,11 +45,11 @@ def check_integer(name: str, value: Any, least: int, most: int | None = None, *,
     except TypeError:
         number = None
     if number is None:
-        raise TypeError(say("{}: expected an integer", Keyword(name, repr(value))))
+        raise TypeError(f"{name}={value!r}: expected an integer")
     if number < least:
-        raise ValueError(say("{}: expected at least {}", Keyword(name, repr(value)), least))
+        raise ValueError(f"{name}={value!r}: expected at least {least}")
     if most is not None and number > most:
-        raise ValueError(say("{}: expected at most {}", Keyword(name, repr(value)), most))
+        raise ValueError(f"{name}={value!r}: expected at most {most}")
     return number
 
 
@@ -140,7 +139,7 @@ def refuse_stated(dataset: Any, call: str, names: Set[str]) -> None:
             if dataset.stated.compression is None:
                 continue
             advice = "only plain files have records by number; tfr.convert(dataset, target) writes them"
-        raise ValueError(say("{} takes no {} of a dataset: {}", call, Keyword(name), advice))
+        raise ValueError(f"{call} takes no {name}= of a dataset: {advice}")
 
 
 @value_class(kw_only=True, slots=False)
@@ -179,7 +178,7 @@ class Options:
             given = keywords.get("storage_options")
             if given is not None and not {each.__name__ for each in type(given).__mro__}.isdisjoint(_FILESYSTEMS):
                 if keywords.get("filesystem") is not None:
-                    raise ValueError(say("{storage_options=} is a filesystem: leave out {filesystem=}"))
+                    raise ValueError("storage_options= is a filesystem: leave out filesystem=")
                 keywords = {**keywords, "storage_options": None, "filesystem": given}
         if source is not None and not isinstance(source, str | os.PathLike) and (datasets := datasets_in(source)):
             if "columns" in cls.__dataclass_fields__ and isinstance(source, list | tuple):
@@ -278,13 +277,13 @@ class Options:
                 continue
             if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
                 expected = "".join(f"{choice!r} or " for choice in other)
-                raise TypeError(say("{}: expected {}True or False", Keyword(name, repr(value)), expected))
+                raise TypeError(f"{name}={value!r}: expected {expected}True or False")
             object.__setattr__(self, name, bool(value))
 
     def _check_mapping(self, name: str, example: str, other: str = "") -> None:
         value = getattr(self, name)
         if not isinstance(value, Mapping | None):
-            raise TypeError(say("{}: expected a dict such as {}{}", Keyword(name, repr(value)), example, other))
+            raise TypeError(f"{name}={value!r}: expected a dict such as {example}{other}")
         for key in value or ():
             if not isinstance(key, str):
                 raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
@@ -305,7 +304,7 @@ class RecordOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.compression, str | None):
-            raise TypeError(say("{compression=}: expected a name or None", compression=self.compression))
+            raise TypeError(f"compression={self.compression!r}: expected a name or None")
         self._check_integer("threads", 1, optional=True)
         object.__setattr__(self, "progress", check_progress(self.progress))
 
@@ -368,22 +367,22 @@ def check_names(name: str, value: object) -> list[str]:
     """The names of columns, at least one, that a keyword takes alone or in a sequence."""
     names = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else []
     if not names or not all(isinstance(each, str) for each in names):
-        raise ValueError(say("{}: expected one or several names of columns", Keyword(name, repr(value))))
+        raise ValueError(f"{name}={value!r}: expected one or several names of columns")
     return names
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     if value not in choices:
-        none = Call("None, ", "") if None in choices else ""  # which a command has as the option that is not given
+        none = "None, " if None in choices else ""
         others = ", ".join(repr(choice) for choice in choices if choice is not None)
-        raise ValueError(say("{}: expected one of {}{}", Keyword(name, repr(value)), none, others))
+        raise ValueError(f"{name}={value!r}: expected one of {none}{others}")
 
 
 def check_on_error(value: object, names: Sequence[str] = get_args(OnErrorName)) -> None:
     """Raise ValueError for an `on_error` that does not exist."""
     if value not in names and not (callable(value) and "skip" in names):
         others = " or a function that takes the error" if "skip" in names else ""
-        raise ValueError(say("{on_error=}: expected one of {}{}", ", ".join(map(repr, names)), others, on_error=value))
+        raise ValueError(f"on_error={value!r}: expected one of {', '.join(map(repr, names))}{others}")
 
 
 @value_class
@@ -437,11 +436,11 @@ def leaves_out(on_error: object) -> bool:
 def check_mode(value: object, modes: Sequence[str] = get_args(FileMode)) -> None:
     """Raise ValueError for a `mode` that a call does not have, with what is meant by those of ``open``."""
     if isinstance(value, str) and (meant := _MODES_OF_FILES.get(value)) in modes:
-        advice = say("did you mean {}? Valid modes: {}", Keyword("mode", repr(meant)), ", ".join(modes))
-        raise ValueError(say("{mode=}: {}", advice, mode=value))
+        advice = f"did you mean mode={meant!r}? Valid modes: {', '.join(modes)}"
+        raise ValueError(f"mode={value!r}: {advice}")
     if value is not None and value not in modes:
-        reason = say("{mode=}: expected one of {}", ", ".join(map(repr, (None, *modes))), mode=value)
-        raise ValueError(reason & NO_APPEND if value in ("append", *_MODES_OF_FILES) else reason)
+        reason = f"mode={value!r}: expected one of {', '.join(map(repr, (None, *modes)))}"
+        raise ValueError(f"{reason}; {NO_APPEND}" if value in ("append", *_MODES_OF_FILES) else reason)
 
 
 def check_progress(value: object) -> ProgressLike:
@@ -449,5 +448,5 @@ def check_progress(value: object) -> ProgressLike:
     if callable(value):
         return value
     if type(value).__name__ not in ("bool", "bool_"):
-        raise TypeError(say("{progress=}: expected True, False or a function", progress=value))
+        raise TypeError(f"progress={value!r}: expected True, False or a function")
     return bool(value)

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.errors import printable, say
+from tfrecord_io.errors import printable
 from tfrecord_io.options.condition import CONTAINS, Condition
-from tfrecord_io.remedies import Written
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -61,8 +60,8 @@ def condition_of(filters: Any) -> Condition:
             types = ", ".join(sorted({type(term).__name__ for term in terms}))
             raise ValueError(f"filters: a list of {types}: expected tuples (column, operator, value)")
         if not alternatives or not all(alternatives):
-            shown = Written(printable(repr(filters)))
-            raise ValueError(say("{filters=}: an empty list is not a condition", filters=shown))
+            shown = printable(repr(filters))
+            raise ValueError(f"filters={shown}: an empty list is not a condition")
         return Condition.any_of([Condition.all_of([*starmap(_condition, terms)]) for terms in alternatives])
     raise TypeError(f"filters: got {type(filters).__name__}, {_EXPECTED}")
 

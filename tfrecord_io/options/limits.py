@@ -16,10 +16,8 @@ from functools import wraps
 from numbers import Real
 from typing import Any, TypeVar
 
-from tfrecord_io.errors import say
 from tfrecord_io.options.checked_options import INT64_MAX, MIB, check_integer
 from tfrecord_io.options.names_in_other_libraries import unknown_keyword
-from tfrecord_io.remedies import Written
 from tfrecord_io.value_class import value_class
 
 T = TypeVar("T")
@@ -86,9 +84,9 @@ class Limits:
             object.__setattr__(self, name, check_integer(name, getattr(self, name), 1, most))
         ratio = self.decompression_ratio
         if isinstance(ratio, bool) or not isinstance(ratio, Real | None):
-            raise TypeError(say("{decompression_ratio=}: expected a number or None", decompression_ratio=ratio))
+            raise TypeError(f"decompression_ratio={ratio!r}: expected a number or None")
         if ratio is not None and not float(ratio) >= 1:
-            raise ValueError(say("{decompression_ratio=}: expected at least 1", decompression_ratio=ratio))
+            raise ValueError(f"decompression_ratio={ratio!r}: expected at least 1")
 
 
 DEFAULT_LIMITS = Limits()
@@ -115,15 +113,13 @@ class Expansion:
 
     def excess(self, reason: str) -> str:
         """`reason`, which states a size that does not fit, with the limit."""
-        return reason & say(
-            "{limits.expansion_bytes=} leaves room for {}", self.room, expansion_bytes=Written(self.limit)
-        )
+        return f"{reason}; tfr.dataset(…, limits=tfr.Limits(expansion_bytes={self.limit})) leaves room for {self.room}"
 
     def advice(self, size: int) -> str:
         """What to do if `size` bytes do not fit but are intended."""
-        return say(
-            "if this is intended, pass {limits.expansion_bytes=} or more",
-            expansion_bytes=Written(self.limit + size - self.room),
+        return (
+            "if this is intended, pass tfr.dataset(…, limits=tfr.Limits(expansion_bytes="
+            f"{self.limit + size - self.room})) or more"
         )
 
     @contextmanager

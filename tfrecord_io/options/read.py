@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Literal, Self, get_args
 
-from tfrecord_io.errors import FeatureTypeError, say
+from tfrecord_io.errors import FeatureTypeError
 from tfrecord_io.options.checked_options import (
     INT64_MAX,
     MIB,
@@ -50,7 +50,7 @@ class FrameOptions(RecordOptions):
             object.__setattr__(self, "split", parse_split(self.split))
         self._check_flags("allow_missing_shards", "check_crc")
         if not isinstance(self.limits, Limits):
-            raise TypeError(say("{limits=}: expected tfr.Limits(…)", limits=self.limits))
+            raise TypeError(f"limits={self.limits!r}: expected tfr.Limits(…)")
 
 
 @value_class(kw_only=True, slots=False)
@@ -80,7 +80,7 @@ class ReadOptions(FrameOptions):
             if isinstance(names, Iterable) and not isinstance(names, bytes):
                 object.__setattr__(self, "columns", names := tuple(names))
             if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-                raise TypeError(say("{columns=}: expected names, globs and !names", columns=self.columns))
+                raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
         if self.filters is not None:
             from tfrecord_io.options.filters import condition_of  # with pyarrow
 
@@ -91,8 +91,7 @@ class ReadOptions(FrameOptions):
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         self._check_flags("stable_types", "infer_text", "large_offsets")
         if not isinstance(self.include_file_paths, str | None):
-            text = "{include_file_paths=}: expected the name of a column"
-            raise TypeError(say(text, include_file_paths=self.include_file_paths))
+            raise TypeError(f"include_file_paths={self.include_file_paths!r}: expected the name of a column")
         if self.sample != "all":
             self._check_integer("sample", 1)
         self._check_integer("offset", 0, INT64_MAX)

@@ -8,8 +8,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, get_args
 
-from tfrecord_io.errors import SchemaError, printable, say
-from tfrecord_io.remedies import Written
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.typing import RecordTypeName
 from tfrecord_io.value_class import value_class
 
@@ -58,25 +57,25 @@ def checked_record_type(value: object) -> RecordTypeName | MessageType | None:
     elif isinstance(value, Sequence) and not isinstance(value, str | bytes) and len(value) == 2:
         found = _from_set(*value)
     else:
-        shown = Written(printable(repr(value)))
-        text = say("{record_type=}: expected one of {}", ", ".join(map(repr, names)), record_type=shown)
-        raise ValueError(text | _EXPECTED)
+        shown = printable(repr(value))
+        text = f"record_type={shown}: expected one of {', '.join(map(repr, names))}"
+        raise ValueError(f"{text}, or {_EXPECTED}")
     _ = found.descriptor  # now, as it may raise
     return found
 
 
 def _from_set(descriptors: object, name: object) -> MessageType:
     if not isinstance(name, str):
-        text = "{record_type=}: expected the full name of a message, such as 'pkg.Frame'"
-        raise TypeError(say(text, record_type=Written(f"(…, {name!r})")))
+        raise TypeError(f"record_type=(…, {name!r}): expected the full name of a message, such as 'pkg.Frame'")
     if isinstance(descriptors, str | os.PathLike):
         with open(descriptors, "rb") as file:
             descriptors = file.read()
     elif hasattr(descriptors, "SerializeToString"):
         descriptors = descriptors.SerializeToString()
     if not isinstance(descriptors, bytes | bytearray | memoryview):
-        text = "{record_type=}: expected the path or the bytes of a descriptor set"
-        raise TypeError(say(text, record_type=(type(descriptors).__name__, name)))
+        raise TypeError(
+            f"record_type={(type(descriptors).__name__, name)!r}: expected the path or the bytes of a descriptor set"
+        )
     return MessageType(bytes(descriptors), name)
 
 
@@ -109,7 +108,7 @@ def _descriptor(type_: MessageType) -> Any:
         files = descriptor_pb2.FileDescriptorSet.FromString(type_.descriptors).file
     except DecodeError:
         reason = "the descriptor set is not valid: it is not a serialized FileDescriptorSet"
-        raise SchemaError(reason, advice=f"compile it by {_PROTOC}") from None
+        raise SchemaError(reason, hint=f"compile it by {_PROTOC}") from None
     pool, named = descriptor_pool.DescriptorPool(), {file.name: file for file in files}
     for file in _in_order(named):
         try:
@@ -118,7 +117,7 @@ def _descriptor(type_: MessageType) -> Any:
             lacking = [name for name in file.dependency if name not in named and _well_known(name) is None]
             reason = f"'{printable(file.name)}' imports '{printable(lacking[0])}'" if lacking else str(error)
             advice = f"it must have all imported files: {_PROTOC}" if lacking else f"compile it by {_PROTOC}"
-            raise SchemaError(f"the descriptor set is not valid: {printable(reason)}", advice=advice) from None
+            raise SchemaError(f"the descriptor set is not valid: {printable(reason)}", hint=advice) from None
     try:
         return pool.FindMessageTypeByName(type_.name)
     except KeyError:
@@ -126,7 +125,7 @@ def _descriptor(type_: MessageType) -> Any:
         near = get_close_matches(type_.name, names, 3, 0.4) or names[:8]
         shown = ", ".join(f"'{printable(name)}'" for name in near) or "no messages"
         reason = f"the descriptor set has no message '{printable(type_.name)}'"
-        raise SchemaError(reason, advice=f"it has: {shown}") from None
+        raise SchemaError(reason, hint=f"it has: {shown}") from None
 
 
 def _in_order(named: dict[str, Any]) -> list[Any]:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from tfrecord_io.errors import say
 from tfrecord_io.value_class import value_class
 
 ALL = "all"
@@ -68,19 +67,18 @@ class SplitSlice:
             return round(bound * count / 100.0)
         if count < _REMAINDER_ROWS:
             reason = f"the rounding pct1_dropremainder needs at least {_REMAINDER_ROWS} rows"
-            raise ValueError(say("{split=}: {}, and the split has {}", reason, count, split=self))
+            raise ValueError(f"split={self!r}: {reason}, and the split has {count}")
         return math.trunc(bound * (count // 100))
 
     def _ordered(self, begin: int | None, end: int | None, count: int, unit: str) -> tuple[int, int]:
         for bound in (begin, end):
             if bound is not None and abs(bound) > count:
-                text = "{split=}: {} is out of range, as '{}' has {} {}"
-                raise ValueError(say(text, f"{bound:,}", self.name, f"{count:,}", unit, split=self))
+                raise ValueError(f"split={self!r}: {bound:,} is out of range, as '{self.name}' has {count:,} {unit}")
         first = 0 if begin is None else begin + count if begin < 0 else begin
         last = count if end is None else end + count if end < 0 else end
         if first > last:
-            reason = say("{split=}: it ends before it begins", split=self)
-            raise ValueError(reason & f"'{self.name}' has {count:,} {unit}")
+            reason = f"split={self!r}: it ends before it begins"
+            raise ValueError(f"{reason}; '{self.name}' has {count:,} {unit}")
         return first, last
 
 
@@ -106,8 +104,8 @@ class Split:
                 yield from ((name, 0, sum(lengths)) for name, lengths in splits.items())
             elif part.name not in splits:
                 names = " and ".join(", ".join(f"'{name}'" for name in splits).rsplit(", ", 1)) or "none"
-                reason = say("{split=}: the dataset has no split '{}'", part.name, split=self)
-                raise ValueError(reason & f"its splits are {names}")
+                reason = f"split={self!r}: the dataset has no split '{part.name}'"
+                raise ValueError(f"{reason}; its splits are {names}")
             else:
                 yield part.name, *part.rows(splits[part.name])
 
@@ -127,7 +125,7 @@ def parse_split(value: Any) -> Split:
     if isinstance(value, str):
         texts = re.split(r"\s*\+\s*", value, maxsplit=_MOST_PARTS)
         if len(texts) > _MOST_PARTS:
-            raise ValueError(say("{split=} joins more than {} parts", f"{_MOST_PARTS:,}"))
+            raise ValueError(f"split= joins more than {_MOST_PARTS:,} parts")
         return Split(tuple(_slice(text, value) for text in texts))
     if hasattr(value, "left") and hasattr(value, "right"):
         return Split(parse_split(value.left).parts + parse_split(value.right).parts)
@@ -135,11 +133,11 @@ def parse_split(value: Any) -> Split:
         bounds, unit, rounding = (value.from_, value.to), str(value.unit), str(value.rounding)
         if unit in _UNITS and rounding in _ROUNDING and all(isinstance(b, int | float | None) for b in bounds):
             return Split((SplitSlice(str(value.split_name), *bounds, unit, rounding),))
-    raise TypeError(say("{split=}: {}", _EXPECTED, split=value))
+    raise TypeError(f"split={value!r}: {_EXPECTED}")
 
 
 def _slice(text: str, given: str) -> SplitSlice:
-    error = ValueError(say("{split=}: {}", _EXPECTED, split=given[:200]))
+    error = ValueError(f"split={given[:200]!r}: {_EXPECTED}")
     match = _PART.fullmatch(text)
     if match is None:
         raise error
@@ -147,7 +145,7 @@ def _slice(text: str, given: str) -> SplitSlice:
     if selector is None:
         return SplitSlice(name)
     if name == ALL:
-        raise ValueError(say("{split=}: 'all' cannot be sliced", split=given[:200]) & "slice each split")
+        raise ValueError(f"split={given[:200]!r}: 'all' cannot be sliced; slice each split")
     bounds = [_BOUNDARY.fullmatch(bound) for bound in selector.split(":")]
     if len(bounds) not in (1, 2) or not any(bounds):
         raise error
@@ -155,7 +153,7 @@ def _slice(text: str, given: str) -> SplitSlice:
         raise error
     units = {bound[2] for bound in bounds if bound is not None and bound[2]}
     if len(units) > 1:
-        raise ValueError(say("{split=}: the boundaries of '{}' have two units", text[:200], split=given[:200]))
+        raise ValueError(f"split={given[:200]!r}: the boundaries of '{text[:200]}' have two units")
     unit = units.pop() if units else "abs"
     number = float if unit == "%" else int
     try:
@@ -163,10 +161,10 @@ def _slice(text: str, given: str) -> SplitSlice:
     except ValueError:
         raise error from None
     if unit == "%" and any(bound is not None and abs(bound) > 100 for bound in values):
-        raise ValueError(say("{split=}: percentages are from -100% to 100%", split=given[:200]))
+        raise ValueError(f"split={given[:200]!r}: percentages are from -100% to 100%")
     if len(values) == 2:
         return SplitSlice(name, values[0], values[1], unit)
     if unit != "shard" or values[0] is None:
-        reason = say("{split=}: one number is that of a shard, as in 'train[0shard]'", split=given[:200])
-        raise ValueError(reason & _EXPECTED)
+        reason = f"split={given[:200]!r}: one number is that of a shard, as in 'train[0shard]'"
+        raise ValueError(f"{reason}; {_EXPECTED}")
     return SplitSlice(name, values[0], values[0] + 1, unit)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, get_args
 
-from tfrecord_io.errors import say
 from tfrecord_io.options.checked_options import RecordOptions, TransferOptions, check_choice, check_mode
 from tfrecord_io.options.read import FrameOptions, ReadOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
-from tfrecord_io.remedies import Keyword
 from tfrecord_io.typing import FileMode, Float64, IndexLike, Partitions, RecordTypeLike, SchemaLike, WriteMode
 from tfrecord_io.value_class import value_class
 
@@ -59,10 +57,9 @@ class WriteOptions(_OfDatasets, RecordOptions):
         if isinstance(self.record_type, MessageType):
             for name in ("schema", "column_encoding"):
                 if getattr(self, name) is not None:
-                    raise ValueError(say("{} does not apply to messages, whose fields have types", Keyword(name)))
+                    raise ValueError(f"{name}= does not apply to messages, whose fields have types")
             if self.float64 == "raw":
-                text = "{float64='raw'} does not apply to messages: a field of the type double holds the bits"
-                raise ValueError(say(text))
+                raise ValueError("float64='raw' does not apply to messages: a field of the type double holds the bits")
         check_choice("float64", self.float64, (None, *get_args(Float64)))
         if not isinstance(self.write_index, bool):
             self._check_write_index()
@@ -70,7 +67,7 @@ class WriteOptions(_OfDatasets, RecordOptions):
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
         if not isinstance(self.record_dim, str | None):
-            raise TypeError(say("{record_dim=}: expected the name of a dimension", record_dim=self.record_dim))
+            raise TypeError(f"record_dim={self.record_dim!r}: expected the name of a dimension")
         self._check_integer("shards", 1, optional=True)
         self._check_integer("max_shard_bytes", 1, optional=True)
         check_mode(self.mode, self.modes)
@@ -80,12 +77,12 @@ class WriteOptions(_OfDatasets, RecordOptions):
         if self.overwrite_where is not None:
             self._check_mapping("overwrite_where", "{'day': '2026-11-24'}")
             if self.mode != "overwrite_partitions":
-                reason = say("{overwrite_where=} says which folders {mode='overwrite_partitions'} replaces")
-                raise ValueError(reason & "pass that mode")
+                reason = "overwrite_where= says which folders mode='overwrite_partitions' replaces"
+                raise ValueError(f"{reason}; pass that mode")
             columns, where = list(self.partition_by or ()), dict(self.overwrite_where)
             if not where or any(name not in columns for name in where):
-                expected = say("values of columns of {partition_by=}", partition_by=columns)
-                raise ValueError(say("{overwrite_where=}: expected {}", expected, overwrite_where=where))
+                expected = f"values of columns of partition_by={columns!r}"
+                raise ValueError(f"overwrite_where={where!r}: expected {expected}")
 
     @property
     def grows(self) -> bool:
@@ -102,12 +99,12 @@ class WriteOptions(_OfDatasets, RecordOptions):
         entries = (entries,) if isinstance(entries, str) else entries
         if not isinstance(entries, Sequence) or not all(isinstance(entry, str) and entry for entry in entries):
             expected = "expected True for the offsets of records, or the columns of a column index"
-            raise TypeError(say("{write_index=}: {}", expected, write_index=entries))
+            raise TypeError(f"write_index={entries!r}: {expected}")
         if not entries:
-            raise ValueError(say("{write_index=}: no column is named", write_index=entries) & "leave it out")
+            raise ValueError(f"write_index={entries!r}: no column is named; leave it out")
         if takes_payloads(self.record_type):
             reason = "a column index is for Examples, whose features are columns"
-            raise ValueError(say("{write_index=}: {}", reason, write_index=entries) & say("pass {write_index=True}"))
+            raise ValueError(f"write_index={entries!r}: {reason}; pass write_index=True")
         object.__setattr__(self, "write_index", tuple(entries))
 
     def _check_partitions(self, columns: str | Sequence[str]) -> None:
@@ -115,27 +112,27 @@ class WriteOptions(_OfDatasets, RecordOptions):
             columns = [columns]
             object.__setattr__(self, "partition_by", columns)
         if isinstance(columns, str) or not all(isinstance(name, str) and name for name in columns):
-            raise TypeError(say("{partition_by=}: expected one or several names of columns", partition_by=columns))
+            raise TypeError(f"partition_by={columns!r}: expected one or several names of columns")
         if len(set(columns)) < len(columns):
-            raise ValueError(say("{partition_by=}: a column is named twice", partition_by=columns))
+            raise ValueError(f"partition_by={columns!r}: a column is named twice")
         if columns and self.shards is not None:
-            advice = say("a folder has as many shards as {max_shard_bytes=} makes")
-            raise ValueError(say("{shards=} is for a dataset without {partition_by=}", shards=self.shards) & advice)
+            advice = "a folder has as many shards as max_shard_bytes= makes"
+            raise ValueError(f"shards={self.shards!r} is for a dataset without partition_by=; {advice}")
         if columns and self.write_index is True:
-            advice = say("write the indexes afterwards: {tfr.build_index(path)|tfr index PATH}")
-            raise ValueError(say("{write_index=True} is for a dataset without {partition_by=}") & advice)
+            advice = "write the indexes afterwards: tfr.build_index(path)"
+            raise ValueError(f"write_index=True is for a dataset without partition_by=; {advice}")
 
     def _check_mode(self) -> None:
         mode = self.mode
         if self.evolve and mode not in ADDING:
-            text = "{evolve=True} is for {mode='append'} and 'overwrite_partitions': {}"
-            raise ValueError(say(text, "other modes write a schema of their own"))
+            raise ValueError(
+                "evolve=True is for mode='append' and 'overwrite_partitions': other modes write a schema of their own"
+            )
         if mode == "overwrite_partitions" and not self.partition_by:
-            text = "{mode='overwrite_partitions'} needs {partition_by=}, the columns whose folders are replaced"
-            raise ValueError(say(text))
+            raise ValueError("mode='overwrite_partitions' needs partition_by=, the columns whose folders are replaced")
         if mode == "append" and not self.embed_schema and not takes_payloads(self.record_type):
-            reason = say("{mode='append'} compares the schemas of the dataset and of the data")
-            raise ValueError(say("{embed_schema=False}: {}", reason) & "leave it out")
+            reason = "mode='append' compares the schemas of the dataset and of the data"
+            raise ValueError(f"embed_schema=False: {reason}; leave it out")
 
 
 @value_class(kw_only=True, slots=False)
@@ -159,7 +156,7 @@ class CopyOptions(TransferOptions, WriteOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.schema, str):
-            raise ValueError(say("{schema=}: expected the schema to embed", schema=self.schema))
+            raise ValueError(f"schema={self.schema!r}: expected the schema to embed")
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         check_choice("partitions", self.partitions, get_args(Partitions))
 

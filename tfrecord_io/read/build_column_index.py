@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.background import ordered
 from tfrecord_io.display import counted, error_dict
-from tfrecord_io.errors import ReplacedError, SchemaError, TFRecordError, say
+from tfrecord_io.errors import ReplacedError, SchemaError, TFRecordError
 from tfrecord_io.index.column_index import (
     ALL_SCALARS,
     COLUMNS_SUFFIX,
@@ -82,7 +82,13 @@ def index_columns(
         constant = [name for name in scan.schema.names if name not in own]
         if constant:
             reason = "its values are those of directory names, so that files are left out by them without an index"
-            raise SchemaError(reason, feature=constant[0], advice=say("leave it out of {columns=}"), of_argument=True)
+            raise SchemaError(
+                reason,
+                feature=constant[0],
+                hint="leave it out of columns=",
+                hint_cli="leave it out of --columns",
+                of_argument=True,
+            )
         records = RandomAccess(files, scan)
         with ProgressMeter(options.progress, int(files.first[-1]), "records") as meter:
             build = partial(_build_one, records, files, schema=schema, meter=meter, is_just_written=is_just_written)

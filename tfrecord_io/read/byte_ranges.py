@@ -93,13 +93,13 @@ def _aligned(source: Source, max_record_bytes: int) -> Source | None:
     with open_random_access(whole) as file:
         if file.size != stated:
             reason = f"the file has {file.size} bytes, but had {stated} when it was split"
-            raise CorruptRecordError(reason, path=source.path, expected=stated, got=file.size, advice="split it again")
+            raise CorruptRecordError(reason, path=source.path, expected=stated, got=file.size, hint="split it again")
         threads = 1 if source.remote is None else len(source.span)
         begin, end = find_boundaries(file, get_engine(), source.span, max_record_bytes, threads=threads)
     if begin > end:
         reason = f"the boundary of byte {source.begin} is {begin}, behind that of a later byte, {end}"
         advice = "the payloads have headers of records: read the file as a whole"
-        raise CorruptRecordError(reason, path=source.path, offset=begin, advice=advice)
+        raise CorruptRecordError(reason, path=source.path, offset=begin, hint=advice)
     if (begin, end) == (0, stated):
         return whole
     return whole.piece(begin, end) if begin < end else None

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.display import counted, did_you_mean
-from tfrecord_io.errors import SchemaError, printable, say, without_secrets
+from tfrecord_io.errors import SchemaError, printable, without_secrets
 from tfrecord_io.options import FrameOptions, StorageOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import given, record_sources
@@ -66,7 +66,7 @@ def resolve_sources(
         how.setdefault("allow_missing_shards", options.allow_missing_shards)
         return resolve_inputs(path, storage, **how)
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(say("{split=} takes the path of one dataset, not {}", type(path).__name__, split=split))
+        raise TypeError(f"split={split!r} takes the path of one dataset, not {type(path).__name__}")
     return _of_split(path, split, storage, options.allow_missing_shards)
 
 
@@ -93,7 +93,7 @@ def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOption
         reason = f"its files are of the format '{printable(info.file_format, 60)}', not TFRecord"
         known = FORMATS.get(info.file_format)
         advice = None if known is None else known.advice
-        raise SchemaError(reason, path=info.path, expected="tfrecord", got=info.file_format, advice=advice)
+        raise SchemaError(reason, path=info.path, expected="tfrecord", got=info.file_format, hint=advice)
     sources: list[Source] = []
     for of_split, begin, end in split.ranges({each: part.lengths for each, part in info.splits.items()}):
         files = _files_of(info.splits[of_split], begin, end)
@@ -103,14 +103,12 @@ def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOption
                 if entry is None and allow_missing:
                     continue
                 if entry is None or entry.directory:
-                    text = f"this file of the split '{of_split}' is missing" & say(
-                        "{allow_missing_shards=True} reads the others"
-                    )
+                    text = f"this file of the split '{of_split}' is missing; allow_missing_shards=True reads the others"
                     raise FileNotFoundError(errno.ENOENT, text, fs.display_path(below(name, file)))
                 source = source_of(fs, entry)
                 sources.append(source if rows == (0, length) else _piece(source, *rows, length))
     if not sources:
-        raise ValueError(say("{split=} has no rows: '{}' lists {}", printable(info.path), _listed(info), split=split))
+        raise ValueError(f"split={split!r} has no rows: '{printable(info.path)}' lists {_listed(info)}")
     return sources
 
 
@@ -173,8 +171,8 @@ def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tupl
         others = [entry.basename for entry in fs.listing(parent)] if parent and fs.entry(parent) else []
         question = did_you_mean(base, others)
         raise FileNotFoundError(errno.ENOENT, "no such directory" + (question and f"; {question}"), given)
-    text = say("no dataset of TFDS: {split=} needs a {} here, in 1.0.0/ or in config/1.0.0/", INFO)
-    raise FileNotFoundError(errno.ENOENT, text & say("omit {split=} to read files by their names"), given)
+    text = f"no dataset of TFDS: split= needs a {INFO} here, in 1.0.0/ or in config/1.0.0/"
+    raise FileNotFoundError(errno.ENOENT, f"{text}; omit split= to read files by their names", given)
 
 
 def _versions(fs: FileSystem, name: str) -> Iterator[str]:

@@ -16,12 +16,11 @@ from tfrecord_io.arrow.tensor_values import flat_values
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import LIMITS, ReadOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.sources import is_source
-from tfrecord_io.remedies import Written
 from tfrecord_io.schema.column_features import ENCODING_KEY
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.tensor_types import (
@@ -77,7 +76,7 @@ def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordB
     names = step_columns(source.schema, prefix)
     for name in (RECORD, STEP):
         if name in source.schema.names:
-            raise SchemaError("explode adds a column of this name", feature=name, advice="rename it")
+            raise SchemaError("explode adds a column of this name", feature=name, hint="rename it")
     empty = _exploded(empty_batch(source.schema), names)
     return pa.RecordBatchReader.from_batches(empty.schema, _batches(source.batches, names))
 
@@ -87,8 +86,9 @@ def step_columns(schema: pa.Schema, prefix: str) -> list[str]:
     prefix = prefix.rstrip("/")
     names = [name for name in schema.names if name.startswith(f"{prefix}/")]
     if not names:
-        advice = f"the columns are {', '.join(schema.names) or 'none'}" & say("pass {prefix=}")
-        raise FeatureNotFoundError("no column has this prefix", feature=f"{prefix}/", advice=advice)
+        advice = f"the columns are {', '.join(schema.names) or 'none'}; pass prefix="
+        advice_cli = f"the columns are {', '.join(schema.names) or 'none'}; pass --prefix"
+        raise FeatureNotFoundError("no column has this prefix", feature=f"{prefix}/", hint=advice, hint_cli=advice_cli)
     return names
 
 
@@ -110,7 +110,7 @@ def step_counts(batch: pa.RecordBatch, names: list[str], begin: int | None = Non
             expected, got, advice = int(first[row]), int(lengths[row]), "exclude one of the columns"
             which = "the row" if begin is None else f"row {begin + row}"
             reason = f"{which} has {counted(got, 'step')} in this column, but {expected} in '{names[0]}'"
-            fault = RowFault(row, reason, feature=name, expected=expected, got=got, advice=advice, error=SchemaError)
+            fault = RowFault(row, reason, feature=name, expected=expected, got=got, hint=advice, error=SchemaError)
             raise fault if begin is None else fault.to_error(None, None)
     return first
 
@@ -171,7 +171,14 @@ def step_values(column: pa.Array, field: pa.Field) -> pa.Array:
     if isinstance(type_, pa.FixedShapeTensorType):
         if permutation_of(type_) is not None:
             advice = "store its axes in their order"
-            raise SchemaError("a column of steps has permuted axes", feature=field.name, got=str(type_), advice=advice)
+            advice_cli = "store its axes in their order"
+            raise SchemaError(
+                "a column of steps has permuted axes",
+                feature=field.name,
+                got=str(type_),
+                hint=advice,
+                hint_cli=advice_cli,
+            )
         marked = DTYPE_KEY in (field.metadata or {})
         axes = element_and_shape(field)[1] if marked else tuple(type_.shape)
         if len(axes) == 1 and not marked:
@@ -186,14 +193,18 @@ def step_values(column: pa.Array, field: pa.Field) -> pa.Array:
         inner_shape = [axis for axis in axes_of(type_)[1:] if axis is not None]
         if len(inner_shape) < len(axes_of(type_)) - 1:
             reason = "the tensors of the steps have no shape in common"
-            declared = say("{schema=}", schema=Written(f'{{"{field.name}": tfr.tensor("float32", (None, 3))}}'))
-            advice = say("declare it, as in {}", declared) | "exclude it"
-            raise SchemaError(reason, feature=field.name, got=str(type_), advice=advice)
+            declared = f'schema={{"{field.name}": tfr.tensor("float32", (None, 3))}}'
+            advice = f"declare it, as in {declared}, or exclude it"
+            advice_cli = f"declare it, as in {declared}, or exclude it"
+            raise SchemaError(reason, feature=field.name, got=str(type_), hint=advice, hint_cli=advice_cli)
         values = column.storage.flatten()[0].flatten()
         if inner_shape:
             storage = pa.FixedSizeListArray.from_arrays(values, math.prod(inner_shape))
             return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(values.type, inner_shape), storage)
         if DTYPE_KEY not in (field.metadata or {}):
             return values
-    advice = "exclude it" | say("read it as a list or a tensor of one shape with {open_reader(schema=…)}")
-    raise SchemaError("a column of steps is a list", feature=field.name, got=str(type_), advice=advice)
+    advice = "exclude it, or read it as a list or a tensor of one shape with open_reader(schema=…)"
+    advice_cli = "exclude it"
+    raise SchemaError(
+        "a column of steps is a list", feature=field.name, got=str(type_), hint=advice, hint_cli=advice_cli
+    )

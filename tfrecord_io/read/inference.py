@@ -14,7 +14,7 @@ from tfrecord_io.arrow.buffers import column_mask, cut_columns
 from tfrecord_io.arrow.decode.inferred_column import FoldedTensor, SeenColumns, candidates, fold
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, FeatureName
 from tfrecord_io.engine.fault_messages import to_error
-from tfrecord_io.errors import FeatureTypeError, SchemaError, say
+from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.format.companions import companions, feature_of_companion
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.options import MIB, ReadOptions
@@ -132,7 +132,8 @@ def within_memory(chunks: Iterable[DecodedChunk], max_expansion: int) -> Iterato
                 feature=next(reversed(names)),
                 expected=expansion.room,
                 got=size,
-                advice=expansion.advice(size) | say("select {columns=}") | "read batches by open_reader",
+                hint=f"{expansion.advice(size)}, or select columns=, or read batches by open_reader",
+                hint_cli=f"{expansion.advice(size)}, or select --columns, or read batches by open_reader",
             )
             chunk.revision, chunk.rows, chunk.columns = None, 0, {}
         ends_read = chunk.ends_read  # the caller may give it another error

@@ -221,7 +221,7 @@ def refreshed(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan
     for name in scan.selected:
         if name not in same.compiled.schema.names:
             reason = "the files that are there now do not have this column"
-            raise FeatureNotFoundError(reason, feature=name, advice=name_advice(name, same.compiled.schema.names))
+            raise FeatureNotFoundError(reason, feature=name, hint=name_advice(name, same.compiled.schema.names))
     return same.only(scan.selected)
 
 
@@ -246,7 +246,7 @@ class LiveScan:
             for field in self.scan.schema:
                 if (got := latest.schema.field(field.name).type) != field.type:
                     reason = f"expected {field.type}, as it was at first, got {got}"
-                    raise SchemaError(reason, path=sources[0].path, feature=field.name, advice="open the files again")
+                    raise SchemaError(reason, path=sources[0].path, feature=field.name, hint="open the files again")
             self._latest, self._versions = latest, versions
         return self._latest
 

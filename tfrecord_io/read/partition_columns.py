@@ -98,7 +98,7 @@ class PartitionColumns:
                 folder = f"{name}={dict(source.partitions)[name]}"
                 reason = f"a feature and the directory '{folder}' both define this column"
                 advice = "rename the directories, or read their files by an explicit list"
-                raise SchemaError(reason, path=source.path, feature=name, advice=advice)
+                raise SchemaError(reason, path=source.path, feature=name, hint=advice)
 
     def extended(self, schema: pa.Schema, projection: Projection) -> pa.Schema:
         """`schema` with the selected partition columns: at the end, or in the order of the projection."""
@@ -202,7 +202,7 @@ def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
         reason = f"the directory '{field.name}={text}' is not a value of the declared type {expected}"
         advice = "declare another type, or leave the column out of the schema"
         raise SchemaError(
-            reason, path=source.path, feature=field.name, expected=expected, got=text, advice=advice
+            reason, path=source.path, feature=field.name, expected=expected, got=text, hint=advice
         ) from error
 
 
@@ -213,4 +213,4 @@ def _texts(names: list[str], column: str, path: str | None = None) -> pa.Array:
     except UnicodeEncodeError as error:
         reason = f"the name '{error.object}' is not UTF-8, so it cannot be a value of a column of text"
         advice = "rename the file or folder, or leave the column out"
-        raise SchemaError(reason, path=path, feature=column, advice=advice) from None
+        raise SchemaError(reason, path=path, feature=column, hint=advice) from None

@@ -21,7 +21,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, cached_property
 from tfrecord_io.engine.contract import Array, Fault
 from tfrecord_io.engine.fault_messages import record_error
-from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable, say
+from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.indexed_files import IndexedFiles
@@ -149,7 +149,7 @@ class RandomAccess(Closing, Shared):
             path, record, offset = self._origin(location(-1))
             reason = "this record, or an earlier one that was requested with it, does not have the size in the index"
             advice = "rebuild the index: tfr index"
-            raise CorruptRecordError(reason, path=path, record=record, offset=offset, advice=advice)
+            raise CorruptRecordError(reason, path=path, record=record, offset=offset, hint=advice)
 
     def _built(
         self, columns: Columns, files: Array, records: Array, expansion: Expansion, *, leaves_out: bool
@@ -377,9 +377,7 @@ class RandomAccess(Closing, Shared):
             scan = self._scan_with(name)
         except FeatureNotFoundError as error:
             valid = f"valid names: {', '.join(sorted(self._scan.over(columns=None).schema.names))}"
-            raise FeatureNotFoundError(
-                say("{key=} names a column that does not exist"), feature=name, advice=valid
-            ) from error
+            raise FeatureNotFoundError("key= names a column that does not exist", feature=name, hint=valid) from error
         records = self._over(scan.only([name]).decoded())
         field = records._scan.compiled.schema.field(name)
         key_type(field)  # raises an error
@@ -519,9 +517,7 @@ class RandomAccess(Closing, Shared):
         if self._closed:
             raise ValueError("the file is closed")
         if self._keys is None:
-            raise ValueError(
-                say('records are found by a key only if open_random is given its column: {key="image/id"}')
-            )
+            raise ValueError('records are found by a key only if open_random is given its column: key="image/id"')
         return self._keys
 
     def close(self) -> None:
@@ -731,9 +727,9 @@ def open_random(
     given = ReadOptions.of_call(open_random, locals(), source)
     check_on_error(given.on_error, ("raise", "skip"))
     if not isinstance(key, str | None):
-        raise TypeError(say("{key=}: expected the name of one column", key=key))
+        raise TypeError(f"key={key!r}: expected the name of one column")
     if keep is not None and (keep != "first" or key is None):
-        raise ValueError(say('{keep=}: expected "first", with {key=}', keep=keep))
+        raise ValueError(f'keep={keep!r}: expected "first", with key=')
     sampling: OnError = "raise" if raises(given.on_error) else "skip"  # a callable is asked when records are read
     stated = replace(given, threads=1, on_error=sampling)
     sources, options, part = numbered_files(source, stated)

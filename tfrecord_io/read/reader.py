@@ -19,7 +19,7 @@ from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import TFRecordError, printable, say
+from tfrecord_io.errors import RecordMemoryError, TFRecordError, printable
 from tfrecord_io.options import MIB
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
@@ -30,7 +30,6 @@ from tfrecord_io.read.chunks.recovery import chunk_batches, leave_out
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
 from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
 from tfrecord_io.read.scan import EarlyFilter, Scan
-from tfrecord_io.remedies import Message
 from tfrecord_io.schema.pandas_metadata import without_index
 from tfrecord_io.schema.types import uncommon
 from tfrecord_io.storage.read.source import Source
@@ -170,14 +169,14 @@ class Reader(BatchStream):
         """What `_of_chunks` yields; an error for lack of memory names the files."""
         try:
             yield from self._of_chunks()
+        except RecordMemoryError:
+            raise
         except MemoryError as error:
-            if error.args and isinstance(error.args[0], Message):  # it names a file and a record
-                raise
             files = self.scan.files
             what = f"{printable(files[0])}{and_more(len(files) - 1, 'file')}"
-            advice = say("choose columns by {columns=}") | "read batches with open_reader"
+            advice = "choose columns by columns=, or read batches with open_reader"
             reason = f" ({error})" if str(error) else ""
-            raise MemoryError(say("{}: not enough memory for the rows{}", what, reason) & advice) from error
+            raise MemoryError(f"{what}: not enough memory for the rows{reason}; {advice}") from error
 
     def _of_chunks(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """Yield (batch, whether it ends a joined one) for each chunk, then raise the error that ended the read.

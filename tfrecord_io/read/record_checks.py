@@ -16,7 +16,7 @@ from tfrecord_io.arrow.buffers import BatchStream
 from tfrecord_io.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.display import and_more, counted, did_you_mean
 from tfrecord_io.engine.contract import Plan, RecordCounts
-from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, say, warn
+from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.feature_types import RecordType, Text
 from tfrecord_io.options import MIB, ReadOptions, StorageOptions
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
@@ -33,7 +33,8 @@ _SAMPLE_RECORDS = 100
 _SAMPLE_BYTES = 4 * MIB
 _VERDICT_BYTES = 64 * MIB
 _MAX_LISTED = 8
-_ADVICE = say("{required=False} if that is expected")
+_ADVICE = "required=False if that is expected"
+_ADVICE_CLI = None
 
 warn_of_schema = partial(warn, category=SchemaWarning)
 
@@ -98,11 +99,11 @@ def _message(notes: Sequence[tuple[str, str]], records: int, candidates: Collect
         suggestion = suggestion or (shown and f"other features are {shown}{and_more(len(candidates) - _MAX_LISTED)}")
         suggestion = suggestion and f"; {suggestion}"
         end = "" if suggestion.endswith("?") else "."
-        return say("{} occurs in {}{}{} Declare it with {}", name, records_read, suggestion, end, _ADVICE)
+        return f"{name} occurs in {records_read}{suggestion}{end} Declare it with {_ADVICE}"
     listed = [name + (suggestion and f" ({suggestion})") for name, suggestion in notes[:_MAX_LISTED]]
     more = and_more(len(notes) - _MAX_LISTED)
     these = f"{len(notes):,} declared columns occur in {records_read}: {', '.join(listed)}{more}"
-    return say("{}. Declare them with {}", these, _ADVICE)
+    return f"{these}. Declare them with {_ADVICE}"
 
 
 def _quoted(field: Field) -> str:
@@ -123,8 +124,8 @@ def _refuse_other_part(
             feature=name,
             expected=field.part,
             got=FEATURE_LIST if field.part == CONTEXT else CONTEXT,
-            advice=f"declare it with {makers}"
-            | say("declare it with {}(…, {required=False}) if it may be missing", own),
+            hint=(f"declare it with {makers}, or declare it with {own}(…, required=False) if it may be missing"),
+            hint_cli=f"declare it with {makers}",
         )
 
 
@@ -133,7 +134,7 @@ def _suggestion(
 ) -> str:
     """What was probably meant: a feature list of that name (otherwise that is an error), or similar names."""
     if any(name in names for name in features):
-        return say('a feature list has that name, and {record_type="example"} ignores feature lists')
+        return 'a feature list has that name, and record_type="example" ignores feature lists'
     if field.feature in candidates:
         other = printable(min(features))
         return f"the records have it, but {field.type_name} is read from other features, such as '{other}'"
@@ -205,7 +206,7 @@ def find_sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> Side
     """The description of the datasets that files are of, or None; with a warning if it is not used."""
     found, reason = sidecar_schema(sources, options)
     if reason:
-        warn(say("{}; types are inferred from the values", reason), SchemaWarning)
+        warn(f"{reason}; types are inferred from the values", SchemaWarning)
     return found
 
 
@@ -223,7 +224,7 @@ def sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[Sid
         for folder in others if found is not None else ():
             if _described(folders[folder], options) != found:
                 reason = f"'{printable(folder)}' has another features.json than '{printable(first)}', or none"
-                return None, say("{}: {}", reason, say("read them one by one") | say("pass {schema=}"))
+                return None, f"{reason}: read them one by one, or pass schema="
     except SchemaError as error:
         return None, f"the features.json next to the files cannot be used ({error})"
     return found, ""
@@ -277,8 +278,8 @@ def warn_of_no_records(sources: Sequence[Source]) -> None:
     """Warn, after a read without a row, that its columns are unknown."""
     others = f" and {counted(len(sources) - 1, 'more file')}" if len(sources) > 1 else ""
     reason = "no records, so the columns are unknown"
-    advice = say("{read_table(schema=…)} reads no rows of known columns")
-    warn(say("{}{}: {}", printable(sources[0].path), others, reason) & advice, SchemaWarning)
+    advice = "read_table(schema=…) reads no rows of known columns"
+    warn(f"{printable(sources[0].path)}{others}: {reason}; {advice}", SchemaWarning)
 
 
 def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ReadOptions) -> None:
@@ -297,9 +298,9 @@ def warn_of_feature_lists(sources: Sequence[Source], options: ReadOptions, embed
     """
     has_lists = embedded is None or any(field.part == FEATURE_LIST for field in embedded)
     if options.record_type == "example" and options.columns is None and has_lists:
-        reason = say('the records have feature lists, which {record_type="example"} ignores')
+        reason = 'the records have feature lists, which record_type="example" ignores'
         advice = "leave it out to read them, or name the columns to read"
-        warn(say("{}: {}", printable(sources[0].path), reason) & advice, SchemaWarning)
+        warn(f"{printable(sources[0].path)}: {reason}; {advice}", SchemaWarning)
 
 
 class RecordTypeVerdict:

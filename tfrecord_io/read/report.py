@@ -17,7 +17,7 @@ import numpy as np
 
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, printable, say, warn
+from tfrecord_io.errors import StoppedEarlyWarning, printable, warn
 from tfrecord_io.options import stops
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.storage.read.source import Source
@@ -91,8 +91,7 @@ def end_read(error: Exception, on_error: object) -> str:
     """End a read at `error`: raise it, or warn and return its text."""
     if not stops(on_error):
         raise error
-    message = error.full_message if isinstance(error, TFRecordError) else error
-    warn(say("reading stopped early: {}", message), StoppedEarlyWarning)
+    warn(f"reading stopped early: {error}", StoppedEarlyWarning)
     return str(error)
 
 

@@ -17,7 +17,7 @@ from tfrecord_io.arrow.decode.decode_plan import plan_columns, reads_companions
 from tfrecord_io.closing import cached_property
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError, printable, say, warn
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.feature_types import RECORD_TYPES, Layout, RecordType, Text
 from tfrecord_io.options import ReadOptions, raises
@@ -50,7 +50,6 @@ from tfrecord_io.read.record_checks import (
     warn_of_schema,
 )
 from tfrecord_io.read.scan import ResolvedSchema, Scan
-from tfrecord_io.remedies import Caller, Keyword
 from tfrecord_io.schema.column_selection import (
     Projection,
     apply_overrides,
@@ -125,7 +124,8 @@ def plan_scan(
         raise
     conflicts = planned.scan.conflicts() if options.inspects else {}
     for error in conflicts.values():
-        warn(error.rendered(Caller(frozenset())), SchemaWarning)
+        error.set_hint(None)  # it is about arguments of other calls
+        warn(str(error), SchemaWarning)
     if not conflicts or keeps_conflicts:
         return planned
     planned.close()
@@ -151,8 +151,8 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
     for feature in added:
         owner = next((own for own in declared if (own.feature, own.part) == (feature.feature, feature.part)), None)
         if owner is not None:
-            reason = say("the filter names the feature, which is the column '{}' of {schema=}", printable(owner.column))
-            raise FeatureNotFoundError(reason, feature=feature.feature, advice="name the column")
+            reason = f"the filter names the feature, which is the column '{printable(owner.column)}' of schema="
+            raise FeatureNotFoundError(reason, feature=feature.feature, hint="name the column")
     entries = ("*",) if options.columns is None else options.columns
     schema = Schema([*declared, *added], declared.metadata)
     return options.changed(schema=schema, columns=(*entries, *(f"!{name}" for name in missing)))
@@ -164,9 +164,7 @@ def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], opti
         return
     if not all(source.can_be_read_again for source in sources):
         if _declares(options):
-            error.advice = say(
-                "the source is read once: declare the column in {schema=}, and leave it out by {columns=}"
-            )
+            error.advice = "the source is read once: declare the column in schema=, and leave it out by columns="
         return
     with suppress(TFRecordError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -345,7 +343,7 @@ class _Planner:
         except FeatureNotFoundError as error:
             is_any_known = error.advice != name_advice(str(error.feature), ())
             if not is_any_known and (options.offset or not reader.bytes):
-                error.advice = "no record was read, so no name is known" & say("pass {schema=}")
+                error.advice = "no record was read, so no name is known; pass schema="
             raise
 
     def _declared(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
@@ -379,15 +377,14 @@ class _Planner:
     def _payloads(self, reader: ChunkReader) -> Planned:
         """The plan to read records as bytes: nothing is parsed, and no schema is looked for."""
         if self.options.schema not in (None, "infer"):
-            raise ValueError(say('{record_type="bytes"} has one column of its own: {schema=} does not apply'))
+            raise ValueError('record_type="bytes" has one column of its own: schema= does not apply')
         return self._planned(reader, ResolvedSchema(Schema.from_arrow(PAYLOAD_SCHEMA), 'record_type="bytes"'))
 
     def _messages(self, reader: ChunkReader, type_: MessageType) -> Planned:
         """The plan to read messages: their fields are the columns."""
         for name in ("schema", "schema_overrides"):
             if getattr(self.options, name) not in (None, "infer"):
-                text = "{} does not apply to {record_type=}, whose fields are the columns"
-                raise ValueError(say(text, Keyword(name), record_type=type_))
+                raise ValueError(f"{name}= does not apply to record_type={type_!r}, whose fields are the columns")
         from tfrecord_io.arrow.messages.message_tree import message_tree  # which imports protobuf
 
         names = [field.name for field in type_.descriptor.fields]

@@ -18,7 +18,7 @@ from tfrecord_io.arrow.evaluate_condition import values_of, with_comparable_colu
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.options.condition import CONTAINS, Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.limits import Expansion
@@ -54,7 +54,7 @@ class RowFilter:
         if not set(names).issuperset(named):
             missing = next(name for name in named if name not in names)
             reason, advice = "the filter names a column that does not exist", name_advice(missing, names)
-            raise FeatureNotFoundError(reason, feature=missing, advice=advice)
+            raise FeatureNotFoundError(reason, feature=missing, hint=advice)
         try:
             condition = with_typed_literals(condition, schema)
             arrays = [pa.nulls(0, schema.field(name).type) for name in condition.columns]
@@ -225,8 +225,8 @@ def _evaluated(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
     except pa.ArrowException as error:
         types = r"Function '\w+' has no kernel matching input types \((.*)\)"
         reason = re.sub(types, r"no such operation on the types \1", str(error).partition("\n")[0])
-        text = say("the filter '{}' cannot be applied: {}", condition.text, reason)
-        raise SchemaError(text, advice="cast the column or the value") from error
+        text = f"the filter '{condition.text}' cannot be applied: {reason}"
+        raise SchemaError(text, hint="cast the column or the value") from error
 
 
 def _with_list_matches(condition: Condition, batch: pa.RecordBatch) -> tuple[Condition, pa.RecordBatch]:
@@ -260,9 +260,7 @@ def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
         lists = pc.struct_field(lists, name)
     if t.is_map(lists.type) or not is_list_like(lists.type):
         reason = f"the filter asks whether lists contain a value, and the column is {short_type_name(lists.type)}"
-        raise SchemaError(
-            reason, feature=column, got=str(lists.type), advice="compare it by ==, in or another operator"
-        )
+        raise SchemaError(reason, feature=column, got=str(lists.type), hint="compare it by ==, in or another operator")
     items = pa.RecordBatch.from_arrays([lists.flatten()], [column])
     equal = Condition("call", "equal", arguments=(Condition("field", path=(column,)), literal))
     condition = with_typed_literals(equal, items.schema)

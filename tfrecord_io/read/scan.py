@@ -15,7 +15,7 @@ from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
 from tfrecord_io.closing import cached_property
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan
-from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.feature_types import RecordType, Text
 from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, stops
 from tfrecord_io.options.record_types import MessageType, takes_payloads
@@ -101,8 +101,8 @@ class _Compiled:
             self.schema = scan.partitions.extended(self.schema, Projection(options.columns))
         if (path_column := options.include_file_paths) is not None:
             if path_column in self.schema.names:
-                reason = say("{include_file_paths=} names a column that exists")
-                raise SchemaError(reason, feature=path_column, advice="pass another name")
+                reason = "include_file_paths= names a column that exists"
+                raise SchemaError(reason, feature=path_column, hint="pass another name")
             self.schema = self.schema.append(pa.field(path_column, pa.string()))
 
     def settings(self) -> DecodeSettings:
@@ -416,11 +416,10 @@ class Scan(Configured):
             wanted = len(scan.files) if scan.bytes is None else -(-scan.bytes // max_bytes)
             n = min(max(1, wanted), MOST_PIECES)
         if options.offset or options.limit is not None:
-            raise ValueError(say("a read with {offset=} or {limit=} cannot be split into pieces"))
+            raise ValueError("a read with offset= or limit= cannot be split into pieces")
         if stops(options.on_error):
             reason = "each would end at its own damage"
-            text = "a read with {on_error='stop'} cannot be split into pieces: {}; pass {on_error='skip'}"
-            raise ValueError(say(text, reason))
+            raise ValueError(f"a read with on_error='stop' cannot be split into pieces: {reason}; pass on_error='skip'")
         runs = split_sources(scan.sources, n, compression=options.compression)
         scans = [scan.over(sources) for sources in runs]
         return (scans if scan.row_filter is None else _with_known_indexes(scans)) or [scan]

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
@@ -170,9 +170,9 @@ def _collect(
         collected.append(_tensor_leaf(field.with_type(type), feature, path, outer, encoding))
     elif is_list_like(type):
         if outer is not None:
-            advice = say('write it with {record_type="sequence_example"}, declare a tensor with {schema=}')
+            advice = 'write it with record_type="sequence_example", declare a tensor with schema='
             reason = f"a list of lists ({field.type}) cannot be stored in an Example"
-            raise UnsupportedType(feature, reason, advice | "flatten it")
+            raise UnsupportedType(feature, reason, f"{advice}, or flatten it")
         _collect(type.value_field, feature, path, type, encoding, collected)
     else:
         logical = type if outer is None else relist(outer, type)
@@ -210,7 +210,7 @@ def _tensor_leaf(
     field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.DataType | None, encoding: str
 ) -> Leaf:
     if outer is not None:
-        advice = say('write it with {record_type="sequence_example"}')
+        advice = 'write it with record_type="sequence_example"'
         raise UnsupportedType(feature, "a list of tensors cannot be stored in an Example", advice)
     element, shape = supported_element_and_shape(field, feature)
     rules = _rules(encoding, feature)

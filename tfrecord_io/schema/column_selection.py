@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.display import name_advice
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable, say
-from tfrecord_io.remedies import Keyword
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.schema.column_features import LIST, NULL_POSITIONS, Leaf, column_leaves
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field, default_part
 from tfrecord_io.schema.schema import Schema
@@ -36,7 +35,7 @@ class Projection:
     def __init__(self, columns: Sequence[str] | str | None) -> None:
         entries = None if columns is None else entries_of(columns)
         if entries is not None and not all(isinstance(entry, str) for entry in entries):
-            raise TypeError(say("{columns=}: expected names, globs and !names", columns=columns))
+            raise TypeError(f"columns={columns!r}: expected names, globs and !names")
         self.takes_all = entries is None
         self._entries = list(entries or ())
         self._included, self._excluded = set[str](), set[str]()
@@ -125,8 +124,8 @@ def matches_any(entry: str, names: Collection[str]) -> bool:
 
 
 def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature: str) -> FeatureNotFoundError:
-    reason = say("{} names '{}', but no {} matches", Keyword(keyword), entry, noun)
-    return FeatureNotFoundError(reason, feature=feature, advice=name_advice(feature, names))
+    reason = f"{keyword}= names '{entry}', but no {noun} matches"
+    return FeatureNotFoundError(reason, feature=feature, hint=name_advice(feature, names))
 
 
 def overridden_by(overrides: Mapping[str, Any] | None) -> Callable[[str], bool]:
@@ -182,8 +181,8 @@ def refuse_other_features(declared: Schema, stored: Schema) -> None:
         if read and given and read.isdisjoint(given):
             names = ", ".join(f"'{printable(name)}'" for name in sorted(read)[:3])
             reason = f"it is stored as {own.type_name}, and {f.type_name} is read from other features: {names}"
-            advice = say("declare {}", own.type_name)
-            raise SchemaError(reason, feature=f.feature, expected=f.type_name, got=own.type_name, advice=advice)
+            advice = f"declare {own.type_name}"
+            raise SchemaError(reason, feature=f.feature, expected=f.type_name, got=own.type_name, hint=advice)
 
 
 def as_stored(declared: Schema, stored: Schema, selects: Callable[[str], bool] = lambda _: True) -> Schema:
@@ -223,8 +222,8 @@ def _as_stored(f: Field, stored: Field, claimed: set[str]) -> Field:
     if lost is None:
         return nested
     reason = f"it is stored as {stored.type_name} with positions of nulls, which {f.type_name} cannot have"
-    advice = say("declare {}", stored.type_name) | f"declare the feature '{lost}' as a column, too"
-    raise SchemaError(reason, feature=f.feature, expected=f.type_name, got=stored.type_name, advice=advice)
+    advice = f"declare {stored.type_name}, or declare the feature '{lost}' as a column, too"
+    raise SchemaError(reason, feature=f.feature, expected=f.type_name, got=stored.type_name, hint=advice)
 
 
 def _features(f: Field) -> set[str]:
@@ -246,10 +245,15 @@ def _refuse_other_units(declared: Schema, stored: Schema, selects: Callable[[str
         found = known.get(feature, type_)
         if _unit(type_) != _unit(found):
             reason = f"it is stored as {found}, and {type_} would take the numbers of {_unit(found)} as {_unit(type_)}"
-            advice = say("declare {}, and cast what is read", found) | say(
-                "declare it in {schema_overrides=} beside {schema='infer'}, if the embedded schema is wrong"
+            advice = (
+                f"declare {found}, and cast what is read, or declare it in schema_overrides= beside "
+                "schema='infer', if the embedded schema is wrong"
             )
-            raise SchemaError(reason, feature=feature, expected=type_, got=found, advice=advice)
+            advice_cli = (
+                f"declare {found}, and cast what is read, or declare it in --type beside --schema infer, "
+                "if the embedded schema is wrong"
+            )
+            raise SchemaError(reason, feature=feature, expected=type_, got=found, hint=advice, hint_cli=advice_cli)
 
 
 def _times(schema: Schema) -> Iterator[tuple[str, pa.DataType]]:

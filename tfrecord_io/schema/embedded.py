@@ -22,7 +22,7 @@ from pyarrow import types as t
 
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import MissingDependencyError, SchemaError, say
+from tfrecord_io.errors import MissingDependencyError, SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.format.feature_types import EMBEDDED_FIELD, RecordType
 from tfrecord_io.schema.column_features import column_leaves, is_nested, nested_restored
@@ -201,7 +201,7 @@ def pack(schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None) 
     stream = sink.getvalue().to_pybytes()
     if len(stream) > MAX_BYTES:
         reason = f"the schema of {len(schema)} columns takes {len(stream)} bytes"
-        raise SchemaError(reason, expected=MAX_BYTES, advice=say("pass {embed_schema=False}"))
+        raise SchemaError(reason, expected=MAX_BYTES, hint="pass embed_schema=False", hint_cli="pass --no-embed-schema")
     small = len(stream) <= _ZLIB_ABOVE
     return MAGIC + bytes([VERSION, 0 if small else _ZLIB]) + (stream if small else zlib.compress(stream))
 
@@ -257,7 +257,7 @@ def unpack(content: bytes) -> EmbeddedSchema:
         stream = _stream_of(bytes(content))
         return _read_again(stream) if len(stream) <= _KEPT_BYTES else _read_stream(stream)
     except MissingDependencyError as error:
-        raise EmbeddedSchemaUnreadable(say("the embedded schema cannot be used: {}", error.reason)) from error
+        raise EmbeddedSchemaUnreadable(f"the embedded schema cannot be used: {error.reason}") from error
     except (UnsupportedType, NotImplementedError) as error:
         raise EmbeddedSchemaUnreadable("the embedded schema uses types that this version does not read") from error
     except _DAMAGED as error:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import DTYPE_KEY, Array, Element
 from tfrecord_io.schema.column_features import (
     ENCODING_KEY,
@@ -270,11 +270,11 @@ class Field:
         try:
             refuse_deep(self.feature, self.type)
         except UnsupportedType as error:
-            raise SchemaError(error.reason, feature=self.feature or None, advice=error.advice) from error
+            raise SchemaError(error.reason, feature=self.feature or None, hint=error.advice) from error
         self._set_part()
         if self.empty not in (None, NULL) or (self.empty and self.part == FEATURE_LIST):
             expected = f"None or {NULL!r}" if self.part == CONTEXT else "None for a feature list"
-            reason = say("{empty=}: expected {}", expected, empty=self.empty)
+            reason = f"empty={self.empty!r}: expected {expected}"
             raise SchemaError(reason, feature=self.feature or None, expected=expected, got=self.empty)
         self._set_bool_tensors()
         self._set_shape()
@@ -286,13 +286,13 @@ class Field:
         if self.part is None:
             object.__setattr__(self, "part", default_part(self.type, self.encoding))
         if self.part not in PARTS:
-            reason: str = say("unknown {part=}", part=self.part) & f"valid names: {', '.join(map(repr, PARTS))}"
+            reason: str = f"unknown part={self.part!r}; valid names: {', '.join(map(repr, PARTS))}"
             raise SchemaError(reason, feature=self.feature or None, expected=PARTS, got=self.part)
         if self.part == FEATURE_LIST and not is_list_like(self.type):
             from tfrecord_io.schema.type_names import type_name
 
             reason = f"a feature list is a list of its steps, not {type_name(self.type)}"
-            raise SchemaError(reason, feature=self.feature, advice="make it of sequence()")
+            raise SchemaError(reason, feature=self.feature, hint="make it of sequence()")
 
     def _set_bool_tensors(self) -> None:
         if is_composed(self.encoding) or (not t.is_nested(self.type) and not is_any_tensor(self.type)):
@@ -300,7 +300,7 @@ class Field:
         try:
             field = with_bools_as_bytes(pa.field(self.column, self.type, metadata=dict(self.metadata) or None))
         except UnsupportedType as error:
-            raise SchemaError(error.reason, feature=self.feature, advice=error.advice) from error
+            raise SchemaError(error.reason, feature=self.feature, hint=error.advice) from error
         if field.type != self.type:
             object.__setattr__(self, "type", field.type)
             object.__setattr__(self, "metadata", field.metadata or {})

@@ -66,7 +66,7 @@ def scalar(
     type_ = as_arrow_type(type)
     if is_list_like(type_) or is_any_tensor(type_):
         reason = f"expected a type of single values, got {type_name(type_)}"
-        raise SchemaError(reason, got=str(type_), advice="use list_() or tensor()")
+        raise SchemaError(reason, got=str(type_), hint="use list_() or tensor()")
     return _field(type_, feature, encoding, required, default, part=part, empty=empty)
 
 
@@ -244,7 +244,7 @@ def _element(dtype: Any) -> Element | pa.DataType:
     except ValueError as error:
         detail = "" if isinstance(error, SchemaError) else f": {error}"
         reason = f"tensors of {printable(str(dtype), 60)} are not supported{detail}"
-        raise SchemaError(reason, got=str(dtype), advice=f"use {SUPPORTED_DTYPES}, bytes or text") from None
+        raise SchemaError(reason, got=str(dtype), hint=f"use {SUPPORTED_DTYPES}, bytes or text") from None
 
 
 @check_keywords

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Self
 
-from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.remedies import Keyword
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.column_features import as_shape
 from tfrecord_io.schema.field import CONVERSION_ERRORS, IMAGE_KEY, SHAPE_KEY, Field
 from tfrecord_io.schema.tensor_types import Shape
@@ -43,8 +42,8 @@ class ImageForm:
         shape = None if self.shape is None else as_shape(self.shape)
         if shape is not None and len(shape) != 3:
             reason = f"an image has the shape (height, width, channels), not {shape}"
-            advice = say("{resize=} resizes images to a height and a width", resize=shape) if len(shape) == 2 else None
-            raise SchemaError(reason, expected=3, got=len(shape), advice=advice)
+            advice = f"resize={shape!r} resizes images to a height and a width" if len(shape) == 2 else None
+            raise SchemaError(reason, expected=3, got=len(shape), hint=advice)
         channels = None if shape is None else shape[2]
         mode = self.mode or _default_mode(shape)
         _check("mode", mode, (*CHANNELS, _UNCHANGED))
@@ -55,13 +54,13 @@ class ImageForm:
         _check("fit", self.fit, _FITS)
         for name in ("orient", "draft"):
             if not isinstance(value := getattr(self, name), bool):
-                reason = say("{}: expected True or False", Keyword(name, repr(value)))
+                reason = f"{name}={value!r}: expected True or False"
                 raise SchemaError(reason, expected="bool", got=value)
         resample = self._resample(mode)
         given = {"fit": self.fit != _STRETCH, "draft": self.draft, "resample": resample != _default_resample(mode)}
         if resize is None and any(given.values()):
             name = next(f"{name}={getattr(self, name)!r}" for name, is_given in given.items() if is_given)
-            raise SchemaError(f"{name} is for images that are resized", advice=say("pass {resize=(height, width)}"))
+            raise SchemaError(f"{name} is for images that are resized", hint="pass resize=(height, width)")
         for name, value in (("shape", shape), ("mode", mode), ("resize", resize), ("resample", resample)):
             object.__setattr__(self, name, value)
 
@@ -70,11 +69,11 @@ class ImageForm:
         resample = default if self.resample is None else self.resample
         _check("resample", resample, _RESAMPLES)
         if resample != NEAREST and mode == INDEX:
-            reason = say("{resample=} would mix the numbers of classes", resample=resample)
-            raise SchemaError(reason, expected=NEAREST, got=resample, advice=say('pass {resample="nearest"}'))
+            reason = f"resample={resample!r} would mix the numbers of classes"
+            raise SchemaError(reason, expected=NEAREST, got=resample, hint='pass resample="nearest"')
         if resample == NEAREST and self.draft:
-            reason = say('{draft=True} averages pixels, which {resample="nearest"} is not to do')
-            raise SchemaError(reason, advice="pass one of the two")
+            reason = 'draft=True averages pixels, which resample="nearest" is not to do'
+            raise SchemaError(reason, hint="pass one of the two")
         return resample
 
     @classmethod
@@ -135,7 +134,7 @@ def image_form(field: Field) -> ImageForm | None:
 
 def _check(name: str, value: object, choices: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in choices:
-        reason = say("{}: expected one of {}", Keyword(name, repr(value)), ", ".join(map(repr, choices)))
+        reason = f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}"
         raise SchemaError(reason, expected=choices, got=value)
 
 
@@ -152,9 +151,9 @@ def _size(resize: tuple[int, int]) -> tuple[int, int]:
     try:
         height, width = (int(side) for side in resize)
     except (TypeError, ValueError, OverflowError):
-        reason = say("{resize=}: expected (height, width)", resize=resize)
+        reason = f"resize={resize!r}: expected (height, width)"
         raise SchemaError(reason, expected="(height, width)", got=resize) from None
     if not (0 < height <= _MAX_SIDE and 0 < width <= _MAX_SIDE):
-        reason = say("{resize=}: expected sides from 1 to {}", _MAX_SIDE, resize=resize)
+        reason = f"resize={resize!r}: expected sides from 1 to {_MAX_SIDE}"
         raise SchemaError(reason, expected=f"1 to {_MAX_SIDE}", got=resize)
     return height, width

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.value_class import value_class
 
@@ -154,10 +154,22 @@ def _conflict(name: str, a: Observation, b: Observation, is_a: str, is_b: str) -
 
 def contradiction(name: str, before: RecordRef, expected: str, after: RecordRef, got: str) -> SchemaError:
     """The error for a column that differs between two records; both are named."""
-    advice = say("leave it out by {columns=}", columns=["*", f"!{name}"]) | "read the files separately"
+    advice = f"leave it out by columns={['*', f'!{name}']!r}, or read the files separately"
+    advice_cli = f"leave it out by --columns {['*', f'!{name}']}, or read the files separately"
     if {expected, got} == {Kind.INT64.description, Kind.FLOAT.description}:
-        advice = say("declare a type for both with {schema_overrides=}", schema_overrides={name: "float64"}) | advice
+        advice = f"declare a type for both with schema_overrides={ {name: 'float64'}!r}, or {advice}"
+        advice_cli = f"declare a type for both with --type { {name: 'float64'} }, or {advice}"
     elif after.path is not None:
-        advice = advice | say("pass {on_error='skip'}, which leaves out the records of the less frequent type")
+        advice = f"{advice}, or pass on_error='skip', which leaves out the records of the less frequent type"
+        advice_cli = f"{advice}, or pass --on-error skip, which leaves out the records of the less frequent type"
     reason, record = f"it is {expected} in {before} and {got} in {after}", after.record if after.record >= 0 else None
-    return SchemaError(reason, path=after.path, record=record, feature=name, expected=expected, got=got, advice=advice)
+    return SchemaError(
+        reason,
+        path=after.path,
+        record=record,
+        feature=name,
+        expected=expected,
+        got=got,
+        hint=advice,
+        hint_cli=advice_cli,
+    )

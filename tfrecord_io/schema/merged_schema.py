@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.schema.column_features import ENCODING_KEY, column_leaves, is_nested, needs_nesting, with_encoding
 from tfrecord_io.schema.embedded import EmbeddedSchema, without_orders
 from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
@@ -69,17 +69,25 @@ def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.
     """The error for a column whose types in two files have no type in common."""
     name = other.name
     types = [value_type(f.type) for f in (before, other)]
-    advice = say("leave it out by {columns=}", columns=["*", f"!{name}"]) | "read the files separately"
+    advice = f"leave it out by columns={['*', f'!{name}']!r}, or read the files separately"
+    advice_cli = f"leave it out by --columns {['*', f'!{name}']}, or read the files separately"
     are_values = _encoding(before) is None and _encoding(other) is None
     if are_values and any(map(pa.types.is_integer, types)) and any(map(pa.types.is_floating, types)):
         wide = "list<float64>" if is_list_like(before.type) or is_list_like(other.type) else "float64"
-        advice = say("declare a type for both with {schema_overrides=}", schema_overrides={name: wide}) | advice
+        advice = f"declare a type for both with schema_overrides={ {name: wide}!r}, or {advice}"
+        advice_cli = f"declare a type for both with --type { {name: wide} }, or {advice}"
     where = printable(a.origin(name)), printable(b.origin(name))
     reason = f"its type is {before.type} in {where[0]} and {other.type} in {where[1]}"
     if before.type == other.type:
         reason = f"its type is {before.type} in {where[0]} and in {where[1]}, but it is stored in another form"
     return SchemaError(
-        reason, path=b.origin(name), feature=name, expected=str(before.type), got=str(other.type), advice=advice
+        reason,
+        path=b.origin(name),
+        feature=name,
+        expected=str(before.type),
+        got=str(other.type),
+        hint=advice,
+        hint_cli=advice_cli,
     )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Summary, counted, name_advice
-from tfrecord_io.errors import FeatureNotFoundError, printable, say
+from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.options import Options
 from tfrecord_io.registry import SCHEMAS, load_point
 from tfrecord_io.schema.field import CONTEXT, Field, check_columns
@@ -110,7 +110,7 @@ class Schema:
             return cls(source)
         got = type(source).__name__
         text = f"schema: expected a Schema, a pyarrow.Schema or a dict of names and types, got {got}"
-        raise TypeError(text & say("{columns=} selects columns by name") if isinstance(source, list | tuple) else text)
+        raise TypeError(f"{text}; columns= selects columns by name" if isinstance(source, list | tuple) else text)
 
     # To and from other formats --------------------------------------------------------------------------------
 
@@ -389,7 +389,7 @@ class Schema:
             return self.fields[key]
         if key not in self._by_name:
             advice = name_advice(str(key), self.names)
-            raise FeatureNotFoundError("the schema has no such column", feature=key, advice=advice)
+            raise FeatureNotFoundError("the schema has no such column", feature=key, hint=advice)
         return self._by_name[key]
 
     def __eq__(self, other: object) -> bool:

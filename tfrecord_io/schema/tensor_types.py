@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.closing import cached_property
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY, MAX_AXES, Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.registry import Registry
@@ -201,8 +201,11 @@ def refuse_unknown_dtypes(fields: Iterable[pa.Field], library: str) -> None:
     """Raise SchemaError for a column of an `unknown_dtype`."""
     for field in fields:
         if dtype := unknown_dtype(field):
-            advice = "leave the column out by select" | say("call {read_arrays}")
-            raise SchemaError(f"{library} has no {dtype}", feature=field.name, got=dtype, advice=advice)
+            advice = "leave the column out by select, or call read_arrays"
+            advice_cli = "leave the column out by select"
+            raise SchemaError(
+                f"{library} has no {dtype}", feature=field.name, got=dtype, hint=advice, hint_cli=advice_cli
+            )
 
 
 def tensor_field(name: str, element: Element, shape: Shape) -> pa.Field:
@@ -431,4 +434,4 @@ def check_column_encodings(column_encoding: Mapping[str, str] | None) -> None:
     for column, name in (column_encoding or {}).items():
         if name not in IMAGE_ENCODINGS and (not TENSOR_ENCODINGS.has(name) or encoding_rules(name).adaptive):
             names = ", ".join(map(repr, written_encodings()))
-            raise ValueError(say("{column_encoding=}: expected one of {}", names, column_encoding={column: name}))
+            raise ValueError(f"column_encoding={ {column: name}!r}: expected one of {names}")

@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.display import did_you_mean
-from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import DTYPE_KEY, find_element
-from tfrecord_io.remedies import Call
 from tfrecord_io.schema.tensor_types import (
     Shape,
     axes_of,
@@ -260,6 +259,6 @@ def _split(text: str) -> list[str]:
 def _unknown(name: str) -> SchemaError:
     question = did_you_mean(name, _COMMON)
     use = f"{question} Use" if question else "use"
-    fields = Call("" if question else ", or a field such as tfr.image() or tfr.tensor('uint8', (28, 28))", "")
-    advice = say("{} names like 'int32', 'string', 'list<float32>', 'timestamp[us]'{}", use, fields)
-    return SchemaError(f"unknown type {name!r}", got=name, advice=advice, of_argument=True)
+    fields = "" if question else ", or a field such as tfr.image() or tfr.tensor('uint8', (28, 28))"
+    advice = f"{use} names like 'int32', 'string', 'list<float32>', 'timestamp[us]'{fields}"
+    return SchemaError(f"unknown type {name!r}", got=name, hint=advice, of_argument=True)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import say
 from tfrecord_io.format.dtypes import DTYPE_KEY, Element
 from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.schema.tensor_types import (
@@ -51,7 +50,7 @@ class UnsupportedType(TypeError):
     """A type that cannot be stored in a TFRecord; callers turn it into an EncodeError or SchemaError."""
 
     def __init__(self, feature: str, reason: str, advice: str) -> None:
-        super().__init__(say("feature '{}': {}", feature, reason) & advice)
+        super().__init__(f"feature '{feature}': {reason}; {advice}")
         self.feature = feature
         self.reason = reason
         self.advice = advice

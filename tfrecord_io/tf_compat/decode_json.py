@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import DecodeError, EncodeError, printable, say
+from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.format.example_messages import Feature
 from tfrecord_io.tf_compat.example import bytes_feature, encode_features, float_feature, int64_feature
 
@@ -99,7 +99,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _refuse(reason: str, value: Any) -> NoReturn:
-    raise DecodeError(say("{}: {}", reason, _description(value)), got=_description(value))
+    raise DecodeError(f"{reason}: {_description(value)}", got=_description(value))
 
 
 def _description(value: Any) -> str:

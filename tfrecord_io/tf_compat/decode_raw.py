@@ -8,9 +8,8 @@ import numpy as np
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, SchemaError, say
+from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.format.dtypes import STRING, declared_name, dtype_name, element
-from tfrecord_io.remedies import Written
 
 _BY_SIZE = {
     16: ("complex128",),
@@ -61,11 +60,11 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixe
     name = "object" if out_type is object or str(out_type) == "object" else declared_name(out_type)
     if name in ("object", STRING) or name[0] in "SU":
         advice = "use a dtype like 'uint8' or 'float32'"
-        raise SchemaError(f"raw bytes hold numbers, not {name}", got=name, advice=advice)
+        raise SchemaError(f"raw bytes hold numbers, not {name}", got=name, hint=advice)
     numbers = element(name).dtype
     if fixed_length is not None and (fixed_length <= 0 or fixed_length % numbers.itemsize):
         expected = f"a positive multiple of {numbers.itemsize}, for {out_type}"
-        raise ValueError(say("{fixed_length=}: expected {}", expected, fixed_length=Written(fixed_length)))
+        raise ValueError(f"fixed_length={fixed_length}: expected {expected}")
     items, shape = _items(input_bytes)
     if fixed_length is None:
         _refuse_lengths(items, numbers)
@@ -103,11 +102,9 @@ def _refuse_lengths(items: list[bytes], dtype: np.dtype) -> None:
     for i, item in enumerate(items):
         if len(item) != length:
             reason = f"item {i} has {len(item)} bytes, but the first one has {length}"
-            raise DecodeError(
-                reason, expected=length, got=len(item), advice=say("pass {fixed_length=} to truncate or pad")
-            )
+            raise DecodeError(reason, expected=length, got=len(item), hint="pass fixed_length= to truncate or pad")
     if length % dtype.itemsize:
         names = [name for size, names in _BY_SIZE.items() if length % size == 0 for name in names]
         reason = f"{length} bytes are not a multiple of the {dtype.itemsize} bytes of {dtype_name(dtype)}"
         expected, advice = f"a multiple of {dtype.itemsize}", f"dtypes that fit: {', '.join(names)}"
-        raise DecodeError(reason, expected=expected, got=length, advice=advice)
+        raise DecodeError(reason, expected=expected, got=length, hint=advice)

@@ -14,7 +14,7 @@ from google.protobuf.message import EncodeError as NotSerialized
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ColumnBuffers, Plan
 from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import DecodeError, EncodeError, say
+from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.format.example_messages import Feature
 from tfrecord_io.format.feature_types import Kind, Text, image_advice
 from tfrecord_io.format.framing import FOOTER_BYTES, crc32c, mask_crc
@@ -159,10 +159,10 @@ def encode_features(features: Sequence[tuple[str, Any]]) -> bytes:
         try:
             entries.append(delimited(1, delimited(1, name.encode()) + delimited(2, feature.SerializeToString())))
         except NotSerialized:  # its values have 2 GiB or more
-            raise EncodeError(too_large(), feature=name, advice=_ELSEWHERE) from None
+            raise EncodeError(too_large(), feature=name, hint=_ELSEWHERE) from None
     payload = delimited(1, b"".join(entries))
     if len(payload) > MAX_RECORD_BYTES:
-        raise EncodeError(too_large(), advice=_ELSEWHERE)
+        raise EncodeError(too_large(), hint=_ELSEWHERE)
     return payload
 
 
@@ -197,8 +197,8 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
     frame = b"".join((length, mask_crc(crc32c(length)).to_bytes(4, "little"), record, bytes(FOOTER_BYTES)))
     decoder.expect(len(frame))
     if decoder.feed(frame).fault is not None:
-        advice = say('read other messages and plain bytes with {read_table(record_type="bytes")}')
-        raise DecodeError("the payload is not a valid Example", advice=advice)
+        advice = 'read other messages and plain bytes with read_table(record_type="bytes")'
+        raise DecodeError("the payload is not a valid Example", hint=advice)
     counts = decoder.counts
     if counts.nested and (other := not_examples(counts, None)):
         raise other
@@ -248,7 +248,7 @@ def _items(value: Any) -> Any:
         advice = (
             advice if isinstance(value, np.ma.MaskedArray) else "fill it, leave it out, or pass None for the feature"
         )
-        raise EncodeError(f"a {kind} value: the values of a feature cannot be missing individually", advice=advice)
+        raise EncodeError(f"a {kind} value: the values of a feature cannot be missing individually", hint=advice)
     if str(getattr(value, "dtype", None)) == "bfloat16":  # float32 holds its values exactly
         value = value.astype(np.float32)
     if hasattr(value, "__array__") and not isinstance(value, np.generic):
@@ -256,7 +256,7 @@ def _items(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         if value.ndim > 1:
             advice = "ravel() it, or write a table with write_tfrecord"
-            raise EncodeError(f"a feature has one dimension, got an array of {value.ndim} dimensions", advice=advice)
+            raise EncodeError(f"a feature has one dimension, got an array of {value.ndim} dimensions", hint=advice)
         return value.reshape(-1)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
         return value
@@ -330,14 +330,14 @@ def _feature(value: Any) -> Any:
 def _common_kind(items: Sequence[Any]) -> Kind:
     if len(items) == 0:
         advice = "pass a Feature, such as tfr.io.float_feature([]), or an empty NumPy array"
-        raise EncodeError("the feature type of an empty list is unknown", advice=advice)
+        raise EncodeError("the feature type of an empty list is unknown", hint=advice)
     kinds = [_kind_of(item) for item in items]
     other = next((i for i, kind in enumerate(kinds) if kind != kinds[0]), None)
     if other is not None:
         expected, got = kinds[0].description, kinds[other].description
         first, second = type(items[0]).__name__, type(items[other]).__name__
         reason = f"the values mix types: the {first} at index 0 is {expected}, the {second} at index {other} is {got}"
-        raise EncodeError(reason, expected=expected, got=got, advice="convert them to one type")
+        raise EncodeError(reason, expected=expected, got=got, hint="convert them to one type")
     return kinds[0]
 
 
@@ -351,12 +351,12 @@ def _kind_of(item: Any) -> Kind:
     if item is None:
         raise EncodeError("None inside a list: the values of a feature cannot be missing individually")
     reason = f"a value of type {type(item).__name__} cannot be stored in an Example"
-    raise EncodeError(reason, advice=_advice(item))
+    raise EncodeError(reason, hint=_advice(item))
 
 
 def _advice(value: Any) -> str | None:
     if isinstance(value, Mapping):
         return "name the inner features 'outer/inner', or write a list of dicts with tfr.write_tfrecord"
     if isinstance(value, list | tuple):
-        return "flatten it" | say("write lists of lists with {tfr.write_tfrecord(..., record_type='sequence_example')}")
+        return "flatten it, or write lists of lists with tfr.write_tfrecord(..., record_type='sequence_example')"
     return image_advice(value) or "pass numbers, texts, bytes, or a list or an array of those"

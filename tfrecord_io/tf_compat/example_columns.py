@@ -20,7 +20,7 @@ from tfrecord_io.compression.stream import PlainStream
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.fault_messages import OTHER_MESSAGE
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import DecodeError, TFRecordError, say
+from tfrecord_io.errors import DecodeError, TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.options import DEFAULT_LIMITS, Limits, ReadOptions
 from tfrecord_io.options.write import WriteOptions
@@ -83,7 +83,7 @@ def decode_examples(
     """
     options = replace(ReadOptions.of_call(decode_examples, locals()), check_crc=False)
     if options.record_type == "bytes":
-        raise ValueError(say("{record_type='bytes'}: the column is that already"))
+        raise ValueError("record_type='bytes': the column is that already")
     column = RecordColumn(_binary_arrays(records), f"<{type(records).__name__}>")
     try:
         with open_path([column.source()], options, whole=True) as reader:

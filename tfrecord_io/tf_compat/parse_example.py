@@ -22,7 +22,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan, PlanColumn
 from tfrecord_io.engine.fault_messages import not_examples, to_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable, say
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable
 from tfrecord_io.format.feature_types import Kind, Layout, Text
 from tfrecord_io.options import DEFAULT_LIMITS, Limits
 from tfrecord_io.options.limits import Expansion
@@ -218,7 +218,7 @@ def _default(name: str, feature: FixedLenFeature | FixedLenSequenceFeature) -> A
     """The default values, flat; None if the feature is required."""
     if isinstance(feature, FixedLenSequenceFeature):
         if not feature.allow_missing:
-            raise SchemaError(say("a FixedLenSequenceFeature in an Example needs {allow_missing=True}"), feature=name)
+            raise SchemaError("a FixedLenSequenceFeature in an Example needs allow_missing=True", feature=name)
         default, count = feature.default_value, 1
         if default is None:
             default = b"" if feature.dtype == "string" else 0
@@ -254,8 +254,11 @@ def _fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Ba
     size, records, present = fixed_part(tuple(feature.shape)), len(column.counts), column.present
     if default is None and not present.all():
         reason = "the record has no value for it, and it has no default"
-        advice = say("describe it as {FixedLenFeature(default_value=…)}") | "describe it as a VarLenFeature"
-        raise FeatureNotFoundError(reason, record=int((~present).argmax()), feature=name, advice=advice)
+        advice = "describe it as FixedLenFeature(default_value=…), or describe it as a VarLenFeature"
+        advice_cli = "describe it as a VarLenFeature"
+        raise FeatureNotFoundError(
+            reason, record=int((~present).argmax()), feature=name, hint=advice, hint_cli=advice_cli
+        )
     column.refuse_records(present & (column.counts != size), size)
     rows = column.values
     if default is not None and not present.all():
@@ -294,8 +297,8 @@ def _take_padding(column: FeatureValues, expansion: Expansion) -> None:
     size = int(sizes[record])
     reason = f"{record + 1} records padded to the longest take {size} bytes more than their values"
     reason = expansion.excess(reason)
-    advice = say("{}", expansion.advice(int(sizes[-1]))) | "describe it as a VarLenFeature or RaggedFeature"
-    raise DecodeError(reason, record=record, feature=column.name, expected=expansion.room, got=size, advice=advice)
+    advice = f"{expansion.advice(int(sizes[-1]))}, or describe it as a VarLenFeature or RaggedFeature"
+    raise DecodeError(reason, record=record, feature=column.name, expected=expansion.room, got=size, hint=advice)
 
 
 def _varlen(name: str, batch: Batch, single: bool) -> SparseTensor:
@@ -367,7 +370,7 @@ def _splits(name: str, feature: RaggedFeature, lengths: Array) -> Array:
     dtype = np.dtype(feature.row_splits_dtype)
     if splits[-1] > np.iinfo(dtype).max:
         reason = f"{splits[-1]} values are too many for {dtype}"
-        raise SchemaError(reason, feature=name, advice=say('describe it by {RaggedFeature(row_splits_dtype="int64")}'))
+        raise SchemaError(reason, feature=name, hint='describe it by RaggedFeature(row_splits_dtype="int64")')
     return splits.astype(dtype)
 
 

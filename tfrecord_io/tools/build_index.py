@@ -10,7 +10,7 @@ import numpy as np
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import counted
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.index.find_index import written_index
 from tfrecord_io.log import logger
@@ -107,7 +107,7 @@ def build_index(
         A file is damaged; no index is written for it.
     """
     if columns is None:  # which are all in other calls
-        raise TypeError(say("{columns=}: expected names, globs and !names", columns=None))
+        raise TypeError("columns=None: expected names, globs and !names")
     options = ReadOptions.of_call(build_index, locals(), source)
     sources = _files(resolve_sources(whole_files(source, "build_index"), options))
     return index_columns(sources, columns, options) if sources else []
@@ -149,7 +149,7 @@ def _check_one(source: Source, file: Source | None, max_record_bytes: int, meter
         try:
             if file is None:
                 reason = "the file has no index"
-                raise CorruptRecordError(reason, path=source.path, advice="write one with tfr index")
+                raise CorruptRecordError(reason, path=source.path, hint="write one with tfr index")
             index, error = compare_index(source, file, ranges, max_record_bytes, meter), None
         except TFRecordError as raised:
             index, error = RecordIndex.of_sizes([]), raised
@@ -168,5 +168,5 @@ def compare_index(
         ends = index.bounds[record + 1], actual.bounds[record + 1]
         reason = f"the index does not match {source.path}: record {record} ends at byte {ends[0]} in the index, "
         reason, advice = f"{reason}at byte {ends[1]} in the file", "write it again with tfr index"
-        raise CorruptRecordError(reason, path=file.path, expected=len(actual), got=len(index), advice=advice)
+        raise CorruptRecordError(reason, path=file.path, expected=len(actual), got=len(index), hint=advice)
     return index

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import CODECS
 from tfrecord_io.display import counted
-from tfrecord_io.errors import printable, say
+from tfrecord_io.errors import printable
 from tfrecord_io.options import MIB, check_integer
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.read.sources import one_path, storage_of
@@ -29,9 +29,15 @@ from tfrecord_io.write.column_indexes import ColumnIndexes
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published
 from tfrecord_io.write.writer import WriteReport
 
-_ONE_DATASET = say(
-    "compact joins the shards of one dataset with a manifest (_MANIFEST.json), in which it replaces them at once; "
-    "{tfr.merge|tfr merge} writes the records of any files to one file, or to the shards of a new dataset"
+_ONE_DATASET = (
+    "compact joins the shards of one dataset with a manifest (_MANIFEST.json), in which it "
+    "replaces them at once; tfr.merge writes the records of any files to one file, or to the "
+    "shards of a new dataset"
+)
+_ONE_DATASET_CLI = (
+    "compact joins the shards of one dataset with a manifest (_MANIFEST.json), in which it "
+    "replaces them at once; tfr merge writes the records of any files to one file, or to the "
+    "shards of a new dataset"
 )
 
 

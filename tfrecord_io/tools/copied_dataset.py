@@ -21,7 +21,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from tfrecord_io.errors import say
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
@@ -173,7 +172,7 @@ class CopiedDataset(Publication):
     It is used in this order: `begin`, `open` and store each file that is `moved`, `publish_copy`.
     """
 
-    _completion = say("{tfr.copy(source, target, update=True)|tfr copy SOURCE TARGET --update} completes it")
+    _completion = "tfr.copy(source, target, update=True) completes it"
     _overtaken_text = "another writer has written this dataset meanwhile: copy it again"
 
     def __init__(self, fs: FileSystem, directory: str, known: Manifest | None, planned: Plan) -> None:
@@ -353,12 +352,11 @@ def check_may_write(
         is_own = is_begun_copy(wanted, known) or is_begun_copy(_unknown_to_copies(wanted), known)
         if replaces or is_own:
             return
-        text = "a dataset of this name exists" & say(
-            "{update=True} copies what differs, {mode='overwrite'} replaces it"
-        )
+        text = "a dataset of this name exists; update=True copies what differs, mode='overwrite' replaces it"
         if not known.complete:
-            text = "an incomplete dataset of this name exists, whose writer died or is at work" & say(
-                "{mode='overwrite'} replaces it"
+            text = (
+                "an incomplete dataset of this name exists, whose writer died or is at work; "
+                "mode='overwrite' replaces it"
             )
         raise FileExistsError(errno.EEXIST, text, path)
     for entry in record_files(listing.values()):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.errors import CorruptRecordError, say, without_secrets
+from tfrecord_io.errors import CorruptRecordError, without_secrets
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.row_filter import RowFilter
@@ -158,13 +158,13 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
     entries = {entry.name[below:]: entry for entry in (*manifests.listed.values(), *listing) if not entry.directory}
     for dataset in manifests.datasets:
         if not dataset.manifest.complete:
-            raise CorruptRecordError(INCOMPLETE, path=dataset.version.path, advice="copy it when it is written")
+            raise CorruptRecordError(INCOMPLETE, path=dataset.version.path, hint="copy it when it is written")
         found.datasets.append(FoundDataset(fs, dataset.manifest, dataset.version, directory, entries))
     plain = [entry for entry in files if entry.name not in manifests.shards]
     if not plain and not manifests.datasets:
         plain = files_with_records(fs, other_files(listing))
     if not (plain or manifests.datasets or all_files):
-        text = "this directory has no TFRecord files" & say("{all_files=True} copies all others")
+        text = "this directory has no TFRecord files; all_files=True copies all others"
         raise FileNotFoundError(errno.ENOENT, text, fs.display_path(directory))
     found.directories += 1
     for entry in sorted(plain, key=lambda entry: entry.name):

@@ -16,7 +16,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Plan, RecordCou
 from tfrecord_io.engine.contract import Frames as Extents
 from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, say, warn
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.feature_types import RecordType, Text
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.index import find_indexes
@@ -62,7 +62,8 @@ _FEATURES = 0x0A  # the tag of the features of an Example, and of the context of
 _MOST_VARINT_BYTES = 5  # of a length below 2^31 as it is usually written
 _ANY_NUMBER = 2**31 - 1
 _VERDICT_BYTES = 64 * MIB  # of records that tell whether they are Examples
-_DROP = say('{partitions="drop"} leaves out the values of folders')
+_DROP = 'partitions="drop" leaves out the values of folders'
+_DROP_CLI = "--partitions drop leaves out the values of folders"
 
 
 class CopiedRecords:
@@ -217,10 +218,7 @@ class CopiedSchema:
             known = EmbeddedSchema(written_schema(Schema.parse(options.schema)), {}, sources[0].path)
         elif united is not None and without is not None:
             reason = f"no schema is embedded, as {printable(without)} has none and other files have one"
-            warn(
-                say("{}", reason) & "types will be inferred from the values" & say("{schema=} declares all columns"),
-                SchemaWarning,
-            )
+            warn(f"{reason}; types will be inferred from the values; schema= declares all columns", SchemaWarning)
         if is_declared or overrides:
             described = known or united
             columns = apply_overrides(pa.schema([]) if described is None else described.schema, overrides)
@@ -258,7 +256,7 @@ def _united(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> Embedd
         types = [field.type for each in schemas for field in each.schema if field.name == error.feature]
         error.advice = "copy the files one by one"
         if len({plain_kind(type_) for type_ in types}) == 1 or any(plain_kind(type_) is None for type_ in types):
-            error.advice = say("declare one type for both with {schema_overrides=}") | error.advice
+            error.advice = f"declare one type for both with schema_overrides=, or {error.advice}"
         raise
 
 
@@ -299,8 +297,8 @@ def _warn_of_lost_types(sources: Sequence[Source], types_of_dataset: Mapping[str
     for field in stated.fields:
         if (other := types.get(field.name, field.type)) != field.type:
             types_of_both = f"is {field.type} in the dataset, and {other} in the names of the folders"
-            advice = say("read the copy with {schema_overrides=}") | say("pass {partitions='features'}")
-            text = say("{}", f"'{printable(field.name)}' {types_of_both}, which is its type in the copy") & advice
+            advice = "read the copy with schema_overrides=, or pass partitions='features'"
+            text = f"'{printable(field.name)}' {types_of_both}, which is its type in the copy; {advice}"
             warn(text, SchemaWarning)
 
 
@@ -309,7 +307,7 @@ def _refuse(folders: PartitionColumns, features: Sequence[str], sources: Sequenc
     try:
         folders.refuse_features(features, sources)
     except SchemaError as error:
-        error.advice = say("rename the directories") & _DROP
+        error.advice = f"rename the directories; {_DROP}"
         raise
 
 
@@ -388,7 +386,7 @@ class FolderFeatures:
         tags, tag_sizes = _tagged_lengths(held + len(entries))
         if (tag_sizes + len(entries) + lengths).max(initial=0) > MAX_RECORD_BYTES:
             reason = too_large("a record with the features of its folders")
-            raise EncodeError(reason, path=source.path, advice=_DROP)
+            raise EncodeError(reason, path=source.path, hint=_DROP, hint_cli=_DROP_CLI)
         memory = np.concatenate([data, entries, tags.ravel()])
         at_tags = len(data) + len(entries) + np.arange(len(sizes)) * tags.shape[1]
         at_entries, entry_sizes = np.full(len(sizes), len(data)), np.full(len(sizes), len(entries))
@@ -407,7 +405,7 @@ class FolderFeatures:
 
 
 def _no_example(error: TFRecordError) -> TFRecordError:
-    error.advice = say("only tf.train.Examples can have features of folders") & _DROP
+    error.advice = f"only tf.train.Examples can have features of folders; {_DROP}"
     return error
 
 

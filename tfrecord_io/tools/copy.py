@@ -17,7 +17,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import ReplacedError, TFRecordError, printable, say
+from tfrecord_io.errors import ReplacedError, TFRecordError, printable
 from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, check_progress
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_mode, cpu_count
@@ -259,10 +259,10 @@ class _Keywords(TransferOptions):
         self._check_flags("update", "all_files", "dry_run")
         check_mode(self.mode)
         if self.update and self.mode is not None:
-            text = (
-                "{update=True} keeps what is equal and replaces what differs, {mode=} does not: pass only one of them"
+            raise ValueError(
+                f"update=True keeps what is equal and replaces what differs, mode={self.mode!r} does not: "
+                "pass only one of them"
             )
-            raise ValueError(say(text, mode=self.mode))
         self._check_integer("threads", 1, optional=True)
         object.__setattr__(self, "limit_rate", parse_rate(self.limit_rate))
 
@@ -354,11 +354,11 @@ class _Copy:
 
     def _filter(self, found: Found) -> None:
         if found.files or not found.datasets:
-            raise ValueError(say("{filters=} selects folders of datasets with a manifest, and these files have none"))
+            raise ValueError("filters= selects folders of datasets with a manifest, and these files have none")
         has_files = any(each.manifest.files for each in found.datasets)  # an emptied dataset has no folder
         found.datasets = [each.matching(self.options.filters) for each in found.datasets]
         if has_files and not any(each.manifest.files for each in found.datasets):
-            raise FileNotFoundError(errno.ENOENT, say("no folder meets {filters=}"), found.datasets[0].version.path)
+            raise FileNotFoundError(errno.ENOENT, "no folder meets filters=", found.datasets[0].version.path)
 
     def _place(self, found: Found, name: str) -> None:
         """Decide the directory of the target, with its slash, and the names of files there."""
@@ -378,10 +378,8 @@ class _Copy:
             entry = self.fs.entry(name)
             if entry is None or not entry.directory:
                 reason = "is named like TFRecord files, and several files, or a dataset, are copied to a directory"
-                advice = say(
-                    "write '{}/' for one of this name; {tfr.merge|tfr merge} writes other files", printable(text)
-                )
-                raise ValueError(f"'{printable(text)}' {reason}" & advice)
+                advice = f"write '{printable(text)}/' for one of this name; tfr.merge writes other files"
+                raise ValueError(f"'{printable(text)}' {reason}; {advice}")
         self.directory = f"{name.rstrip('/')}/" if name else ""
         if name.startswith("/") and not name.rstrip("/"):
             self.directory = "/"
@@ -393,8 +391,8 @@ class _Copy:
         for path in self.paths if self.options.all_files else ():
             other, read = identity(*locate(path, self.options.source))
             if other == store and f"{directory}/".startswith(f"{read.rstrip('/')}/"):
-                text = say("is in the directory of which {all_files=True} copies all: choose another directory")
-                raise ValueError(say("'{}' {}", printable(os.fspath(self.target)), text))
+                text = "is in the directory of which all_files=True copies all: choose another directory"
+                raise ValueError(f"'{printable(os.fspath(self.target))}' {text}")
         for each in found.datasets:
             if identity(each.fs, each.root) == (store, directory):
                 raise ValueError(f"'{printable(os.fspath(self.target))}' is the directory that is copied")
@@ -437,10 +435,8 @@ class _Copy:
         if not is_local:
             wanted = with_unused_names(wanted, known)
         if found.is_part and self.options.update and self.options.filters is None:
-            text = say("{update=True} would remove the other files of the dataset from the target")
-            raise ValueError(
-                say("'{}': {}: copy the whole dataset", found.version.path, text) | say("select folders by {filters=}")
-            )
+            text = "update=True would remove the other files of the dataset from the target"
+            raise ValueError(f"'{found.version.path}': {text}: copy the whole dataset, or select folders by filters=")
         check_may_write(self.fs, self.directory, wanted, known, self.listing, replaces=self.options.replaces or is_own)
         is_selected = self.options.update and self.options.filters is not None
         if is_selected and known is not None and version is not None and known.complete:
@@ -453,9 +449,7 @@ class _Copy:
         planned = plan(wanted, known, self.listing, keeps=keeps, stages_all=is_local, by_store=by_store)
         lost = next((number for number in planned.moved if number >= len(found.manifest.files)), None)
         if lost is not None:
-            text = "the target's manifest names this file, but it is missing" & say(
-                "copy the whole dataset with {update=True}"
-            )
+            text = "the target's manifest names this file, but it is missing; copy the whole dataset with update=True"
             raise FileNotFoundError(errno.ENOENT, text, self.fs.display_path(self.directory + wanted.files[lost].path))
         return _DatasetCopy(found, known, planned)
 
@@ -464,7 +458,7 @@ class _Copy:
         if not self.options.replaces:
             taken = next((name for name, _ in files if name in self.listing and name not in self._own), None)
             if taken is not None:
-                text = "the file exists" & say("{update=True} copies what differs, {mode='overwrite'} replaces it")
+                text = "the file exists; update=True copies what differs, mode='overwrite' replaces it"
                 raise FileExistsError(errno.EEXIST, text, self.fs.display_path(self.directory + taken))
         if self.options.mode == "overwrite":
             return list(files)
@@ -505,12 +499,11 @@ class _Copy:
             named = () if known is None else {*known.paths}
             lost = next((name for name in gone if name in named), None)
             if lost is not None:
-                text = say(
-                    "the dataset has '{}', which the source does not have: {update=True} would remove it",
-                    printable(lost),
+                text = (
+                    f"the dataset has '{printable(lost)}', which the source does not have: update=True would remove it"
                 )
                 path = self.fs.display_path(self.directory + manifest)
-                raise FileExistsError(errno.EEXIST, text & "choose another directory", path)
+                raise FileExistsError(errno.EEXIST, f"{text}; choose another directory", path)
             new = next((name for name, _ in found.files if name not in named), None)
             if new is not None and stem_of(manifest) == DIRECTORY_STEM:
                 raise unnamed_error(os.fspath(self.target), self.fs.display_path(self.directory + new))

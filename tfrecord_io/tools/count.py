@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import TFRecordError, say
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import LIMITS, FrameOptions, raises
@@ -80,9 +80,9 @@ def count(
     recovery = recovery_of(options.on_error, sources)
     known = KnownCounts(options)
     if index is not None and (options.check_crc or not known.may_be_plain):
-        plain = say("{compression=}: only plain files have one", compression=options.compression)
-        reason = say("{check_crc=True} reads all records") if options.check_crc else plain
-        raise ValueError(say("{index=} cannot be used: {}", reason))
+        plain = f"compression={options.compression!r}: only plain files have one"
+        reason = "check_crc=True reads all records" if options.check_crc else plain
+        raise ValueError(f"index= cannot be used: {reason}")
     indexes: Sequence[Source | None] = [None] * len(sources)
     if index is None and len(sources) == 1 and _is_one_request(sources[0]):
         known.looks = False

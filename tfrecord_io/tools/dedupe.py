@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import say
 from tfrecord_io.options import INT64_MAX, MIB, check_integer, check_names
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.tools.copied_records import CopiedRecords
@@ -90,7 +89,7 @@ def dedupe(
     """
     names = check_names("by", by)
     if keep not in ("first", "last"):
-        raise ValueError(say("{keep=}: expected 'first' or 'last'", keep=keep))
+        raise ValueError(f"keep={keep!r}: expected 'first' or 'last'")
     memory_bytes = check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
     copied = CopiedRecords(source, CopyOptions.of_call(dedupe, locals(), source))
     return write_labelled(copied, target, _one_of_each(copied, names, keep == "last", memory_bytes))

@@ -20,7 +20,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import ReplacedError, printable, say
+from tfrecord_io.errors import ReplacedError, printable
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.find_index import KnownCounts, found_again, open_columns, unless_stale, warn_of_stale
@@ -55,9 +55,14 @@ from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published, with_prefix
 
 _MOST_FILES = 8  # that are read at a time
-_WITHOUT_MANIFEST = say(
-    "delete changes one file, or the shards of one dataset with a manifest (_MANIFEST.json), in one step"
-) & say("{tfr.adopt|tfr adopt} writes a manifest for files that have none")
+_WITHOUT_MANIFEST = (
+    "delete changes one file, or the shards of one dataset with a manifest (_MANIFEST.json), "
+    "in one step; tfr.adopt writes a manifest for files that have none"
+)
+_WITHOUT_MANIFEST_CLI = (
+    "delete changes one file, or the shards of one dataset with a manifest (_MANIFEST.json), "
+    "in one step; tfr adopt writes a manifest for files that have none"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,7 +176,7 @@ def delete(
     options = ReadOptions.of_call(delete, {**locals(), "filters": None}, source)
     path = one_path(source, "delete")
     if filters is None:
-        raise TypeError(say("{filters=None}: expected the condition of the rows to remove"))
+        raise TypeError("filters=None: expected the condition of the rows to remove")
     sources = resolve_inputs(path, options.storage)
     is_alone = len(sources) == 1 and sources[0].shard is None
     if is_alone and sources[0].is_pipe:

@@ -15,7 +15,7 @@ from tfrecord_io.arrow.output.to_python import rows_of
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, counted, short
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, printable, say
+from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.options import ReadOptions, check_integer, check_names
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path, selection_of
@@ -190,9 +190,7 @@ def diff(
     """
     names = [] if key in (None, (), []) else check_names("key", key)
     if any_order and names:
-        raise ValueError(
-            say("{any_order=} and {key=} are two ways to compare regardless of order: pass only one of them")
-        )
+        raise ValueError("any_order= and key= are two ways to compare regardless of order: pass only one of them")
     limit = check_integer("limit", limit, 0)
     keywords: dict[str, Any] = {"progress": progress}
     if storage_options is not None:
@@ -215,7 +213,7 @@ def diff(
                 without, reader = next((path, each) for path, each in sides_of if name not in each.schema.names)
                 if not reader.schema.names:
                     next(iter(reader), None)  # raises why: it is not a TFRecord file
-                reason = say("{} has no such column, which {key=} needs", printable(str(without)))
+                reason = f"{printable(str(without))} has no such column, which key= needs"
                 raise FeatureNotFoundError(reason, feature=name)
         if not any_order and not names:
             return _in_order(first, second, columns, schema, limit)
@@ -382,9 +380,7 @@ def _check_keys(
     row = sides[which].rows_of(columns, [number])[number]
     shown = ", ".join(short(row[columns.index(name)]) for name in names)
     text = f"records {earlier} and {number} of {'ab'[which]} have the key {shown}"
-    raise ValueError(
-        say("{}: {key=} takes columns that identify a record", text) & say("{tfr.dedupe|tfr dedupe} leaves one of each")
-    )
+    raise ValueError(f"{text}: key= takes columns that identify a record; tfr.dedupe leaves one of each")
 
 
 def _in_both(a: pa.Schema, b: pa.Schema) -> list[str]:

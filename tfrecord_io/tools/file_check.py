@@ -462,7 +462,10 @@ class FileChecker:
         """Report what was left out of a damaged compressed file since the last call."""
         for gap in [] if self._file is None else self._file.gaps[self._gaps :]:
             path, offset = self.source.path, gap.offset
-            self._add("compression", CompressionError(gap.text, path=path, offset=offset, advice=gap.advice))
+            self._add(
+                "compression",
+                CompressionError(gap.text, path=path, offset=offset, hint=gap.hint, hint_cli=gap.hint_cli),
+            )
             self._gaps += 1
 
     # Other files ------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from tfrecord_io.compression import Raw
 from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import is_other_format, record_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import ReplacedError, TFRecordError, say
+from tfrecord_io.errors import ReplacedError, TFRecordError
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, mask_crc, payload_length
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
@@ -27,9 +27,11 @@ from tfrecord_io.storage.read.source import ManifestShard, Source, SummedFile
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.value_class import value_class
 
-_ADVICE = say("{tfr.salvage|tfr salvage} writes the intact records to another file") & say(
-    "{verify='bytes'} copies the file as it is, and {tfr.read_table(path, on_error='skip')} reads its intact records"
+_ADVICE = (
+    "tfr.salvage writes the intact records to another file; verify='bytes' copies the file "
+    "as it is, and tfr.read_table(path, on_error='skip') reads its intact records"
 )
+_ADVICE_CLI = "tfr salvage writes the intact records to another file"
 _PIECE = 1 << 20
 SMALL_BYTES = 8 << 20  # of a file that is read by one request
 _SMALL_BLOCK = 1 << 19  # of many files that are checked as they arrive
@@ -97,11 +99,9 @@ def parse_rate(value: Any) -> float | None:
     if match is not None:
         value = float(match[1]) * _UNITS[match[2]]
     if isinstance(value, bool | str) or not isinstance(value, int | float):
-        raise ValueError(
-            say("{limit_rate=}: expected bytes a second, such as 100_000_000 or '100MB'", limit_rate=value)
-        )
+        raise ValueError(f"limit_rate={value!r}: expected bytes a second, such as 100_000_000 or '100MB'")
     if not 1 <= value < float("inf"):
-        raise ValueError(say("{limit_rate=}: expected at least 1 byte a second", limit_rate=value))
+        raise ValueError(f"limit_rate={value!r}: expected at least 1 byte a second")
     return float(value)
 
 

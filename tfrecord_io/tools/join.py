@@ -15,10 +15,9 @@ from tfrecord_io.arrow.buffers import int64_array, runs_within, selectable
 from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError, say
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError
 from tfrecord_io.options import LIMITS, ReadOptions, check_names
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.remedies import Message
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike, TableLike
 
@@ -86,7 +85,7 @@ def join(
         right = pa.Table.from_batches(added_rows.batches, added_rows.schema).combine_chunks()
     except EncodeError as error:
         if error.feature in names:
-            error.advice = Message(error.remedies) | _OF_NO_RECORD if error.remedies else _OF_NO_RECORD
+            error.hint = f"{error.hint}, or {_OF_NO_RECORD}" if error.hint else _OF_NO_RECORD
         raise
     reader = open_reader(source, **ReadOptions.stated(join, keywords))
     try:
@@ -105,12 +104,15 @@ def _check_columns(records: pa.Schema, table: pa.Schema, names: list[str]) -> No
     for name in names:
         for schema, what in ((records, "the records"), (table, "the table")):
             if name not in schema.names:
-                raise FeatureNotFoundError(say("no such column in {}, and {on=} needs it", what), feature=name)
+                raise FeatureNotFoundError(f"no such column in {what}, and on= needs it", feature=name)
     others = {*records.names}.difference(names)
     for name in table.names:
         if name in others:
-            advice = "rename it in the table" | say("leave it out of the records by {columns=}")
-            raise SchemaError("both the records and the table have this column", feature=name, advice=advice)
+            advice = "rename it in the table, or leave it out of the records by columns="
+            advice_cli = "rename it in the table, or leave it out of the records by --columns"
+            raise SchemaError(
+                "both the records and the table have this column", feature=name, hint=advice, hint_cli=advice_cli
+            )
 
 
 def _joined(
@@ -188,7 +190,7 @@ class _Keys:
             self._values.append(values.unique())
             codes.append(_indices(values, self._values[-1]))
         if prod(len(values) for values in self._values) >= 2**63:
-            raise ValueError(say("{on=} has too many distinct values: join by fewer columns"))
+            raise ValueError("on= has too many distinct values: join by fewer columns")
         combined = self._combined(codes)
         self._order = np.flatnonzero(combined >= 0)
         self._order = self._order[np.argsort(combined[self._order], kind="stable")]
@@ -227,19 +229,19 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     if pa.types.is_nested(type_) or pa.types.is_nested(column.type):
-        reason: str = say("its type is {}, and {on=} needs a column of single values", type_)
+        reason: str = f"its type is {type_}, and on= needs a column of single values"
         raise FeatureTypeError(reason, feature=name, of_argument=True)
     reason = f"its type is {type_} in the records, and {column.type} in the table"
-    advice = say("convert the column of the table") | _OF_NO_RECORD
+    advice = f"convert the column of the table, or {_OF_NO_RECORD}"
     if _kind(column.type) != _kind(type_) and not pa.types.is_null(column.type):  # "02" is not 2
-        raise FeatureTypeError(reason, feature=name, advice=advice)
+        raise FeatureTypeError(reason, feature=name, hint=advice)
     try:
         plain = column.cast(type_)
         is_part = pa.types.is_date(type_) or pa.types.is_time(type_)  # of a timestamp, whose rest Arrow (26.0) drops
         if is_part and pa.types.is_temporal(column.type) and plain.cast(column.type) != column:
             raise pa.ArrowInvalid("a time is not midnight" if pa.types.is_date(type_) else "the dates would be lost")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise FeatureTypeError(f"{reason}: {error}", feature=name, advice=advice) from error
+        raise FeatureTypeError(f"{reason}: {error}", feature=name, hint=advice) from error
     if pa.types.is_float16(type_):  # Arrow (26.0) does not add them
         plain, type_ = plain.cast(pa.float32()), pa.float32()
     if pa.types.is_floating(type_):

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from tfrecord_io.display import and_more
-from tfrecord_io.errors import add_remark, printable, say
+from tfrecord_io.errors import add_remark, printable
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.storage.paths.resolve_output import check_outside, directory_of_folders
@@ -18,7 +18,8 @@ from tfrecord_io.write.column_indexes import check_indexed
 from tfrecord_io.write.frame_sink import Sink, with_prefix
 from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
 
-_ADVICE = say("{shards=} sets the number of files in each folder")
+_ADVICE = "shards= sets the number of files in each folder"
+_ADVICE_CLI = "--shards sets the number of files in each folder"
 _MOST_NAMED = 8  # paths in a message
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import printable, say
+from tfrecord_io.errors import printable
 from tfrecord_io.options import INT64_MAX, MIB, check_integer
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.read.chunks.block_walker import LEAVES_OUT
@@ -173,7 +173,7 @@ def sample(
         As `write_tfrecord`.
     """
     if (n is None) == (fraction is None):
-        raise ValueError(say("pass either {n=}, the number of records") | say("{fraction=}, the part of them"))
+        raise ValueError("pass either n=, the number of records, or fraction=, the part of them")
     n = check_integer("n", n, 0, optional=True)
     part = None if fraction is None else exact_fraction("fraction", fraction)
     copied = CopiedRecords(source, CopyOptions.of_call(sample, locals(), source))
@@ -187,9 +187,9 @@ def _no_memory(error: MemoryError, copied: CopiedRecords, memory_bytes: int) -> 
     size, number, path = copied.largest
     if size <= memory_bytes:
         text = error.args[0] if error.args else "not enough memory to shuffle the records"
-        return MemoryError(text & say("pass less {memory_bytes=}"))
+        return MemoryError(f"{text}; pass less memory_bytes=")
     reason = f"{printable(path)}: record {number} has {size:,} bytes: to shuffle it takes four times as much memory"
-    return MemoryError(reason & LEAVES_OUT)
+    return MemoryError(f"{reason}; {LEAVES_OUT}")
 
 
 def _in_order_of_keys(records: Iterable[Keyed], memory_bytes: int, depth: int, output: RecordOutput) -> None:

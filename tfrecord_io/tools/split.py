@@ -14,10 +14,8 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import get_codec
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import say
 from tfrecord_io.options import check_integer
 from tfrecord_io.options.write import CopyOptions
-from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec
 from tfrecord_io.storage.write.atomic import new_parent
@@ -36,6 +34,7 @@ from tfrecord_io.write.writer import WriteReport
 
 _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
 _MISSING = "%missing"
+_MISSING_CLI = "%missing"
 
 
 @check_keywords
@@ -250,9 +249,9 @@ def split(
     """
     copied = CopiedRecords(source, CopyOptions.of_call(split, locals(), source))
     if by is not None and fractions is not None:
-        raise ValueError(say("{by=} and {fractions=} are two ways to split: pass only one of them"))
+        raise ValueError("by= and fractions= are two ways to split: pass only one of them")
     if (group is not None or stratify is not None) and (fractions is None or None not in (group, stratify)):
-        raise ValueError(say("{group=} and {stratify=} fill the parts of {fractions=}: pass that with one of them"))
+        raise ValueError("group= and stratify= fill the parts of fractions=: pass that with one of them")
     seed = check_integer("seed", seed, 0)
     if by is not None:
         values, labels = value_labels(copied, by)
@@ -260,7 +259,7 @@ def split(
     if fractions is None:
         is_spec = isinstance(target, str | os.PathLike) and parse_spec(os.fspath(target)) is not None
         if copied.options.shards is None and copied.options.max_shard_bytes is None and not is_spec:
-            raise ValueError(say("say how to split: pass one of {shards=}, {max_shard_bytes=}, {by=}, {fractions=}"))
+            raise ValueError("say how to split: pass one of shards=, max_shard_bytes=, by=, fractions=")
         return _copy_all(copied, target)
     shares = _shares(fractions)
     parts = list(shares.values())
@@ -285,25 +284,25 @@ def _copy_all(copied: CopiedRecords, dst: Any) -> WriteReport:
 def _shares(fractions: Sequence[float] | Mapping[str, float]) -> dict[str, Fraction]:
     """The share of each part, by name."""
     if isinstance(fractions, str):
-        raise TypeError(say("{fractions=}: expected numbers, such as [0.8, 0.2], not a text", fractions=fractions))
+        raise TypeError(f"fractions={fractions!r}: expected numbers, such as [0.8, 0.2], not a text")
     if not isinstance(fractions, Mapping):
         if len(fractions) not in _NAMES:
-            text = say(
-                "{fractions=} has {}: expected 2 (train, test) or 3 (train, validation, test)",
-                counted(len(fractions), "number"),
+            text = (
+                f"fractions= has {counted(len(fractions), 'number')}: expected 2 (train, test) or 3 "
+                "(train, validation, test)"
             )
-            names = say("{a dict with a name for each part|a name for each part, as in train=0.9,eval=0.1}")
-            raise ValueError(say("{}", text) | names)
+            names = "a dict with a name for each part"
+            raise ValueError(f"{text}, or {names}")
         fractions = dict(zip(_NAMES[len(fractions)], fractions, strict=True))
     if not 0 < len(fractions) <= MOST_PARTS:
-        raise ValueError(say("{fractions=} has {} parts: expected 1 to {}", len(fractions), MOST_PARTS))
+        raise ValueError(f"fractions= has {len(fractions)} parts: expected 1 to {MOST_PARTS}")
     for name in map(str, fractions):
         if name[:1] in ("", ".", "_") or "/" in name or "\\" in name or parse_shard(name) is not None:
             reason = 'expected a name that no shard has, without "/" and "\\", which does not begin with "." or "_"'
-            raise ValueError(say("{fractions=} has a part named {}: {}", repr(name), reason))
+            raise ValueError(f"fractions= has a part named {name!r}: {reason}")
     exact = {name: exact_fraction("fractions", value) for name, value in fractions.items()}
     if sum(exact.values()) > 1:
-        raise ValueError(say("{fractions=}: their sum is more than 1", fractions=list(fractions.values())))
+        raise ValueError(f"fractions={list(fractions.values())!r}: their sum is more than 1")
     return exact
 
 
@@ -318,9 +317,9 @@ def exact_fraction(name: str, value: float) -> Fraction:
     try:
         fraction = Fraction(str(value))
     except ValueError:
-        raise TypeError(say("{}: expected a number from 0 to 1", Keyword(name, repr(value)))) from None
+        raise TypeError(f"{name}={value!r}: expected a number from 0 to 1") from None
     if not 0 <= fraction <= 1:
-        raise ValueError(say("{}: expected a number from 0 to 1", Keyword(name, repr(value))))
+        raise ValueError(f"{name}={value!r}: expected a number from 0 to 1")
     return fraction
 
 

@@ -19,12 +19,11 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.output.to_python import python_values
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable, say
+from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable
 from tfrecord_io.options import check_integer
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.registry import listed
-from tfrecord_io.remedies import Caller, Keyword, addressed_to
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
 from tfrecord_io.tools.record_outputs import record_outputs
 from tfrecord_io.write.writer import WriteReport
@@ -107,26 +106,25 @@ def each_key(
     """
     schema = copied.schema
     overrides = copied.options.schema_overrides if schema.declared is None else None
-    with addressed_to(Caller(names={"columns": keyword})):
-        options = replace(
-            copied.options.reading, columns=columns, sample="all", schema=schema.declared, schema_overrides=overrides,
-            filters=None, offset=0, limit=None, on_error="raise", progress=False,  # the files have no other rows
-        )  # fmt: skip
-        with Reader(plan_scan(copied.sources, options, embedded=schema.united)) as batches:
-            for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
-                _check_key(field, columns, keyword, kinds)
-            return [use([batch.column(name) for name in columns]) for batch in batches]
+    options = replace(
+        copied.options.reading, columns=columns, sample="all", schema=schema.declared, schema_overrides=overrides,
+        filters=None, offset=0, limit=None, on_error="raise", progress=False,  # the files have no other rows
+    )  # fmt: skip
+    with Reader(plan_scan(copied.sources, options, embedded=schema.united)) as batches:
+        for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
+            _check_key(field, columns, keyword, kinds)
+        return [use([batch.column(name) for name in columns]) for batch in batches]
 
 
 def _check_key(field: pa.Field, columns: Sequence[str], keyword: str, kinds: Kinds) -> None:
     if field.name not in columns:  # columns= would take it for a glob
-        reason = say("{} takes the name of one column, and no pattern", Keyword(keyword))
+        reason = f"{keyword}= takes the name of one column, and no pattern"
         advice = f"did you mean '{printable(field.name)}'?"
-        raise FeatureNotFoundError(reason, feature=columns[0], advice=advice)
+        raise FeatureNotFoundError(reason, feature=columns[0], hint=advice)
     value = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if not any(is_kind(value) for is_kinds in kinds.values() for is_kind in is_kinds):
         of_kind = listed("or", *kinds)
-        reason = say("its type is {}, and {} needs a column of single {}", field.type, Keyword(keyword), of_kind)
+        reason = f"its type is {field.type}, and {keyword}= needs a column of single {of_kind}"
         raise FeatureTypeError(reason, feature=field.name, of_argument=True)
 
 
@@ -142,7 +140,7 @@ def value_labels(copied: CopiedRecords, by: str) -> tuple[list[Any], Array]:
 
     def number(value: Any) -> int:
         if value is not None and value not in numbers and len(numbers) - (None in numbers) == MOST_PARTS:
-            raise ValueError(say("{by=}: the column has more than {} distinct values", MOST_PARTS, by=by))
+            raise ValueError(f"by={by!r}: the column has more than {MOST_PARTS} distinct values")
         return numbers.setdefault(value, len(numbers))
 
     labels = _of_values(copied, by, "by", number, NAMES)

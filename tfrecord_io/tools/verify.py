@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from tfrecord_io.background import Flag, ordered
-from tfrecord_io.call_errors import check_keywords, own_keywords
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import (
     CorruptRecordError,
@@ -20,7 +20,6 @@ from tfrecord_io.errors import (
     SchemaError,
     TFRecordError,
     printable,
-    say,
     without_secrets,
 )
 from tfrecord_io.format.feature_types import RECORD_TYPES, Kind
@@ -105,21 +104,20 @@ class VerifyReport(Report):
     def problem_lines(self, text_of: Callable[[Exception], str] | None = None) -> list[str]:
         """A line for each problem; `text_of` an error are the words of a caller other than `verify`.
 
-        The first of several problems of a file with the same remedies names these.
+        The first of several problems of a file with the same hint gives it.
         """
-        lines, caller = [], own_keywords(verify)  # the errors are those that reading raises
+        lines = []
         for file in self.files:
-            named: list[object] = []
+            named: list[str] = []
             for problem in file.problems:
                 error = problem.error
-                if isinstance(error, TFRecordError) and error.remedies:
-                    if error.remedies in named:
+                if isinstance(error, TFRecordError) and (hint := error.hint) is not None:
+                    if hint in named:
                         error = copy(error)
-                        error.advice = None
+                        error.set_hint(None)
                     else:
-                        named.append(error.remedies)
-                own = error.rendered(caller) if isinstance(error, TFRecordError) else str(error)
-                text = own if text_of is None else text_of(error)
+                        named.append(hint)
+                text = str(error) if text_of is None else text_of(error)
                 lines.append(printable(f"{type(error).__name__}: {text}", LINE_WIDTH))
             if file.problem_count > len(file.problems):
                 more = file.problem_count - len(file.problems)
@@ -178,7 +176,7 @@ def verify(
     record_type = stated.pop() if len(stated) == 1 else None
     if record_type not in (*RECORD_TYPES, "bytes"):
         names = ", ".join(map(repr, RECORD_TYPES))
-        raise ValueError(say("{record_type=}: expected one of {}, 'bytes'", names, record_type=record_type))
+        raise ValueError(f"record_type={record_type!r}: expected one of {names}, 'bytes'")
     options = FrameOptions.of_call(verify, locals(), source)
     return check_files(whole_files(source, "verify"), record_type, options)
 
@@ -226,7 +224,7 @@ def _check_files(
     for path, manifest in sorted(unnamed.items()):  # which no reader of the dataset reads
         reason = f"the manifest of its dataset, '{manifest}', does not name it"
         advice = "move it elsewhere, so that it is not taken for a part of the dataset"
-        faults.append(CorruptRecordError(reason, path=path, advice=advice))
+        faults.append(CorruptRecordError(reason, path=path, hint=advice))
     faults += named
     return VerifyReport((*files, *(_unchecked(fault.path, "manifest", fault) for fault in faults)))
 

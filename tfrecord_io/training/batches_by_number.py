@@ -11,11 +11,9 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.rows_by_number import ArraysByNumber, row_numbers, row_options
 from tfrecord_io.arrow.output.to_numpy import leaf_fields
-from tfrecord_io.errors import say
 from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.remedies import Caller, Keyword, addressed_to
 from tfrecord_io.training.batching import arranged, list_lengths_of
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
@@ -57,18 +55,14 @@ class BatchesByNumber:
 
     def arrays(self, numbers: Sequence[int]) -> NoReturn:
         """TypeError: see `ArraysByNumber.arrays`."""
-        raise TypeError(
-            say("arrays() is of rows, and with {bucket_by=} or {pack=} the items are batches: take them by number")
-        )
+        raise TypeError("arrays() is of rows, and with bucket_by= or pack= the items are batches: take them by number")
 
     def take(self, numbers: Any) -> Iterator[dict[str, Any]]:
         """The arrays of the batches of these numbers, in this order; IndexError if one is out of range."""
         ends = self._batches.ends
         for number in row_numbers(numbers, len(self)).tolist():
             rows = np.arange(int(ends[number - 1]) if number else 0, int(ends[number]))
-            with addressed_to(Caller(without=frozenset({"ragged"}))):
-                arrays = self._rows.arrays(self._order[rows], self._batches.form(number, rows))
-            yield arrays
+            yield self._rows.arrays(self._order[rows], self._batches.form(number, rows))
 
 
 def by_number(
@@ -86,11 +80,8 @@ def by_number(
         }.items():
             if value is not None and value is not False:  # 0 is neither
                 reason = "rows by number are put in order, and into batches, by a sampler or a loader"
-                raise ValueError(
-                    say("{}: {}", Keyword(name, repr(value)), reason)
-                    & say("it is for {bucket_by=} and {pack=}, which make batches")
-                )
+                raise ValueError(f"{name}={value!r}: {reason}; it is for bucket_by= and pack=, which make batches")
         return ArraysByNumber(source.lookup(), row_options(source.options, **keywords))
     if batch_size is None:
-        raise ValueError(say("{bucket_by=} and {pack=} make batches: pass {batch_size=}"))
+        raise ValueError("bucket_by= and pack= make batches: pass batch_size=")
     return BatchesByNumber(source, IterOptions.of_read(source.options, batch_size=batch_size, **keywords))

@@ -23,7 +23,6 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import first_fit
-from tfrecord_io.errors import say
 from tfrecord_io.options import MIB, leaves_out
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.recovery import fitting_parts
@@ -303,13 +302,13 @@ class Batching:
         whose = f" of worker {worker} of {workers}" if workers > 1 else ""
         if rows.count:
             reason = f"no whole batch can be made of the {counted(rows.count, 'record')}{whose}"
-            advice = say("pass {drop_last=False}") | say("a smaller {batch_size=}")
+            advice = "pass drop_last=False, or a smaller batch_size="
         elif workers > 1:
             reason = f"worker {worker} of {workers} has no record, and would never have a batch"
-            advice = say("pass a {worker=} of fewer parts")
+            advice = "pass a worker= of fewer parts"
         else:
             return
-        raise ValueError(say("{epochs=}: {}", reason, epochs=None) & advice)
+        raise ValueError(f"epochs=None: {reason}; {advice}")
 
     def _drawn(self, rows: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
         """Rows in the order of delivery, whole batches except at the end."""

@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from tfrecord_io.display import counted
-from tfrecord_io.errors import printable, say
+from tfrecord_io.errors import printable
 from tfrecord_io.options import INT64_MAX, leaves_out
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import ChosenRecords
-from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.value_class import value_class
@@ -142,10 +141,7 @@ class ReadIdentity:
         for name, saved, given, advice in changes:
             if saved != given:
                 before, now = printable(repr(saved)), printable(repr(given))
-                raise ValueError(
-                    say("the state was made with {}, and this is {}", Keyword(name, before), Keyword(name, now))
-                    & say("pass {}", advice)
-                )
+                raise ValueError(f"the state was made with {name}={before}, and this is {name}={now}; pass {advice}")
         own = self.options[_LEFT_OUT]
         if own != (left_out := state["options"].get(_LEFT_OUT, own)):
             changed = "another on_error" if None in (own, left_out) else "other columns or types"

@@ -18,7 +18,7 @@ from tfrecord_io.arrow.buffers import int64_array, offsets_of, selectable, value
 from tfrecord_io.arrow.output.to_numpy import Ragged, joined, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import MIB, DatasetValue, leaves_out, unwrapped
 from tfrecord_io.options.arrays import IterOptions
@@ -261,14 +261,12 @@ class FileEpochs(Epochs):
             for source, index in zip(self.sources, indexes, strict=True):
                 records = 0 if source.size == 0 else known.record_count(source, index)
                 if records is None:
-                    advice: str = "make one with `tfr index`" | say(
-                        "write the files with {write_tfrecord(write_index=True)}"
-                    )
+                    advice: str = "make one with `tfr index`, or write the files with write_tfrecord(write_index=True)"
                     reason = f"no manifest and no index states how many records {printable(source.path)} has"
                     if source.span is not None:
                         reason = f"nothing states how many records a piece of {printable(source.path)} has"
                         advice = "count_rows() of the dataset counts them"
-                    raise TypeError(say("the number of batches is unknown: {}", reason) & advice)
+                    raise TypeError(f"the number of batches is unknown: {reason}; {advice}")
                 total += records
         except (TFRecordError, OSError) as error:
             raise TypeError(f"the number of batches is unknown: {error}") from error
@@ -333,12 +331,12 @@ class FilesReader(EpochReader):
                 self.next = rows.next
             if counts_passing and run == 0 and self._found != self._counted:
                 reason = f"{self._found} records fulfil the filter, but {self._counted} were counted"
-                raise CorruptRecordError(reason, expected=self._counted, got=self._found, advice="open the files again")
+                raise CorruptRecordError(reason, expected=self._counted, got=self._found, hint="open the files again")
             if self._counted is not None:
                 reader.close()
         if not counts_passing and self._counted not in (None, self.next):
             reason = f"the part of this worker has {self.next} records, but {self._counted} were counted"
-            raise CorruptRecordError(reason, expected=self._counted, got=self.next, advice="open the files again")
+            raise CorruptRecordError(reason, expected=self._counted, got=self.next, hint="open the files again")
 
     def _select(self, numbers: Array, batch: pa.RecordBatch) -> tuple[Array, pa.RecordBatch]:
         """Numbers and rows of this worker, among those of a batch."""
@@ -380,6 +378,6 @@ def _refuse_changed_files(reader: Reader, row: int, rows: int, bounds: Array) ->
             at = int(bounds.searchsorted(row, side="right")) - 1 if is_short else file
             counted = int(bounds[at + 1] - bounds[at])
             reason = f"the file has {'fewer' if is_short else 'more'} records than the {counted} that were counted"
-            advice = "open the files again" | say("correct the number in their dataset_info.json")
-            raise CorruptRecordError(reason, path=reader.scan.sources[at].path, expected=counted, advice=advice)
+            advice = "open the files again, or correct the number in their dataset_info.json"
+            raise CorruptRecordError(reason, path=reader.scan.sources[at].path, expected=counted, hint=advice)
         row += count

@@ -15,7 +15,7 @@ from tfrecord_io.arrays.representation import TableRepresentation
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, cached_property
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DamagedDataWarning, say, warn
+from tfrecord_io.errors import DamagedDataWarning, warn
 from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions, raises, stops
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
@@ -189,11 +189,9 @@ class ArrayIterator(Closing, Shared):
         """
         size, drop_last, epochs = self.options.batch_size, self.options.drop_last, self.options.epochs
         if epochs is None:
-            raise TypeError(say("the number of batches has no end with {epochs=None}") & "pass a number of epochs")
+            raise TypeError("the number of batches has no end with epochs=None; pass a number of epochs")
         if self.options.arranges:
-            raise TypeError(
-                say("the number of batches is unknown: with {bucket_by=} and {pack=} it depends on all lengths")
-            )
+            raise TypeError("the number of batches is unknown: with bucket_by= and pack= it depends on all lengths")
         first = max(0, self._records - self._beginning.delivered)
         in_first, in_others = (n // size if drop_last else -(-n // size) for n in (first, self._records))
         later = epochs - self._beginning.epoch - 1
@@ -298,9 +296,7 @@ class ArrayIterator(Closing, Shared):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._chunks is not None or self._end is not None:
-            raise TypeError(
-                "the iterator has begun" & say("pickle the result of state(), and pass it as {state=} to a new one")
-            )
+            raise TypeError("the iterator has begun; pickle the result of state(), and pass it as state= to a new one")
         options = replace(self.options, state=self.state())
         return ArrayIterator, (self._source, options, self.lengths, self._damage, self._counts)
 
@@ -443,7 +439,7 @@ def iter_arrays(
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
     damage = None if scan.schema.names else planned.error
     if not scan.schema.names and damage is None and planned.sampled != 0:  # a file without records is not an error
-        raise ValueError(say("no column to read: pass {columns=} or {schema=} with a feature that the records have"))
+        raise ValueError("no column to read: pass columns= or schema= with a feature that the records have")
     files = Files(scan)
     counts = files.counts() if options.has_equal_parts else None
     return ArrayIterator(files, options, files.list_lengths(options), damage, counts)
@@ -452,8 +448,8 @@ def iter_arrays(
 def _refuse_idle_seed(keywords: Mapping[str, Any]) -> None:
     """Raise ValueError for a `seed` that has nothing to shuffle, unless ``shuffle_buffer=0`` says so."""
     if keywords.get("seed") is not None and "shuffle_buffer" not in keywords:
-        reason = say("nothing is shuffled without {shuffle_buffer=}, the number of records to draw from")
-        raise ValueError(say("{seed=}: {}", reason, seed=keywords["seed"]) & "pass both, or neither")
+        reason = "nothing is shuffled without shuffle_buffer=, the number of records to draw from"
+        raise ValueError(f"seed={keywords['seed']!r}: {reason}; pass both, or neither")
 
 
 def iterate(data: DatasetValue | Scan | RowSource, **keywords: Any) -> ArrayIterator:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tfrecord_io.arrays.rows_by_number import PartLookup
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, say
+from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.options import MIB
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.report import ReadReport
@@ -49,7 +49,7 @@ class SequenceEpochs(Epochs):
         if self.has_equal_parts:
             return sum(last - first for first, last in self.runs if last is not None)
         if self.mixture.stop == "never":
-            raise TypeError(say('the number of batches is unknown: {stop="never"} has no end'))
+            raise TypeError('the number of batches is unknown: stop="never" has no end')
         return self.share.size(self._length())
 
     @abstractmethod
@@ -326,7 +326,7 @@ class _Part:
                 return
             if self.taken == self._begin:  # the pass has no row
                 if self.total or len(self._epochs) == 1:
-                    self.error = ValueError(say("{stop=}: a dataset of the mixture has no rows", stop=self._stop))
+                    self.error = ValueError(f"stop={self._stop!r}: a dataset of the mixture has no rows")
                     return
                 del self._epochs[0]
             if kept:
@@ -340,8 +340,8 @@ class _Part:
     def _refuse(self, amount: str, counted: int) -> NoReturn:
         """Raise CorruptRecordError: there are other rows than those that were counted."""
         reason = f"a dataset of the mixture has {amount} rows than the {counted} that were counted"
-        advice = "open the files again" | say("correct the number in their dataset_info.json")
-        raise CorruptRecordError(reason, path=self._member.sources[0].path, expected=counted, advice=advice)
+        advice = "open the files again, or correct the number in their dataset_info.json"
+        raise CorruptRecordError(reason, path=self._member.sources[0].path, expected=counted, hint=advice)
 
     def close(self) -> None:
         self._pools.close()  # it refers to this part

@@ -23,7 +23,7 @@ from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, say
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
@@ -78,7 +78,7 @@ def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[f
     # The numbers of the classes, in the order of their first rows.
     codes: Array = pa.array(indices).dictionary_encode().indices.to_numpy().astype(np.int64)
     if not len(codes):
-        raise ValueError(say("{balance=}: the datasets have no rows", balance=column))
+        raise ValueError(f"balance={column!r}: the datasets have no rows")
     datasets = np.repeat(np.arange(len(lookups)), sizes)
     groups = codes * len(lookups) + datasets
     order = np.argsort(groups, kind="stable")
@@ -93,13 +93,13 @@ def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[f
 def _check_field(schema: pa.Schema, column: str) -> None:
     if column not in schema.names:
         valid = f"valid names: {', '.join(sorted(schema.names))}"
-        raise FeatureNotFoundError(say("{balance=} names a column that does not exist"), feature=column, advice=valid)
+        raise FeatureNotFoundError("balance= names a column that does not exist", feature=column, hint=valid)
     field = schema.field(column)
     type_ = field.type.value_type if t.is_dictionary(field.type) else field.type
     if not (t.is_integer(type_) or t.is_boolean(type_) or is_text(type_) or is_bytes(type_)):
         got = logical_name(type_, field.metadata)
         reason = f"classes are integers, bools, text or bytes, one for each row, not {got}"
-        raise SchemaError(reason, feature=column, got=str(type_), advice=say("name another column by {balance=}"))
+        raise SchemaError(reason, feature=column, got=str(type_), hint="name another column by balance=")
 
 
 def _values(lookup: PartLookup, column: str) -> pa.ChunkedArray:
@@ -108,7 +108,7 @@ def _values(lookup: PartLookup, column: str) -> pa.ChunkedArray:
     if values.null_count:
         row = int(values.is_null().to_numpy().argmax())
         reason, advice = "a row has no class", f'leave such rows out: filter([("{column}", "!=", None)])'
-        raise lookup.row_error(RowFault(row, reason, feature=column, advice=advice, error=DecodeError))
+        raise lookup.row_error(RowFault(row, reason, feature=column, hint=advice, error=DecodeError))
     return values
 
 
@@ -234,7 +234,7 @@ class Mixture(RowSource):
     def to_table(self) -> pa.Table:
         """The rows of an epoch as a table; ValueError if it never ends."""
         if self.stop == "never":
-            raise ValueError(say('{stop="never"}: a mixture without an end is not a table'))
+            raise ValueError('stop="never": a mixture without an end is not a table')
         return pa.Table.from_batches(self.batches(), self.schema)
 
     def rows_of(self, lookups: Sequence[Lookup], datasets: Array, rows: Array) -> pa.Table:
@@ -272,25 +272,26 @@ class Mixture(RowSource):
             return
         if any(len(member.sources) > 1 and not member.is_limited for member in self.members):
             reason = "they share its rows, in a shuffled order of the files"
-            raise ValueError(say("a mixture with {shuffle_buffer=} needs the same {seed=} in all workers: {}", reason))
+            raise ValueError(f"a mixture with shuffle_buffer= needs the same seed= in all workers: {reason}")
 
 
 def same_columns(parts: Sequence[Any], added: str | None = None) -> tuple[Any, ...]:
     """Parts whose columns have the order of the first one's; SchemaError if they differ, or have an `added` one."""
     first, *others = parts
     if added in first.schema.names:
-        raise SchemaError("the datasets have a column of this name", feature=added, advice="choose another")
+        raise SchemaError("the datasets have a column of this name", feature=added, hint="choose another")
     ordered, fields = [first], {field.name: field for field in first.schema}
     for number, part in enumerate(others, 1):
         own = {field.name: field for field in part.schema}
         for name in fields | own:
             if (difference := _difference(fields.get(name), own.get(name))) is not None:
                 feature, had, has = difference
-                advice = (
-                    say("open the datasets with the same {schema=}") | "select the columns that they have in common"
-                )
+                advice = "open the datasets with the same schema=, or select the columns that they have in common"
+                advice_cli = "open the datasets with the same --schema, or select the columns that they have in common"
                 reason = f"dataset 0 has {had}, dataset {number} has {has}"
-                raise SchemaError(reason, feature=feature or name, expected=had, got=has, advice=advice)
+                raise SchemaError(
+                    reason, feature=feature or name, expected=had, got=has, hint=advice, hint_cli=advice_cli
+                )
         ordered.append(part if part.schema.names == first.schema.names else part.only(first.schema.names))
     return tuple(ordered)
 
@@ -387,12 +388,12 @@ class Choices:
     def refuse_endless(self) -> None:
         """Raise TypeError if no epoch ends."""
         if self.stop == "never":
-            raise TypeError(say('the number of rows is unknown: {stop="never"} has no end'))
+            raise TypeError('the number of rows is unknown: stop="never" has no end')
 
     def refuse_empty(self, rows: Sequence[int]) -> None:
         """Raise ValueError for a part without rows, from which none can be drawn again."""
         if self.stop != "first" and 0 in rows:
-            raise ValueError(say("{stop=}: dataset {} of the mixture has no rows", list(rows).index(0), stop=self.stop))
+            raise ValueError(f"stop={self.stop!r}: dataset {list(rows).index(0)} of the mixture has no rows")
 
 
 class MixtureLookup(Lookup):
@@ -451,7 +452,7 @@ def _in_order(tables: Sequence[pa.Table], places: Sequence[Array], begin: int, e
 
 def shares(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
     """Weights whose sum is 1; ValueError if one of them has no share in it."""
-    expected = say("{weights=}: expected a positive number for each of {} datasets", count, weights=weights)
+    expected = f"weights={weights!r}: expected a positive number for each of {count} datasets"
     try:
         ratios = [1.0] * count if weights is None else [float(weight) for weight in weights]
     except (TypeError, ValueError):

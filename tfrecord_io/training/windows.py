@@ -17,7 +17,7 @@ from tfrecord_io.arrow.buffers import empty_batch, int64_array, selectable
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.count_frames import records_of_files
@@ -25,7 +25,6 @@ from tfrecord_io.read.explode import rows_and_numbers, step_counts, step_values,
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.remedies import Written
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
 from tfrecord_io.training.files import FileEpochs, Files
@@ -148,13 +147,7 @@ class Windows(RowSource):
 
     def describe(self) -> str:
         form = self.form
-        return say(
-            "{} steps, {stride=}, {pad=}, of {}",
-            form.length,
-            self.episodes.describe(),
-            stride=Written(form.stride),
-            pad=form.pad,
-        )
+        return f"{form.length} steps, stride={form.stride}, pad={form.pad!r}, of {self.episodes.describe()}"
 
     def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
         """See `Scan.split`."""
@@ -308,7 +301,7 @@ class WindowReader(EpochReader):
                 counted, got = (int(end - ends[self._file]) for end in (ends[self._file + 1], ordinal))
                 path = episodes.sources[episodes.order(self._epoch)[self._file]].path
                 reason = f"the file has {got} windows, but {counted} were counted"
-                raise CorruptRecordError(reason, path=path, expected=counted, got=got, advice="open the files again")
+                raise CorruptRecordError(reason, path=path, expected=counted, got=got, hint="open the files again")
             self._file += 1
 
     def _windows(self, batch: NumberedBatch, shift: int, first: int, last: int | None) -> Iterator[NumberedBatch]:
@@ -323,7 +316,7 @@ class WindowReader(EpochReader):
             self._compare(batch.numbers, self._form.counts(episodes.steps))
         for rows, windows in episodes.parts():
             if windows.max(initial=0) >> _BITS:
-                raise ValueError(say("an episode has more than {} windows: pass a larger {stride=}", 1 << _BITS))
+                raise ValueError(f"an episode has more than {1 << _BITS} windows: pass a larger stride=")
             numbers = (batch.numbers[rows] + shift << _BITS) + windows
             wanted = numbers >= self._begin
             wanted[: max(0, first - self._ordinal)] = False

@@ -19,9 +19,8 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.encode.encode_plan import Rounding
-from tfrecord_io.errors import SchemaError, printable, say, undo_after
+from tfrecord_io.errors import SchemaError, printable, undo_after
 from tfrecord_io.options.write import WriteOptions
-from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.embedded import EmbeddedSchema, pack
 from tfrecord_io.schema.merged_schema import lacks_only_values, merge
 from tfrecord_io.schema.pandas_metadata import stored_index
@@ -110,11 +109,7 @@ class DistributedWriter:
             )
         for name in sorted(WITHOUT):
             if getattr(options, name) != getattr(WriteOptions, name):
-                raise TypeError(
-                    say(
-                        "{}: only a writer in one process has this keyword", Keyword(name, repr(getattr(options, name)))
-                    )
-                )
+                raise TypeError(f"{name}={getattr(options, name)!r}: only a writer in one process has this keyword")
         output = resolve_output(
             path,
             options.storage,
@@ -264,7 +259,8 @@ class DistributedWriter:
         return pack(common.schema, common.dictionaries)
 
 
-_ONE_SCHEMA = say("pass {schema=}, which all tasks then write")
+_ONE_SCHEMA = "pass schema=, which all tasks then write"
+_ONE_SCHEMA_CLI = "pass --schema, which all tasks then write"
 
 
 def _numbered(parts: Sequence[WrittenPart]) -> list[WrittenShard]:
@@ -288,7 +284,15 @@ def _refuse_other_columns(own: pa.Schema, common: pa.Schema, path: str) -> None:
             found = "none" if known is None else str(known)
             reason = f"the tasks wrote different columns or types: {column.type}, and one of them {found}"
             expected = str(column.type)
-            raise SchemaError(reason, path=path, feature=column.name, expected=expected, got=found, advice=_ONE_SCHEMA)
+            raise SchemaError(
+                reason,
+                path=path,
+                feature=column.name,
+                expected=expected,
+                got=found,
+                hint=_ONE_SCHEMA,
+                hint_cli=_ONE_SCHEMA_CLI,
+            )
 
 
 class _PartSink(FrameSink):

@@ -19,16 +19,7 @@ from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import (
-    EncodeError,
-    Published,
-    TFRecordError,
-    add_remark,
-    caller_line,
-    printable,
-    say,
-    undo_after,
-)
+from tfrecord_io.errors import EncodeError, Published, TFRecordError, add_remark, caller_line, printable, undo_after
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.index.find_index import IndexWriter, check_indexable, remove_index
 from tfrecord_io.log import logger
@@ -51,7 +42,7 @@ def indexes_of_published(records: str = "the records are published") -> Iterator
     try:
         yield
     except BaseException as error:
-        add_remark(error, Published(f"{records} nevertheless") & say("{tfr.build_index|tfr index} makes the index"))
+        add_remark(error, Published(f"{records} nevertheless; tfr.build_index makes the index"))
         raise
 
 
@@ -336,7 +327,7 @@ def with_prefix(prefix: bytes, frame: Any, path: str) -> bytes:
     framed = prefixed(prefix, frame)
     if framed is None:
         reason = too_large("a first record with the embedded schema")
-        raise EncodeError(reason, path=path, advice=say("pass {embed_schema=False}"))
+        raise EncodeError(reason, path=path, hint="pass embed_schema=False", hint_cli="pass --no-embed-schema")
     return framed
 
 

@@ -15,7 +15,7 @@ from tfrecord_io.arrow.casts import plain_layout
 from tfrecord_io.arrow.evaluate_condition import with_typed_literals
 from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.schema.column_features import nested_handed
 from tfrecord_io.schema.embedded import embedded_schema, pack, unpack
@@ -97,7 +97,7 @@ class PartitionFolders:
         common = common_field(pa.field(field.name, own), pa.field(field.name, type_))
         if common is not None and common.type != own and pa.types.is_floating(own):
             reason = f"the column is {type_}, and folders of the dataset are named by {own}: their values would change"
-            raise SchemaError(reason, feature=field.name, expected=str(own), got=str(type_), advice="cast the column")
+            raise SchemaError(reason, feature=field.name, expected=str(own), got=str(type_), hint="cast the column")
         return own if common is not None and common.type == own else type_
 
     def take(self, row: int, rows: int) -> Array:
@@ -125,14 +125,19 @@ class PartitionFolders:
                 # The folders of equal values are replaced together: 0 and -0 are.
                 values = (folder_values([(column, each)], self.schema) for each in {text, stated})
                 if len({*values}) > 1:
-                    reason: str = say("the data has the value {}, and {overwrite_where=} states ", printable(text))
+                    reason: str = f"the data has the value {printable(text)}, and overwrite_where= states "
                     reason += f"{printable(self._where[column])}: it would be in a folder that is not replaced"
-                    raise EncodeError(reason, feature=column, advice="leave the row out, or state its value")
+                    raise EncodeError(reason, feature=column, hint="leave the row out, or state its value")
             names = [f"{partition_folder(column, text)}/" for text in texts]
             for name in names:
                 if len(name.encode()) > _MOST_NAME_BYTES:
                     reason = f"its value makes the name of a folder longer than {_MOST_NAME_BYTES} bytes"
-                    raise EncodeError(reason, feature=column, advice=say("leave it out of {partition_by=}"))
+                    raise EncodeError(
+                        reason,
+                        feature=column,
+                        hint="leave it out of partition_by=",
+                        hint_cli="leave it out of --partition-by",
+                    )
             used, numbers = np.unique(numbers * len(names) + codes, return_inverse=True)
             folders = [folders[at // len(names)] + names[at % len(names)] for at in used.tolist()]
         for folder in folders:
@@ -162,8 +167,8 @@ def stored_columns(schema: pa.Schema, partition_by: Sequence[str] | None) -> lis
     """
     for column in partition_by or ():
         if column not in schema.names:
-            reason = say("{partition_by=} names a column that the data does not have")
-            raise FeatureNotFoundError(reason, feature=column, advice=f"it has: {', '.join(schema.names)}")
+            reason = "partition_by= names a column that the data does not have"
+            raise FeatureNotFoundError(reason, feature=column, hint=f"it has: {', '.join(schema.names)}")
     return [at for at, name in enumerate(schema.names) if name not in (partition_by or ())]
 
 
@@ -190,7 +195,7 @@ def _text_of(value: Any, field: pa.Field) -> str | None:
 
     if value is None:
         return None
-    reason = say("{overwrite_where=} states {}, and the column is {}", printable(repr(value), 100), field.type)
+    reason = f"overwrite_where= states {printable(repr(value), 100)}, and the column is {field.type}"
     try:
         literal = pa.scalar(value) if isinstance(value, str) else None  # as it would be in the name of a folder
         if literal is None or pa.types.is_temporal(field.type):
@@ -221,7 +226,10 @@ def _values_of(array: pa.Array, field: pa.Field) -> tuple[Array, list[str | None
     if pa.types.is_null(type_):
         reason = "a column of nothing but nulls has no type, and cannot name folders"
         raise EncodeError(
-            reason, feature=column, advice=say("state its type with {schema=}") | say("leave it out of {partition_by=}")
+            reason,
+            feature=column,
+            hint="state its type with schema=, or leave it out of partition_by=",
+            hint_cli="state its type with --schema, or leave it out of --partition-by",
         )
     try:
         plain = values.cast(type_)
@@ -230,11 +238,16 @@ def _values_of(array: pa.Array, field: pa.Field) -> tuple[Array, list[str | None
         is_same = pc.equal(texts.cast(type_), encoded.dictionary).fill_null(True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         reason = f"a column of the type {type_} cannot name folders ({printable(error, 100)})"
-        raise EncodeError(reason, feature=column, advice=say("leave it out of {partition_by=}")) from error
+        raise EncodeError(
+            reason, feature=column, hint="leave it out of partition_by=", hint_cli="leave it out of --partition-by"
+        ) from error
     if pc.any(pc.invert(is_same)).as_py():
         value = encoded.dictionary.filter(pc.invert(is_same))[0]
         reason = f"the name of a folder does not hold the value {printable(value)} exactly"
         raise EncodeError(
-            reason, feature=column, advice=say("leave it out of {partition_by=}") | "convert the column to texts"
+            reason,
+            feature=column,
+            hint="leave it out of partition_by=, or convert the column to texts",
+            hint_cli="leave it out of --partition-by, or convert the column to texts",
         )
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), texts.to_pylist()

@@ -23,11 +23,10 @@ from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.closing import cached_property
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import TFRecordError, printable, say, warn
+from tfrecord_io.errors import TFRecordError, printable, warn
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, crc32c
 from tfrecord_io.options.record_types import takes_payloads
 from tfrecord_io.options.write import WriteOptions
-from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, unpack
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.file_names import new_id, parse_spec
@@ -114,7 +113,7 @@ class ResumableWriter:
             text = (
                 f"'{output.path}': {len(sources)} files, each of which becomes a shard; expected at most {MOST_SHARDS}"
             )
-            raise ValueError(say("{}; convert them in several calls, or without {resume=True}", text))
+            raise ValueError(f"{text}; convert them in several calls, or without resume=True")
         journal = ResumeJournal(output, options.storage)
         digest = hashlib.sha256(schema.serialize().to_pybytes()).hexdigest()
         options = replace(options, threads=options.thread_count)
@@ -143,7 +142,7 @@ class ResumableWriter:
                 return
             if begun is None and existing is not None and not overwrite:
                 text = _why_other(existing, [_made_of(source, conversion) for source in sources])
-                raise FileExistsError(errno.EEXIST, say("the dataset exists, {}", text), output.path)
+                raise FileExistsError(errno.EEXIST, f"the dataset exists, {text}", output.path)
             target = DistributedTarget.begin(output, options.storage, mode=mode, id=now.id, resumable=True)
             finished: dict[str, list[tuple[Document, Source]]] = {}
             for document, file in () if begun is None else journal.parts(now.id):
@@ -264,23 +263,17 @@ class ResumableWriter:
 
 def _resolved(path: Any, options: WriteOptions) -> Output:
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(say("{resume=True} needs a path, not a {}", type(path).__name__))
+        raise TypeError(f"resume=True needs a path, not a {type(path).__name__}")
     text = printable(os.fspath(path))
     spec = parse_spec(os.fspath(path))
     if spec is not None and spec.shards is not None:
-        reason = say("with {resume=True}, each source file becomes one shard")
-        raise ValueError(
-            say("'{}' states the number of shards: {}", text, reason) & f"write '{printable(spec.stem)}@*'"
-        )
+        reason = "with resume=True, each source file becomes one shard"
+        raise ValueError(f"'{text}' states the number of shards: {reason}; write '{printable(spec.stem)}@*'")
     for name in sorted({*WITHOUT, "partition_by"}):
         if getattr(options, name) != getattr(WriteOptions, name):
-            raise TypeError(
-                say("{} cannot be used with {resume=True}, where each source file becomes one shard", Keyword(name))
-            )
+            raise TypeError(f"{name}= cannot be used with resume=True, where each source file becomes one shard")
     if options.mode == "append":
-        raise ValueError(
-            say("{mode='append'} cannot be used with {resume=True}, which compares all sources with the dataset")
-        )
+        raise ValueError("mode='append' cannot be used with resume=True, which compares all sources with the dataset")
     return resolve_output(path, options.storage, shards=1, compression=options.compression, stated=options.any_suffix)
 
 
@@ -305,9 +298,7 @@ def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion
 def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> str:
     """Why a dataset is not that of these sources, and what ``mode="overwrite"`` does."""
     if not all(file.sources for file in manifest.files):
-        return "and does not state what all of its shards were made of" & say(
-            "{mode='overwrite'} converts all sources again"
-        )
+        return "and does not state what all of its shards were made of; mode='overwrite' converts all sources again"
     noted = {str(each.get("path")): each for file in manifest.files for each in file.sources}
     noted |= {str(each.get("path")): each for each in manifest.sources_without_rows}
     paths = {str(source["path"]) for source in wanted}
@@ -321,11 +312,9 @@ def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> str:
     else:
         names, what = [name for name in noted if name not in paths], "is among the sources that it was made of, only"
     if not names:
-        return "and was made of these sources in another order" & say("{mode='overwrite'} replaces it")
-    advice = say(
-        "{mode='overwrite'} converts what is new or changed, takes over the other shards, and replaces the dataset"
-    )
-    return say("{}", f"and '{printable(names[0])}'{and_more(len(names) - 1)} {what}") & advice
+        return "and was made of these sources in another order; mode='overwrite' replaces it"
+    advice = "mode='overwrite' converts what is new or changed, takes over the other shards, and replaces the dataset"
+    return f"and '{printable(names[0])}'{and_more(len(names) - 1)} {what}; {advice}"
 
 
 def _is_readable(schema: bytes | None) -> bool:

@@ -31,7 +31,7 @@ from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.background import Task, in_background
 from tfrecord_io.engine.contract import Array, Frames
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.find_index import check_uncompressed
 from tfrecord_io.options import LIMITS
@@ -318,10 +318,9 @@ class SchemaUnion:
         for level in stored_index(known.schema) if not self.evolve else ():
             if level not in added.schema.names:
                 reason = "it is a level of the dataset's index, which the appended data lacks"
-                index = say("set it as the index, pass {index=True}") | say(
-                    "pass {evolve=True} to append rows without labels"
-                )
-                raise SchemaError(reason, path=path, feature=level, advice=index)
+                index = "set it as the index, pass index=True, or pass evolve=True to append rows without labels"
+                index_cli = "set it as the index, pass --index true, or pass --evolve to append rows without labels"
+                raise SchemaError(reason, path=path, feature=level, hint=index, hint_cli=index_cli)
         stored, new_types = ({field.name: field for field in each.schema} for each in (known, added))
         for column in united.schema if united is not known else ():
             before = stored.get(column.name)
@@ -330,39 +329,31 @@ class SchemaUnion:
             if column.name in united.conflicts:
                 advice: str = "cast the column"
                 if before is not None:
-                    advice |= say("pass {schema_overrides=}", schema_overrides={column.name: str(before.type)})
+                    advice += f", or pass schema_overrides={ {column.name: str(before.type)}!r}"
                 reason = f"{types}: no type holds both"
                 if before is not None and before.type == got:
-                    reason, advice = (
-                        f"{types}, stored in another form",
-                        say("pass its {record_type=} and {column_encoding=}"),
-                    )
+                    reason, advice = (f"{types}, stored in another form", "pass its record_type= and column_encoding=")
             elif before is None:
-                reason, advice = "the dataset has no such column", "leave it out" | say("pass {evolve=True} to add it")
+                reason, advice = "the dataset has no such column", "leave it out, or pass evolve=True to add it"
             elif before.type == got != column.type:
                 reason = "its ordered categories are not those of the dataset"
-                advice = "give it the same" | say("pass {evolve=True} to have values without categories")
+                advice = "give it the same, or pass evolve=True to have values without categories"
             elif before.type == got and encoding_of(before) != BY_WIRE == encoding_of(column):
                 reason = f"the appended column is {got}, too, but it is stored in another form"
-                advice = say("pass the {float64=} and {column_encoding=} of the dataset") | say(
-                    "{evolve=True} to store both forms"
-                )
+                advice = "pass the float64= and column_encoding= of the dataset, or evolve=True to store both forms"
             elif before.type != column.type and not pa.types.is_null(before.type):
-                reason, advice = (
-                    f"{types}, which is narrower",
-                    "cast the column" | say("pass {evolve=True} to widen it"),
-                )
+                reason, advice = (f"{types}, which is narrower", "cast the column, or pass evolve=True to widen it")
             elif column.nullable and not before.nullable:
                 reason, advice = (
                     "the dataset requires this column",
-                    "fill its nulls" | say("pass {evolve=True} to allow them"),
+                    "fill its nulls, or pass evolve=True to allow them",
                 )
             else:
                 continue
             if not self.evolve or column.name in united.conflicts:
                 expected = None if before is None else str(before.type)
                 error = {"feature": column.name, "expected": expected, "got": None if got is None else str(got)}
-                raise SchemaError(reason, path=path, advice=advice, **error)
+                raise SchemaError(reason, path=path, hint=advice, **error)
         return old if united is known and not without_rows else pack(united.schema, united.dictionaries)
 
 

@@ -31,7 +31,7 @@ from tfrecord_io.background import Task, ordered
 from tfrecord_io.display import Report, Summary, and_more, byte_size, column_list, counted
 from tfrecord_io.engine.contract import ArrowReader, Encoder, Engine, PlainForm, PlainValue
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
+from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.format.feature_types import Layout
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.find_index import check_uncompressed
@@ -277,7 +277,7 @@ class Writer(PublishingWriter):
                 if has_all(known, later[name]):
                     reason = "its ordered categories are in another order than in the first rows"
                 advice = "unify the categories (pyarrow.Table.unify_dictionaries), or cast them to plain values"
-                raise EncodeError(reason, feature=name, advice=advice)
+                raise EncodeError(reason, feature=name, hint=advice)
         return b""
 
     def close(self) -> None:
@@ -376,10 +376,8 @@ def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
     binary = (t.is_binary, t.is_large_binary, t.is_fixed_size_binary, t.is_binary_view)
     is_binary = len(schema) == 1 and any(check(schema.field(0).type) for check in binary)
     if options.record_type == "bytes" and not is_binary:
-        reason = say(
-            "{record_type='bytes'} writes one binary column, got {}", ", ".join(map(str, schema.types)) or "none"
-        )
-        raise EncodeError(reason, advice="select the column")
+        reason = f"record_type='bytes' writes one binary column, got {', '.join(map(str, schema.types)) or 'none'}"
+        raise EncodeError(reason, hint="select the column")
     return plan_writing(
         schema,
         column_encoding=options.column_encoding,
@@ -431,8 +429,8 @@ def warn_of_lost_schema(sink: Sink, columns: int) -> None:
     """Warn that `sink`, which has no records, cannot keep the types of its columns."""
     if columns and not sink.keeps_schema:
         lost = f"no records were written, so the schema ({counted(columns, 'column')}) could not be stored"
-        advice = say("read the file with {read_table(schema=…)}") | "write a directory, whose manifest keeps the schema"
-        warn(say("{}", f"{printable(sink.path)}: {lost}") & advice, SchemaWarning)
+        advice = "read the file with read_table(schema=…), or write a directory, whose manifest keeps the schema"
+        warn(f"{printable(sink.path)}: {lost}; {advice}", SchemaWarning)
 
 
 class Conforming:
@@ -460,7 +458,7 @@ class Conforming:
         for name in self._names:
             if name not in present:
                 reason = "the schema names a column that the data does not have"
-                raise SchemaError(reason, feature=name, advice=f"it has: {', '.join(source.schema.names)}")
+                raise SchemaError(reason, feature=name, hint=f"it has: {', '.join(source.schema.names)}")
         left_out = [name for name in present if not (name in self._selected or _UNNAMED_INDEX.fullmatch(name))]
         self._selected.update(left_out)  # each is named by one warning
         if left_out:
@@ -533,7 +531,7 @@ class Slice(NamedTuple):
         framed, rows = encoder.encode(begin, end, prefix=b"" if begin else self.prefix, memory=memory)
         if begin + rows < end:
             advice = "write its large columns to separate files"
-            raise EncodeError(too_large(), record=self.row + begin + rows, advice=advice)
+            raise EncodeError(too_large(), record=self.row + begin + rows, hint=advice)
         return EncodedPiece(prepare(framed, rows, self.row + begin), memory, None if begin else self.rounding)
 
 

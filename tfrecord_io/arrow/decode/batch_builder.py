@@ -20,7 +20,7 @@ from tfrecord_io.arrow.decode.decode_plan import field_layout, field_leaves, rea
 from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_array, without_empties
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import LIST_MARK, Array, ColumnBuffers, FeatureColumns
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable, say
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
@@ -220,10 +220,13 @@ class BatchBuilder:
             reason = f"its type {printable(field.type)} takes {own} bytes in each row"
         else:
             reason = f"the {len(self._row_bytes)} columns take {row_bytes} bytes in each row"
-        reason = expansion.excess(say("{}, and {} rows take {}", reason, rows, size))
-        advice = expansion.advice(size) | say("declare the columns with {schema=}")
+        reason = expansion.excess(f"{reason}, and {rows} rows take {size}")
+        advice = f"{expansion.advice(size)}, or declare the columns with schema="
+        advice_cli = f"{expansion.advice(size)}, or declare the columns with --schema"
         row = room // row_bytes
-        return RowFault(row, reason, feature=field.name, expected=room, got=size, advice=advice, of_memory=True)
+        return RowFault(
+            row, reason, feature=field.name, expected=room, got=size, hint=advice, hint_cli=advice_cli, of_memory=True
+        )
 
 
 def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:

@@ -11,7 +11,7 @@ from tfrecord_io.arrow.decode.lists import absent, is_nothing, widen
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import misfits
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.errors import printable, say
+from tfrecord_io.errors import printable
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, find_element
 from tfrecord_io.format.feature_types import Kind, Layout
@@ -20,7 +20,8 @@ from tfrecord_io.schema.tensor_types import Shape
 from tfrecord_io.value_class import value_class
 
 _LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values
-_ADVICE = "read everything with read_table" | say("pass {schema='infer'} for the plain columns")
+_ADVICE = "read everything with read_table, or pass schema='infer' for the plain columns"
+_ADVICE_CLI = "read everything with read_table, or pass --schema infer for the plain columns"
 
 
 @value_class
@@ -65,7 +66,7 @@ class CompanionColumns:
                 row = int(bad.argmax())
                 name, other = printable(self.companions.feature), printable(column.name)
                 reason = f"'{other}' is missing" if mask[row] else f"'{other}' occurs without '{name}'"
-                raise RowFault(row, say("{}, unlike in the records before", reason) & _ADVICE)
+                raise RowFault(row, f"{reason}, unlike in the records before; {_ADVICE}")
 
     def refuse_dtype(self, mask: Array, element: Element, sizes: Array) -> None:
         """Refuse rows that state another dtype."""

@@ -13,7 +13,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.casts import other_kinds
 from tfrecord_io.engine.contract import PlanColumn
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.feature_types import Kind, Layout, Text
 from tfrecord_io.schema.column_features import (
@@ -193,15 +193,15 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
         column = column.with_type(column.type.value_type)
         if t.is_struct(column.type):
             reason, advice = "a step of a feature list cannot be a struct", "make its fields feature lists"
-            raise SchemaError(reason, feature=field.feature, advice=advice)
+            raise SchemaError(reason, feature=field.feature, hint=advice)
     if is_any_tensor(column.type) and not is_composed(field.encoding):
         element, shape = element_and_shape(field.tensor)
         encoding = encoding_rules(field.encoding)
         try:
             kind = encoding.kind(element)
         except ValueError as error:
-            advice = say('declare it with {tfr.tensor(encoding="raw")}')
-            raise SchemaError(str(error), feature=field.feature, advice=advice) from None
+            advice = 'declare it with tfr.tensor(encoding="raw")'
+            raise SchemaError(str(error), feature=field.feature, hint=advice) from None
         return [Leaf(field.feature, (), column.type, kind, encoding.layout, encoding.name, element, shape)]
     with _of_the_schema(field):
         collected = column_leaves(column)
@@ -224,7 +224,7 @@ def _of_the_schema(field: Field) -> Iterator[None]:
     try:
         yield
     except UnsupportedType as error:
-        raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), advice=error.advice) from error
+        raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), hint=error.advice) from error
 
 
 def _text(leaf: Leaf, text: Text) -> Text:

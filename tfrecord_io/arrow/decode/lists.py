@@ -29,7 +29,7 @@ from tfrecord_io.arrow.buffers import (
 from tfrecord_io.arrow.casts import Cast, checked_cast, other_kinds, value_cast
 from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, say
+from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.column_features import Leaf
 from tfrecord_io.schema.types import is_list_like, is_number
@@ -172,7 +172,7 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
         from tfrecord_io.engine.fault_messages import other_kind_advice
 
         reason = f"expected {kind.description}, got {column.kind.description}"
-        reason &= other_kind_advice(kind, column.kind, layout)
+        reason += f"; {other_kind_advice(kind, column.kind, layout)}"
         raise RowFault(first_valid(column), reason, expected=kind.name, got=column.kind.name, error=FeatureTypeError)
     if column.layout is Layout.SCALAR:
         return _listed(column)
@@ -249,9 +249,7 @@ def _listed(column: ColumnBuffers) -> ColumnBuffers:
 def _single(column: ColumnBuffers) -> ColumnBuffers:
     """LIST to SCALAR, where every row happens to have one value."""
     if column.is_list:
-        reason = say("expected one value, got a feature list") & "declare a list type" | say(
-            "exclude the feature with {columns=}"
-        )
+        reason = "expected one value, got a feature list; declare a list type, or exclude the feature with columns="
         raise RowFault(first_valid(column), reason, expected="Feature", got="FeatureList", error=FeatureTypeError)
     assert column.offsets is not None
     assert column.values is not None

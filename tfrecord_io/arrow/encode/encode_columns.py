@@ -34,7 +34,7 @@ from tfrecord_io.arrow.nested_to_features import nested_columns
 from tfrecord_io.arrow.row_fault import errors_of_rows
 from tfrecord_io.arrow.tensor_values import TensorValues, tensors_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.errors import EncodeError, say
+from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.column_features import LIST, AsJson, Leaf, Node, PlainLists, PlainStruct
@@ -112,7 +112,7 @@ def _encode_leaf(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) -> I
         if rows.offsets is not None and present.any():
             reason, record = "an empty list of the null type has no feature type", rows.base + int(np.argmax(present))
             advice = "cast the column, for example to list<int64>"
-            raise EncodeError(reason, feature=rows.feature, record=record, advice=advice)
+            raise EncodeError(reason, feature=rows.feature, record=record, hint=advice)
         return
     encoding = tensor_encoding(leaf.encoding)
     if encoding.one_value_per_cell:
@@ -218,4 +218,9 @@ def _check_categories(values: pa.Array, leaf: Leaf) -> None:
     refuse_invalid_categories(values, leaf.feature)
     if leaf.encoding == LIST and collide_as_float32(values):
         reason = "two of its categories are equal as float32, so that their rows could not be distinguished"
-        raise EncodeError(reason, feature=leaf.feature, advice=say('{float64="raw"} keeps their bits'))
+        raise EncodeError(
+            reason,
+            feature=leaf.feature,
+            hint='float64="raw" keeps their bits',
+            hint_cli="--float64 raw keeps their bits",
+        )

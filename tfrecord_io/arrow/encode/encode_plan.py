@@ -21,9 +21,8 @@ from tfrecord_io.arrow.row_fault import first_failing
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, say, warn
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
 from tfrecord_io.format.dtypes import element_of
-from tfrecord_io.remedies import Written
 from tfrecord_io.schema.column_features import (
     RAW,
     Leaf,
@@ -98,12 +97,12 @@ class Rounding:
         most = self.counts.most_common(_NAMES_IN_WARNING)
         named = [f"'{printable(name)}' ({counted(count, 'value')})" for name, count in most]
         text = ", ".join(named) + and_more(len(self.counts) - len(named), "column")
-        advice = say('{float64="raw"} keeps the bits') | say('{float64="round"} accepts the rounding silently')
+        advice = 'float64="raw" keeps the bits, or float64="round" accepts the rounding silently'
         if self._halves:
             warn(f"floats were rounded to the schema's float16 or to float32 in {text}", PrecisionWarning)
             return
-        rounded = say("{}", f"float64 values were rounded to float32 in {text}")
-        warn(rounded & "a TFRecord has no float64" & advice, PrecisionWarning)
+        rounded = f"float64 values were rounded to float32 in {text}"
+        warn(f"{rounded}; a TFRecord has no float64; {advice}", PrecisionWarning)
 
 
 @value_class
@@ -155,19 +154,20 @@ def plan_writing(
     try:
         fields = [_annotate_column(column, asked, float64 == RAW, sequence) for column in schema]
         if asked:
-            reason = say("{column_encoding=} names a column that the data does not have")
+            reason = "column_encoding= names a column that the data does not have"
             raise FeatureNotFoundError(reason, feature=next(iter(asked)))
         for column in [] if sequence else filter(is_marked_feature_list, fields):
             text = "the column is declared as a feature list, which an Example does not have"
-            advice = say('write it with {record_type="sequence_example"}') | "declare it as a list"
-            raise EncodeError(text, feature=column.name, advice=advice)
+            advice = 'write it with record_type="sequence_example", or declare it as a list'
+            advice_cli = "write it with --record-type sequence_example, or declare it as a list"
+            raise EncodeError(text, feature=column.name, hint=advice, hint_cli=advice_cli)
         in_steps = tuple(sequence and not is_nested(f) and step_field(f) is not None for f in fields)
         trees = tuple(None if steps else layout_of(f) for f, steps in zip(fields, in_steps, strict=True))
         columns = tuple(tuple(column_leaves(f, in_steps=sequence)) for f in fields)
     except UnsupportedType as error:
-        raise EncodeError(error.reason, feature=error.feature, advice=error.advice) from None
+        raise EncodeError(error.reason, feature=error.feature, hint=error.advice) from None
     except UnicodeDecodeError as error:
-        raise EncodeError("a column's name is not UTF-8", advice="rename it") from error
+        raise EncodeError("a column's name is not UTF-8", hint="rename it") from error
     _refuse_collisions(fields, columns)
     annotated = pa.schema(fields, metadata=schema.metadata)
     return WritePlan(annotated, columns, in_steps, trees, None if float64 == RAW else float64)
@@ -209,7 +209,12 @@ def _annotate(
     encoding = asked.pop(feature, None)
     if encoding in (NESTED, JSON):
         reason = f'"{encoding}" is an encoding of columns, not of their parts'
-        raise EncodeError(reason, feature=feature, advice=say("name the whole column in {column_encoding=}"))
+        raise EncodeError(
+            reason,
+            feature=feature,
+            hint="name the whole column in column_encoding=",
+            hint_cli="name the whole column in --column-encoding",
+        )
     encoding = encoding or encoding_of(field) or above
     type_ = field.type
     below = partial(_annotate, asked=asked, above=encoding, raw_float64=raw_float64, nested=nested)
@@ -248,7 +253,7 @@ def _refuse_collisions(fields: list[pa.Field], columns: tuple[tuple[Leaf, ...], 
                 if name in owners:
                     first, second = printable(owners[name]), printable(column.name)
                     reason = f"the columns '{first}' and '{second}' would both be written as this feature"
-                    raise EncodeError(reason, feature=name, advice="rename one of them")
+                    raise EncodeError(reason, feature=name, hint="rename one of them")
                 owners[name] = column.name
 
 
@@ -263,8 +268,8 @@ def int64_values(array: pa.Array, rows: Rows) -> Array:
         _refuse(numbers % DAY["ms"] != 0, numbers, rows, "a date64 is not at midnight", advice)
     if numbers.dtype == np.uint64:
         reason = "an unsigned integer above 2**63 - 1 cannot be stored in a TFRecord"
-        raw = Written(f"{{'{printable(rows.feature)}': 'raw'}}")
-        advice = say("pass {column_encoding=}", column_encoding=raw) | "convert the column to text"
+        raw = f"{{'{printable(rows.feature)}': 'raw'}}"
+        advice = f"pass column_encoding={raw}, or convert the column to text"
         _refuse(numbers > _INT64_MAX, numbers, rows, reason, advice)
         return numbers.view(np.int64)
     return numbers.astype(np.int64, copy=False)
@@ -279,7 +284,7 @@ def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: R
         rounded = exact.astype(np.float32)
     infinite = np.isinf(rounded)
     if infinite.any():
-        reason, advice = "a finite float64 is too large for float32", say('write the column with {float64="raw"}')
+        reason, advice = "a finite float64 is too large for float32", 'write the column with float64="raw"'
         _refuse(infinite & np.isfinite(exact), exact, rows, reason, advice)
     if float64 == "round":
         return rounded
@@ -289,7 +294,7 @@ def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: R
         if float64 == "error":
             reason, advice = (
                 "float32 cannot hold a float64",
-                say('{float64="raw"} keeps its bits') | say('{float64="round"} rounds it'),
+                'float64="raw" keeps its bits, or float64="round" rounds it',
             )
             _refuse(changed, exact, rows, reason, advice)
         count = np.count_nonzero(_written(changed, rows))
@@ -339,8 +344,9 @@ def refuse_invalid_categories(values: pa.Array, feature: str) -> None:
         values.validate(full=True)
     except pa.ArrowInvalid:
         reason = f"its categories are not all valid values of the type {values.type}"
-        advice = "cast the column" | say("pass {embed_schema=False}")
-        raise EncodeError(reason, feature=feature, advice=advice) from None
+        advice = "cast the column, or pass embed_schema=False"
+        advice_cli = "cast the column, or pass --no-embed-schema"
+        raise EncodeError(reason, feature=feature, hint=advice, hint_cli=advice_cli) from None
 
 
 def number_cells(rows: Rows, values: pa.Array) -> TensorValues:

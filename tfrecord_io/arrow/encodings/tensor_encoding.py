@@ -142,7 +142,7 @@ def refuse_widening(row: int, size: int) -> None:
     if not expansion.take(size):
         reason = expansion.excess(f"its text takes {size} bytes in the column's width")
         advice = expansion.advice(size)
-        raise RowFault(row, reason, expected=expansion.room, got=size, advice=advice, of_memory=True)
+        raise RowFault(row, reason, expected=expansion.room, got=size, hint=advice, of_memory=True)
 
 
 def check_values(element: Element, cells: DecodedCells) -> DecodedCells:

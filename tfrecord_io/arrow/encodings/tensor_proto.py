@@ -106,7 +106,7 @@ def _parsed(row: int, offsets: Array, values: Array, name: str | None) -> Parsed
     try:
         return parse_tensor_proto(values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name, current())
     except DecodeError as error:
-        fault = RowFault(row, error.reason, expected=error.expected, got=error.got, advice=error.advice)
+        fault = RowFault(row, error.reason, expected=error.expected, got=error.got, hint=error.advice)
         fault.of_memory = error.of_memory
         raise fault from error
 

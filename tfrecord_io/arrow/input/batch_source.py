@@ -33,10 +33,9 @@ from tfrecord_io.arrow.input.from_xarray import LabelledColumns, labelled_rows
 from tfrecord_io.arrow.input.schema_cast import refuse_missing
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.arrow.row_fault import errors_of_rows
-from tfrecord_io.errors import EncodeError, SchemaError, printable, say
+from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.format.dtypes import dtype_name, find_element
 from tfrecord_io.options import LIMITS
-from tfrecord_io.remedies import Written
 from tfrecord_io.schema.column_features import encoding_of, needs_nesting, nested_handed, nested_restored, with_encoding
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.image_form import ImageForm
@@ -139,15 +138,15 @@ def open_input(
     try:
         names = Counter(source.schema.names)
     except UnicodeDecodeError as error:
-        raise EncodeError("a column's name is not UTF-8", advice="rename it") from error
+        raise EncodeError("a column's name is not UTF-8", hint="rename it") from error
     for name, count in names.items():
         if count > 1:
-            raise EncodeError(f"{count} columns have this name", feature=name, advice="rename them")
+            raise EncodeError(f"{count} columns have this name", feature=name, hint="rename them")
     for field in source.schema:  # of types that pyarrow knows only where pandas is imported
         name = (field.metadata or {}).get(EXTENSION_NAME, b"").decode("utf-8", "replace")
         if name in PANDAS_ADVICE:
             reason = f"the extension type {name} is not supported"
-            raise EncodeError(reason, feature=field.name, advice=PANDAS_ADVICE[name])
+            raise EncodeError(reason, feature=field.name, hint=PANDAS_ADVICE[name])
     if any(not field.nullable or has_required_parts(field.type) for field in source.schema):
         source = _without_missing(source, row_base)
     if encodings and image_encodings(encodings):
@@ -190,7 +189,7 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
             error.advice = "a row of a DataFrame has its dtypes as a DataFrame: pass df.iloc[[0]] instead of df.iloc[0]"
         raise
     if source is not None and labelled is None and options.record_dim is not None:
-        raise TypeError(say("{record_dim=} is for objects of xarray, and this is {}", _type_name(data)))
+        raise TypeError(f"record_dim= is for objects of xarray, and this is {_type_name(data)}")
     if source is not None:
         return source if options.conform is None else options.conform(source, row_base)
     if hasattr(data, "__array__") and hasattr(data, "dtype"):
@@ -280,7 +279,7 @@ def _batch_of_structs(data: Any) -> pa.RecordBatch:
     structs = pa.array(data)
     if structs.null_count:
         row, advice = structs.is_null().index(True).as_py(), "drop it, or pass a table with the array as a column"
-        raise EncodeError("a struct that is null cannot be a row", record=row, advice=advice)
+        raise EncodeError("a struct that is null cannot be a row", record=row, hint=advice)
     return pa.RecordBatch.from_struct_array(structs)
 
 
@@ -586,7 +585,7 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
             continue
         expected, got = logical_name(b.type, b.metadata), logical_name(a.type, a.metadata)
         reason = f"{who} has another type than the data before it: expected {expected}, got {got}"
-        raise SchemaError(reason, feature=a.name, expected=expected, got=got, advice=_how_to_fit(a, b))
+        raise SchemaError(reason, feature=a.name, expected=expected, got=got, hint=_how_to_fit(a, b))
     if not changed:
         _refuse_images(own, first, who)
         return source
@@ -612,11 +611,9 @@ def _refuse_images(own: pa.Schema, first: pa.Schema, who: str) -> None:
         if shape is None or all(axis in (None, size) for axis, size in zip(form.shape, shape, strict=True)):
             continue
         reason = f"{who} has images of shape {shape}, but the data before it declares {form.shape}"
-        advice = say(
-            "declare all in advance: {schema=}",
-            schema=Written(f'{{"{a.name}": tfr.image((None, None, {form.shape[2]})), …}}'),
-        )
-        raise SchemaError(reason, feature=a.name, expected=form.shape, got=shape, advice=advice)
+        advice = f'declare all in advance: schema={{"{a.name}": tfr.image((None, None, {form.shape[2]})), …}}'
+        advice_cli = f'declare all in advance: --schema {{"{a.name}": tfr.image((None, None, {form.shape[2]})), …}}'
+        raise SchemaError(reason, feature=a.name, expected=form.shape, got=shape, hint=advice, hint_cli=advice_cli)
 
 
 def _filled(column: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
@@ -636,7 +633,7 @@ def _embedded(field: pa.Field) -> pa.Schema:
     try:
         return embedded_schema(pa.schema([field.with_type(nested_restored(field.type))]))
     except UnsupportedType as error:
-        raise EncodeError(error.reason, feature=error.feature, advice=error.advice) from error
+        raise EncodeError(error.reason, feature=error.feature, hint=error.advice) from error
 
 
 def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
@@ -648,14 +645,12 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
             free = tuple(x if x == y else None for x, y in zip(axes, others, strict=True))
             dtype = np.result_type(of.dtype, other.dtype) if of != other else of.dtype
             declared = f"tfr.tensor('{dtype_name(dtype)}', {free})"
-            return say(
-                "declare the type of all in advance: {schema=}", schema=Written(f"{{'{a.name}': {declared}, ...}}")
-            )
+            return f"declare the type of all in advance: schema={{'{a.name}': {declared}, ...}}"
     are_floats = pa.types.is_integer(value_type(b.type)) and pa.types.is_floating(value_type(a.type))
     is_wider = lacks_type(b.type) or (are_floats and is_list_like(a.type) == is_list_like(b.type))
     of_all = a if is_wider else common_field(b, a)
     if of_all is not None and of_all.type != b.type:  # a cast would change values
-        return say("declare the type of all in advance with {schema=}: {}", logical_name(of_all.type, of_all.metadata))
+        return f"declare the type of all in advance with schema=: {logical_name(of_all.type, of_all.metadata)}"
     return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
 
 

@@ -33,7 +33,7 @@ from tfrecord_io.arrow.tensor_values import plain_array
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.numpy_output import GatheredValues, gather_objects
-from tfrecord_io.errors import EncodeError, printable, say
+from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.format.feature_types import image_advice
 from tfrecord_io.format.missing_values import check_level, has_inner, holds_masked
@@ -60,7 +60,7 @@ def table_of_arrays(
     columns: dict[str, pa.Array | pa.ChunkedArray | Tensors] = {}
     for name, values in data.items():
         if not isinstance(name, str):
-            raise EncodeError(f"a column's name is of type {type(name).__name__}", advice="names must be text")
+            raise EncodeError(f"a column's name is of type {type(name).__name__}", hint="names must be text")
         check_name(name)
         refuse_polars_types(name, getattr(values, "dtype", None))
         columns[name] = _column(name, values, nan_to_null, (encodings or {}).get(name))
@@ -88,7 +88,7 @@ def check_name(name: str) -> None:
         name.encode()
     except UnicodeEncodeError:
         reason = "the column's name has a lone surrogate, which cannot be encoded as UTF-8"
-        raise EncodeError(reason, feature=name, advice="rename the column") from None
+        raise EncodeError(reason, feature=name, hint="rename the column") from None
 
 
 def fields_of(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
@@ -99,7 +99,7 @@ def fields_of(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
         found = inner or {name: values[name]}
         if both := columns.keys() & found.keys():
             reason = "two fields of the structured array would become columns of this name"
-            raise EncodeError(reason, feature=min(both), advice="rename one of them")
+            raise EncodeError(reason, feature=min(both), hint="rename one of them")
         columns.update(found)
     return columns
 
@@ -109,7 +109,7 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         return values
     if _is_without_axes(values):
         advice = "its first axis counts the rows: pass array[None] for one row"
-        raise EncodeError("an array without dimensions has no rows", feature=name, advice=advice)
+        raise EncodeError("an array without dimensions has no rows", feature=name, hint=advice)
     if is_single(values) or isinstance(values, set | frozenset):  # whose order is any
         raise _no_column(values, name)
     try:
@@ -184,7 +184,7 @@ def _without_na(cell: Any) -> Any:
 
 def _no_column(values: Any, name: str | None = None) -> EncodeError:
     advice = "pass an array or a list, with an item for each row; or dicts, one for each row"
-    return EncodeError(f"a column is an array or a list, not {type(values).__name__}", feature=name, advice=advice)
+    return EncodeError(f"a column is an array or a list, not {type(values).__name__}", feature=name, hint=advice)
 
 
 def _ndarray(values: Any) -> np.ndarray[Any, Any]:
@@ -197,7 +197,7 @@ def _ndarray(values: Any) -> np.ndarray[Any, Any]:
     except (TypeError, ValueError, RuntimeError, BufferError) as error:  # such as for tensors that need gradients
         kind, cause = f"{type(values).__module__}.{type(values).__qualname__}", str(error).rstrip(".")
         reason = f"this {kind} does not become an array of NumPy: {printable(cause, 300)}"
-        raise EncodeError(reason, advice="pass an array of NumPy") from error
+        raise EncodeError(reason, hint="pass an array of NumPy") from error
     if not array.ndim:
         raise _no_column(values)
     return array
@@ -341,7 +341,7 @@ def _refused_dtypes(name: str | None, dtypes: Iterable[np.dtype[Any]]) -> Encode
             advice = "convert each to text of one width by numpy.array(array.tolist())"
     else:
         reason, advice = f"its arrays have the dtypes {', '.join(shown[:5])}", "convert them to one dtype"
-    return EncodeError(reason, feature=name, advice=advice)
+    return EncodeError(reason, feature=name, hint=advice)
 
 
 def is_object_dtype(dtype: Any) -> bool:
@@ -360,13 +360,13 @@ def refuse_polars_types(name: str, dtype: Any) -> None:
         return
     fields = getattr(dtype, "fields", ())
     if any("\0" in each for each in (name, *(field.name for field in fields))):
-        raise EncodeError("the name has a NUL, which polars cannot hand over", feature=name, advice="rename it")
+        raise EncodeError("the name has a NUL, which polars cannot hand over", feature=name, hint="rename it")
     if dtype == polars.Object:
         reason = "a polars Object column holds pointers to Python objects, which cannot be stored in a TFRecord"
-        raise EncodeError(reason, feature=name, advice="convert it to a type such as pl.String, or drop it")
+        raise EncodeError(reason, feature=name, hint="convert it to a type such as pl.String, or drop it")
     if str(dtype) in ("Int128", "UInt128"):
         advice = "cast it to pl.Int64, pl.Decimal(38, 0) or pl.String"
-        raise EncodeError(f"a polars {dtype} column cannot be stored in a TFRecord", feature=name, advice=advice)
+        raise EncodeError(f"a polars {dtype} column cannot be stored in a TFRecord", feature=name, hint=advice)
     for inner in [getattr(dtype, "inner", None), *(field.dtype for field in fields)]:
         refuse_polars_types(name, inner)
 
@@ -377,7 +377,7 @@ def refuse_duckdb_types(name: str, type_: Any) -> None:
     These are its own bytes, times without their offsets, and large UHUGEINT as negative decimals.
     """
     if type_.id in ("bit", "bignum", "varint", "time with time zone", "uhugeint"):
-        raise EncodeError(f"Arrow has no type for DuckDB's {type_}", feature=name, advice="cast it to VARCHAR")
+        raise EncodeError(f"Arrow has no type for DuckDB's {type_}", feature=name, hint="cast it to VARCHAR")
     if type_.id in ("list", "array", "struct", "map", "union"):
         for _, inner in type_.children:
             if isinstance(inner, type(type_)):  # not the size of an array
@@ -429,7 +429,7 @@ def _refuse_in_dicts(name: str, cells: Iterable[Any], type_: pa.DataType) -> Non
 
 
 def _inside(where: str, error: EncodeError) -> EncodeError:
-    error.reason = say("in the {}, {}", where, error.reason)
+    error.reason = f"in the {where}, {error.reason}"
     error.advice = f"convert the values in the {where} to one type" if error.record is None else error.advice
     return error
 
@@ -480,15 +480,15 @@ def _refuse_lost_times(name: str, cells: Iterable[Any], classes: set[type], type
         if (row := next(exact, None)) is not None:
             reason = "a time has nanoseconds, which a column of Python objects does not keep"
             advice = "convert the column to datetime64[ns] or timedelta64[ns]"
-            raise EncodeError(reason, feature=name, record=row, advice=advice)
+            raise EncodeError(reason, feature=name, record=row, hint=advice)
     with_zones = {cls for cls in classes if issubclass(cls, dt.datetime | dt.time)}
     zones = {cell.tzinfo is not None for cell in cells if type(cell) in with_zones} if with_zones else set()
     if len(zones) > 1:
         reason = "times with and without a time zone are mixed"
-        raise EncodeError(reason, feature=name, advice="convert all to one of both")
+        raise EncodeError(reason, feature=name, hint="convert all to one of both")
     if zones == {True} and pa.types.is_time(type_):
         reason = "a time of day has a time zone, which Arrow does not have"
-        raise EncodeError(reason, feature=name, advice=say("pass {v.replace(tzinfo=None)}"))
+        raise EncodeError(reason, feature=name, hint="pass v.replace(tzinfo=None)")
     times = [cell for cell in cells if type(cell) in with_zones] if zones == {True} else []
     if times and not _is_named(zone := times[0].tzinfo):  # of the column; the others are converted to it
         here = [time for time in times if time.tzinfo is zone]
@@ -539,7 +539,7 @@ def _refuse_lost_zone(name: str, zone: dt.tzinfo, is_same: Callable[[dt.tzinfo],
         if is_same(pa.lib.string_to_tzinfo(text)):
             return
     reason = f"its time zone, {printable(repr(zone))}, would be read as '{printable(text)}'"
-    raise EncodeError(reason, feature=name, advice="convert the times to a zoneinfo.ZoneInfo or a datetime.timezone")
+    raise EncodeError(reason, feature=name, hint="convert the times to a zoneinfo.ZoneInfo or a datetime.timezone")
 
 
 def _refuse_lost_offsets(name: str, cells: Iterable[Any]) -> None:
@@ -551,7 +551,7 @@ def _refuse_lost_offsets(name: str, cells: Iterable[Any]) -> None:
         if not parts or type(cell)(**parts) != cell:
             reason = f"Arrow has no interval that is {printable(repr(cell))}"
             advice = "pass a pyarrow.MonthDayNano, or its text"
-            raise EncodeError(reason, feature=name, record=row, advice=advice)
+            raise EncodeError(reason, feature=name, record=row, hint=advice)
 
 
 def no_arrow_form(name: str, values: Any) -> EncodeError:
@@ -561,17 +561,17 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
         reason = f"a column is an array of NumPy or a list, not {type(values).__module__}.{type(values).__qualname__}"
         dense = next((method for method in ("toarray", "todense") if hasattr(values, method)), None)  # of sparse ones
         advice = "convert it with numpy.asarray" if dense is None else f"pass its {dense}()"
-        return EncodeError(reason, feature=name, advice=advice)
+        return EncodeError(reason, feature=name, hint=advice)
     if dtype is not None and getattr(dtype, "kind", "") != "O":
         reason = f"values of dtype {dtype} cannot be stored in a TFRecord"
-        return EncodeError(reason, feature=name, advice="convert the column first")
+        return EncodeError(reason, feature=name, hint="convert the column first")
     cells = [cell for cell in values if cell is not None]
     types = sorted({type(cell).__name__ for cell in cells})[:5]
     if types == ["int"]:
         big = next((i for i, cell in enumerate(values) if cell is not None and not -(2**63) <= cell < 2**63), None)
         reason = "an integer is outside the range of int64, which cannot be stored in a TFRecord"
         advice = _conversion(name, dtype, "str(v)")
-        return EncodeError(reason, record=big, feature=name, expected="-2**63 to 2**63 - 1", advice=advice)
+        return EncodeError(reason, record=big, feature=name, expected="-2**63 to 2**63 - 1", hint=advice)
     if types == ["ndarray"] and (dtypes := {cell.dtype for cell in cells}) and not any(map(is_object_dtype, dtypes)):
         return _refused_dtypes(name, dtypes)
     if (error := _refused_value(name, values, types)) is not None:
@@ -581,24 +581,24 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
     else:
         reason = f"values of the Python types {', '.join(types)} are mixed types"
     advice = (image_advice(cells[0]) if len(types) == 1 else None) or _conversion(name, dtype, _one_type(cells))
-    return EncodeError(reason, feature=name, advice=advice)
+    return EncodeError(reason, feature=name, hint=advice)
 
 
 def _refused_value(name: str, values: Any, types: list[str]) -> EncodeError | None:
     """The error for the first value that cannot be stored, where others of its type can; None if it is the type."""
     for row, cell in enumerate(values):
         if isinstance(cell, bytes | str) and len(cell) > MAX_RECORD_BYTES:
-            return EncodeError(too_large(), record=row, feature=name, advice="write large values to separate files")
+            return EncodeError(too_large(), record=row, feature=name, hint="write large values to separate files")
         if types == ["Decimal"] and isinstance(cell, Decimal) and not cell.is_finite():
             reason = "a Decimal that is NaN or infinite cannot be stored in a TFRecord"
-            return EncodeError(reason, record=row, feature=name, advice="pass None for a missing value, or floats")
+            return EncodeError(reason, record=row, feature=name, hint="pass None for a missing value, or floats")
         if types == ["str"] and isinstance(cell, str) and any("\ud800" <= character <= "\udfff" for character in cell):
             reason = "a text with a lone surrogate cannot be encoded as UTF-8"
             advice = 'pass bytes, for example v.encode("utf-8", "surrogatepass"), or replace it'
-            return EncodeError(reason, record=row, feature=name, advice=advice)
+            return EncodeError(reason, record=row, feature=name, hint=advice)
     if types == ["Decimal"]:
         reason = "the Decimals need more than 76 digits, which no decimal type of Arrow has"
-        return EncodeError(reason, feature=name, advice=_conversion(name, getattr(values, "dtype", None), "str(v)"))
+        return EncodeError(reason, feature=name, hint=_conversion(name, getattr(values, "dtype", None), "str(v)"))
     if set(types) <= {"list", "tuple"}:
         return _refused_item(name, values)
     return None
@@ -616,7 +616,7 @@ def _refused_item(name: str, rows: Any) -> EncodeError | None:
     if len(plain) < len(items) and not any(isinstance(item, int | float | np.number) for item in plain):
         nan = next(at for at, item in enumerate(items) if isinstance(item, float))
         reason = f"a list has NaN among values of the type {type(plain[0]).__name__}" if plain else "a list has NaN"
-        return EncodeError(reason, record=row_of[nan], feature=name, advice="remove it, or make the whole row None")
+        return EncodeError(reason, record=row_of[nan], feature=name, hint="remove it, or make the whole row None")
     error = no_arrow_form(name, items)
     error.record = None if error.record is None else row_of[error.record]
     return _inside("lists", error)

@@ -50,7 +50,7 @@ def table_of_frame(
     """
     if not frame.columns.is_unique:
         name = str(frame.columns[frame.columns.duplicated()][0])
-        raise EncodeError("two columns have this name", feature=name, advice="rename one of them")
+        raise EncodeError("two columns have this name", feature=name, hint="rename one of them")
     for label in [*frame.columns, *frame.index.names]:
         check_name(_column_name(label))
     if index is None and (frame.index.nlevels > 1 or frame.index.name is not None):
@@ -67,8 +67,8 @@ def table_of_frame(
         for axis, names in (("index", frame.index.names), ("columns", frame.columns.names)):
             if missing := [name for name in names if name is not None and str(name) in _MISSING]:
                 advice = f"rename it, for example with df.rename_axis({axis}='{axis}')"
-                raise EncodeError(f"the {axis} of the DataFrame has the name {missing[0]}", advice=advice) from None
-        raise EncodeError("the DataFrame cannot be converted to Arrow", advice="see the cause above") from error
+                raise EncodeError(f"the {axis} of the DataFrame has the name {missing[0]}", hint=advice) from None
+        raise EncodeError("the DataFrame cannot be converted to Arrow", hint="see the cause above") from error
     looked_at, better = "O" if nan_to_null else "Of", {}
     for i, dtype in enumerate(frame.dtypes):
         if i in found or not isinstance(dtype, np.dtype) or dtype.kind not in looked_at:

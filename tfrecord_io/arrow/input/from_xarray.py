@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.input.from_arrays import imported
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, printable, say
+from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.options import LIMITS
 from tfrecord_io.schema.array_attributes import with_attributes, with_dimensions
 
 _CHUNK_BYTES = 256 << 20  # blocks are whole chunks, unless these take more
 _DROP = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"
+_DROP_CLI = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"
 
 
 class LabelledColumns:
@@ -77,7 +78,7 @@ class LabelledColumns:
                         raise
                     reason = f"its values are not an array of NumPy: {printable(str(error), 200)}"
                     advice = "make it dense, by dataset.as_numpy()"
-                    raise EncodeError(reason, feature=str(name), advice=advice) from error
+                    raise EncodeError(reason, feature=str(name), hint=advice) from error
         return found
 
     def _column(self, variable: Any) -> Any:
@@ -130,7 +131,7 @@ def labelled_rows(data: Any, record_dim: str | None) -> LabelledColumns | None:
         raise TypeError("an xarray.Variable has no name: pass a dict, {'x': variable}")
     if isinstance(data, xarray.DataArray):
         if data.name is None:
-            raise TypeError(say("an xarray.DataArray without a name: pass {array.to_dataset(name='x')}"))
+            raise TypeError("an xarray.DataArray without a name: pass array.to_dataset(name='x')")
         data = {data.name: data}  # to_dataset() refuses an array that is a coordinate
     plain: dict[Any, Any] = {}
     if isinstance(data, xarray.Dataset):
@@ -143,7 +144,7 @@ def labelled_rows(data: Any, record_dim: str | None) -> LabelledColumns | None:
             dataset = xarray.Dataset(labelled)
         except ValueError as error:
             reason = f"the DataArrays do not have the same coordinates: {printable(str(error), 300)}"
-            raise EncodeError(reason, advice=say("align them with {xarray.align(…, join='inner')}")) from error
+            raise EncodeError(reason, hint="align them with xarray.align(…, join='inner')") from error
     else:
         return None
     levels = [dim for dim in dataset.dims if dim in dataset.indexes and dataset.indexes[dim].nlevels > 1]
@@ -170,21 +171,23 @@ def record_dimension(
     known = dict.fromkeys(dim for own in data.values() for dim in own)
     shown = ", ".join(f"{printable(name)}{_shown(own)}" for name, own in list(data.items())[:8])
     if record_dim is not None and record_dim not in known:
-        reason: str = say(
-            "{record_dim=}: no variable has this dimension: {}", shown or "there is none", record_dim=record_dim
-        )
+        reason: str = f"record_dim={record_dim!r}: no variable has this dimension: {shown or 'there is none'}"
         raise EncodeError(reason, expected=[str(dim) for dim in known], got=record_dim)
     shared = [dim for dim in known if all(dim in own for own in data.values())]
     if not known:
-        raise EncodeError("the variables are single values: no dimension counts rows", advice="expand_dims adds one")
+        raise EncodeError("the variables are single values: no dimension counts rows", hint="expand_dims adds one")
     if record_dim is None and not shared:
         reason = f"the variables share no dimension, which would count the rows: {shown}"
-        raise EncodeError(reason, advice=say("name it by {record_dim=}") & say("of variables without it: {}", advice))
+        raise EncodeError(
+            reason,
+            hint=f"name it by record_dim=; of variables without it: {advice}",
+            hint_cli=f"name it by --record-dim; of variables without it: {advice}",
+        )
     dim = shared[0] if record_dim is None else record_dim
     for name, own in data.items():
         if dim not in own:
             reason = f"its dimensions are {_shown(own)}, and the rows are those of '{printable(dim)}'"
-            raise EncodeError(reason, feature=str(name), expected=str(dim), got=[str(d) for d in own], advice=advice)
+            raise EncodeError(reason, feature=str(name), expected=str(dim), got=[str(d) for d in own], hint=advice)
     return dim
 
 

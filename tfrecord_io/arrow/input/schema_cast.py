@@ -16,7 +16,7 @@ from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.arrow.nested_to_features import first_null, misplaced_null
 from tfrecord_io.arrow.row_fault import errors_of_rows, first_failing, first_refused
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of_column
-from tfrecord_io.errors import EncodeError, say
+from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
@@ -24,6 +24,7 @@ from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes, va
 
 _NO_CAST = (pa.ArrowException, OverflowError)
 _ADVICE = "convert the column first, or change the schema"
+_ADVICE_CLI = "convert the column first, or change the schema"
 _DECIMAL = re.compile(r"(?!-[0.]*$)-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _CHECKED_BY_ARROW = (t.is_integer, t.is_timestamp, t.is_duration, t.is_time, is_text_or_bytes)  # casts among these
 _UTC = ("UTC", "Etc/UTC", "Z", "+00:00", "GMT")
@@ -58,7 +59,7 @@ def _declared(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
         return array
     if IMAGE_KEY in (field.metadata or {}) and is_text(value_type(own.type)):
         reason, advice = "an encoded image is bytes, not text", "pass the content of the files, not their names"
-        raise EncodeError(reason, expected="binary", got="string", advice=advice)
+        raise EncodeError(reason, expected="binary", got="string", hint=advice)
     try:
         made = _cast(array, own, field)
     except _NO_CAST:  # its message holds the value
@@ -66,9 +67,9 @@ def _declared(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
         expected, got = logical_name(field.type, field.metadata), logical_name(own.type, own.metadata)
         if row is None:
             reason = f"a column of {got} cannot become the schema's {expected}"
-            raise EncodeError(reason, expected=expected, got=got, advice=_ADVICE) from None
+            raise EncodeError(reason, expected=expected, got=got, hint=_ADVICE, hint_cli=_ADVICE_CLI) from None
         reason = f"a value of type {got} cannot be converted to {expected}"
-        raise EncodeError(reason, record=row, expected=expected, got=got, advice=_ADVICE) from None
+        raise EncodeError(reason, record=row, expected=expected, got=got, hint=_ADVICE, hint_cli=_ADVICE_CLI) from None
     refuse_missing(made, field)
     return made
 
@@ -81,7 +82,7 @@ def refuse_missing(array: pa.Array, field: pa.Field) -> None:
         reason, advice = f"a value in it is null where its type, {array.type}, has no nulls", "not null"
     else:
         return
-    raise EncodeError(reason, record=row, feature=field.name, advice=f"fill it, or declare it without {advice}")
+    raise EncodeError(reason, record=row, feature=field.name, hint=f"fill it, or declare it without {advice}")
 
 
 def _cast(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
@@ -118,8 +119,9 @@ def _note_rounding(
         return
     row = first_refused(len(array), lambda _, end: _rounded(array[:end], own, made[:end], field)[0] > 0)
     reason = f"the schema declares {types[1]}, which cannot represent {count} of its {types[0]} values"
-    advice = say('{float64="round"} rounds them') | f"declare {types[0]}"
-    raise EncodeError(reason, record=row, expected=types[1], got=types[0], advice=advice)
+    advice = f'float64="round" rounds them, or declare {types[0]}'
+    advice_cli = f"--float64 round rounds them, or declare {types[0]}"
+    raise EncodeError(reason, record=row, expected=types[1], got=types[0], hint=advice, hint_cli=advice_cli)
 
 
 def _rounded(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field) -> tuple[int, tuple[str, str]]:

@@ -68,7 +68,7 @@ def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array
         return _lists(tensors, len(array), target)
     if permutation_of(target.type) is not None:
         advice = "declare them by tfr.tensor()"
-        raise EncodeError("the schema's tensors are permuted", feature=target.name, advice=advice)
+        raise EncodeError("the schema's tensors are permuted", feature=target.name, hint=advice)
     element, axes = element_and_shape(target)
     tensors = _retyped(tensors, element, target.name)
     shaped = _reshaped(tensors, axes, not is_any_tensor(source.type) and tensors.rank < 2, target.name)
@@ -91,7 +91,7 @@ def _tensors(array: pa.Array, source: pa.Field, target: pa.Field) -> TensorValue
         raise
     except ValueError as error:
         reason = f"a column of {source.type} cannot be converted to tensors"
-        raise EncodeError(reason, feature=source.name, advice="convert the column first") from error
+        raise EncodeError(reason, feature=source.name, hint="convert the column first") from error
 
 
 def _nested(array: pa.Array, axes: Shape) -> TensorValues:
@@ -141,7 +141,7 @@ def _retyped(tensors: TensorValues, element: Element, name: str) -> TensorValues
     if element.marked or (own.marked and own.name != "bool"):
         reason = f"its values are of {own.name}, the schema declares {element.name}"
         advice = "convert the column first, or change the schema"
-        raise EncodeError(reason, feature=name, expected=element.name, got=own.name, advice=advice)
+        raise EncodeError(reason, feature=name, expected=element.name, got=own.name, hint=advice)
     begin, end = int(tensors.offsets[0]), int(tensors.offsets[-1])
     data = tensors.data[begin:end]
     cast = number_array(own.arrow, data).cast(element.arrow)
@@ -159,7 +159,7 @@ def _reshaped(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -
     elif from_lists:
         if axes.count(None) > 1:
             reason = f"lists do not state the lengths of the {axes.count(None)} unknown dimensions of {axes}"
-            raise EncodeError(reason, feature=name, expected=str(axes), advice="pass arrays, or declare their shape")
+            raise EncodeError(reason, feature=name, expected=str(axes), hint="pass arrays, or declare their shape")
         counts, part = tensors.counts, fixed_part(axes)
         bad = counts % part != 0 if part and None in axes else counts != part
         shapes = shapes_of_counts(counts, axes) if axes else np.zeros((len(counts), 0), np.int64)
@@ -178,7 +178,7 @@ def _lists(tensors: TensorValues, rows: int, target: pa.Field) -> pa.Array:
     element = tensors.element
     if tensors.rank != 1 or not is_list_like(target.type) or element.marked:
         reason = f"tensors of {element.name} of {tensors.rank} dimensions are not {target.type}"
-        raise EncodeError(reason, feature=target.name, expected=str(target.type), advice="declare them by tfr.tensor()")
+        raise EncodeError(reason, feature=target.name, expected=str(target.type), hint="declare them by tfr.tensor()")
     values = number_array(element.arrow, tensors.data[int(tensors.offsets[0]) : int(tensors.offsets[-1])].copy())
     counts, validity = tensors.counts, None
     if tensors.valid is not None:
@@ -200,7 +200,7 @@ def _field(name: str, element: Element, shape: Shape) -> pa.Field:
     try:
         return tensor_field(name, element, shape)
     except SchemaError as error:
-        raise EncodeError(error.reason, feature=name, advice="split the arrays") from None
+        raise EncodeError(error.reason, feature=name, hint="split the arrays") from None
 
 
 class ArrayTensors:
@@ -362,7 +362,7 @@ def _objects() -> EncodeError:
         "arrays of objects cannot be stored in a TFRecord, and are not pickled",
         expected="a dtype of numbers, or of text or bytes of one width",
         got="object",
-        advice="convert them to one dtype, text by numpy.array(array.tolist()), or write the bytes that "
+        hint="convert them to one dtype, text by numpy.array(array.tolist()), or write the bytes that "
         "tfr.io.serialize_tensor makes of each",
     )
 
@@ -381,5 +381,5 @@ def unmasked_rows(values: np.ma.MaskedArray[Any, Any]) -> np.ndarray[Any, Any]:
     if (partly := some & ~whole).any():
         reason = "part of its array is masked, but only a whole array can be null"
         advice = "fill the masked values (numpy.ma.filled), or mask all of the row"
-        raise EncodeError(reason, record=int(partly.argmax()), advice=advice)
+        raise EncodeError(reason, record=int(partly.argmax()), hint=advice)
     return np.asarray(~whole)

@@ -32,7 +32,7 @@ from tfrecord_io.arrow.messages.message_tree import (
 from tfrecord_io.arrow.messages.well_known import json_messages, time_parts
 from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists, first_failing
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine, Frames
-from tfrecord_io.errors import EncodeError, SchemaError, printable, say
+from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.format.varint import varint
 from tfrecord_io.options.limits import too_large
 from tfrecord_io.options.record_types import MessageType
@@ -59,11 +59,11 @@ def fields_of(type_: MessageType, schema: pa.Schema) -> list[MessageField]:
         if name not in known:
             shown = ", ".join(f"'{printable(each)}'" for each in known[:8])
             reason = f"the message '{printable(type_.name)}' has no such field"
-            raise SchemaError(reason, feature=name, advice=f"leave the column out; it has: {shown}")
+            raise SchemaError(reason, feature=name, hint=f"leave the column out; it has: {shown}")
     for one in descriptor.fields:
         if is_required(one) and one.name not in schema.names:
             reason = f"the message '{printable(type_.name)}' requires the field, and no column has its name"
-            raise SchemaError(reason, feature=one.name, advice="add the column")
+            raise SchemaError(reason, feature=one.name, hint="add the column")
     fields = message_tree(descriptor, schema.names).fields
     for field, own in zip(schema, fields, strict=True):
         Conformer().column(pa.array([], field.type), own.type, own)
@@ -118,7 +118,14 @@ class Conformer:
         if np.any(bad):
             row = int(bad.argmax())
             reason = f"{before[row]} is not a float of 32 bits"
-            raise RowFault(row, reason, feature=field.path, error=EncodeError, advice=say('pass {float64="round"}'))
+            raise RowFault(
+                row,
+                reason,
+                feature=field.path,
+                error=EncodeError,
+                hint='pass float64="round"',
+                hint_cli="pass --float64 round",
+            )
         if self.rounded is not None and np.any(changed):
             self.rounded(field.path, int(np.count_nonzero(changed)))
         return cast
@@ -131,7 +138,7 @@ class Conformer:
         for child in column.type:
             if child.name not in own:
                 reason = f"the message '{printable(field.node.name)}' has no field '{printable(child.name)}'"
-                raise SchemaError(reason, feature=field.path, advice=f"it has: {', '.join(list(own)[:8])}")
+                raise SchemaError(reason, feature=field.path, hint=f"it has: {', '.join(list(own)[:8])}")
         children = []
         for child in type_:
             at = column.type.get_field_index(child.name)
@@ -162,7 +169,7 @@ class Conformer:
 
 def _other_type(got: pa.DataType, expected: pa.DataType, field: MessageField) -> SchemaError:
     reason = f"a column of {got} cannot become {expected}, the type of the field"
-    return SchemaError(reason, feature=field.path, expected=str(expected), got=str(got), advice="cast the column")
+    return SchemaError(reason, feature=field.path, expected=str(expected), got=str(got), hint="cast the column")
 
 
 def enum_numbers(column: pa.Array, field: MessageField) -> Array:
@@ -180,7 +187,7 @@ def enum_numbers(column: pa.Array, field: MessageField) -> Array:
             row = int(np.flatnonzero(np.asarray(encoded.indices.fill_null(-1)) == at)[0])
             names = ", ".join(list(field.enum.numbers)[:8])
             reason = f"'{printable(text)}' is not a value of the enum"
-            raise RowFault(row, reason, feature=field.path, error=EncodeError, got=text, advice=f"it has: {names}")
+            raise RowFault(row, reason, feature=field.path, error=EncodeError, got=text, hint=f"it has: {names}")
         numbers[at] = number
     return numbers[np.asarray(encoded.indices.fill_null(len(encoded.dictionary)))]
 
@@ -281,7 +288,7 @@ def _check_oneofs(pairs: Sequence[tuple[MessageField, pa.Array]], rows: int) -> 
             names = [f"'{printable(field.path)}'" for field, column in members if column[row].is_valid]
             advice = "make the others null"
             reason = f"{' and '.join(names)} are members of one oneof, of which a message has one"
-            raise RowFault(row, reason, feature=members[0][0].path, error=EncodeError, advice=advice)
+            raise RowFault(row, reason, feature=members[0][0].path, error=EncodeError, hint=advice)
 
 
 class _Field:
@@ -412,7 +419,7 @@ def _refuse_nulls(items: pa.Array, field: MessageField, what: str) -> None:
     if mask is not None:
         row = int((~mask).argmax())
         reason = f"{what} is null, which messages do not have"
-        raise RowFault(row, reason, feature=field.path, error=EncodeError, advice="drop it, or fill it")
+        raise RowFault(row, reason, feature=field.path, error=EncodeError, hint="drop it, or fill it")
 
 
 def _bits(column: pa.Array, field: MessageField) -> Array:
@@ -476,7 +483,7 @@ class PayloadEncoder:
         if self._column.null_count:
             null = row + self._column.is_null().index(True).as_py()
             name = batch.schema.names[0]
-            raise EncodeError("a record cannot be null", record=null, feature=name, advice="drop the nulls")
+            raise EncodeError("a record cannot be null", record=null, feature=name, hint="drop the nulls")
 
     def encode(self, begin: int, end: int, *, prefix: bytes = b"", memory: Any = None) -> tuple[Any, int]:
         payloads = [memoryview(value.as_buffer()) for value in self._column[begin:end]]

@@ -22,7 +22,7 @@ from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Engine, FieldValues, Frames
 from tfrecord_io.engine.fault_messages import wire_reason
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import SchemaWarning, printable, say, warn
+from tfrecord_io.errors import SchemaWarning, printable, warn
 from tfrecord_io.options import MIB
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.record_types import MessageType
@@ -136,7 +136,7 @@ class MessageReader:
         if not self._expansion.take(size):
             fields = f"its fields take {node.width} bytes in each row, and {parts.count} rows {size}"
             reason, advice = self._expansion.excess(fields), self._expansion.advice(size)
-            raise RowFault(int(self._expansion.room // node.width), reason, advice=advice, of_memory=True)
+            raise RowFault(int(self._expansion.room // node.width), reason, hint=advice, of_memory=True)
         extents = Frames(parts.starts, parts.lengths, 0)
         found, fault = self._engine.message_fields(self._data, extents, parts.rows, node.forms)
         if fault is not None:
@@ -203,8 +203,8 @@ class MessageReader:
                 array.validate(full=True)
             except pa.ArrowInvalid:
                 row = first_failing(count, lambda begin, end: array[begin:end].validate(full=True), pa.ArrowInvalid)
-                reason, advice = "expected UTF-8, got other bytes", say("leave the column out with {columns=}")
-                raise RowFault(row, reason, feature=field.path, expected="UTF-8", advice=advice) from None
+                reason, advice = "expected UTF-8, got other bytes", "leave the column out with columns="
+                raise RowFault(row, reason, feature=field.path, expected="UTF-8", hint=advice) from None
         return array
 
     def _message(self, field: MessageField, values: FieldValues, count: int, nullable: bool) -> pa.Array:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import FieldForm
-from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.protobuf import is_closed, is_packed
 from tfrecord_io.value_class import value_class
 
@@ -196,8 +196,13 @@ class _Builder:
             reason = f"messages are nested deeper than {_MOST_LEVELS}"
             if name in outer:
                 reason = f"the group '{printable(name)}' contains itself, so no type has all of it"
-            advice = say("leave the column out, {columns=}", columns=["*", f"!{printable(column)}"])
-            raise SchemaError(reason, feature=path, advice=advice | say('read {record_type="bytes"}'))
+            advice = f"leave the column out, columns={['*', f'!{printable(column)}']!r}"
+            raise SchemaError(
+                reason,
+                feature=path,
+                hint=f'{advice}, or read record_type="bytes"',
+                hint_cli=f"{advice}, or read --record-type bytes",
+            )
         fields = sorted(descriptor.fields, key=lambda field: field.number)
         groups = [oneof.name for oneof in descriptor.oneofs if len(oneof.fields) > 1]
         own, skipped = [], []
@@ -217,8 +222,15 @@ class _Builder:
     def _field(self, one: Any, path: str, oneof: int, outer: Sequence[str]) -> MessageField:
         self._count += 1
         if self._count > self._most:
-            advice = say("raise {limits.features=} if they are intended") | say("choose fewer {columns=}")
-            raise SchemaError(f"the message '{printable(outer[0])}' has more than {self._most} fields", advice=advice)
+            advice = (
+                "raise tfr.dataset(…, limits=tfr.Limits(features=…)) if they are intended, or choose fewer columns="
+            )
+            advice_cli = "choose fewer --columns"
+            raise SchemaError(
+                f"the message '{printable(outer[0])}' has more than {self._most} fields",
+                hint=advice,
+                hint_cli=advice_cli,
+            )
         repeated = _is_repeated(one)
         message, scalar, serialized = None, _SCALARS.get(one.type), ""
         if one.type == _MESSAGE_TYPE and one.message_type.full_name in outer:

@@ -13,7 +13,6 @@ from tfrecord_io.arrow.buffers import bitmap_buffer
 from tfrecord_io.arrow.messages.message_tree import TIMES
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import say
 from tfrecord_io.format.protobuf import drop_unknown_fields
 
 NANOS = 1_000_000_000
@@ -36,8 +35,9 @@ def time_numbers(name: str, path: str, seconds: pa.Array, nanos: pa.Array, mask:
     if np.any(bad):
         row = int(bad.argmax())
         reason = f"{whole[row]} seconds are out of the range of 64 bits of nanoseconds, 1677 to 2262"
-        advice = say("leave the column out with {columns=}") | say('read {record_type="bytes"}')
-        raise RowFault(row, reason, feature=path, expected=name, got=int(whole[row]), advice=advice)
+        advice = 'leave the column out with columns=, or read record_type="bytes"'
+        advice_cli = "leave the column out with --columns, or read --record-type bytes"
+        raise RowFault(row, reason, feature=path, expected=name, got=int(whole[row]), hint=advice, hint_cli=advice_cli)
     buffers = [bitmap_buffer(mask), pa.py_buffer(whole * NANOS + rest)]
     return pa.Array.from_buffers(TIMES[name], len(whole), buffers)
 
@@ -68,8 +68,9 @@ def json_texts(name: str, path: str, messages: Sequence[bytes], mask: Array | No
             texts.append(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
         except _not_json() as error:
             reason = f"the {name} cannot be JSON ({error})"
-            advice = say("leave the column out with {columns=}") | say('read {record_type="bytes"}')
-            raise RowFault(row, reason, feature=path, expected=name, advice=advice) from None
+            advice = 'leave the column out with columns=, or read record_type="bytes"'
+            advice_cli = "leave the column out with --columns, or read --record-type bytes"
+            raise RowFault(row, reason, feature=path, expected=name, hint=advice, hint_cli=advice_cli) from None
     return pa.array(texts, pa.string()), partly
 
 

@@ -33,7 +33,7 @@ from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell, python_valu
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells, to_ndarray
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import NumberColumn, join_numbers
-from tfrecord_io.errors import SchemaError, SchemaWarning, printable, say, warn
+from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.options import cpu_count
 from tfrecord_io.schema.pandas_metadata import (
     KEY,
@@ -91,7 +91,7 @@ def to_pandas(
     Int64Dtype()
     """
     if dtype_backend not in _BACKENDS:
-        raise ValueError(say("{dtype_backend=}: expected one of {}", _BACKENDS, dtype_backend=dtype_backend))
+        raise ValueError(f"dtype_backend={dtype_backend!r}: expected one of {_BACKENDS}")
     stated = frame_description(table.schema)
     index_fields = stored_index(table.schema, stated)
     others = {*index_fields, *lost_levels(table.schema, stated, index_fields), *(() if index_fields else added_index)}
@@ -150,8 +150,11 @@ def _hashable(frame: pd.DataFrame, schema: pa.Schema) -> pd.DataFrame:
             frame[field.name].map(hash)
         except TypeError as error:
             reason = f"the pandas metadata makes it a level of the index, which cannot have values of {field.type}"
-            advice = "read the file with read_table" | say("pass {schema='infer'}")
-            raise SchemaError(reason, feature=field.name, got=str(field.type), advice=advice) from error
+            advice = "read the file with read_table, or pass schema='infer'"
+            advice_cli = "read the file with read_table, or pass --schema infer"
+            raise SchemaError(
+                reason, feature=field.name, got=str(field.type), hint=advice, hint_cli=advice_cli
+            ) from error
     return frame
 
 
@@ -258,7 +261,7 @@ def _frame_of_one(table: pa.Table, stated: Mapping[str, Any], backend: str | Non
     if t.is_dictionary(field.type):  # pandas has no such categories: float16, NaN, 0.0 beside -0.0
         return _frame(pa.table({field.name: table.column(0).cast(field.type.value_type)}), stated, backend)
     reason = f"its values of {printable(field.type)} cannot be in a DataFrame ({type(error).__name__})"
-    raise SchemaError(reason, feature=field.name, got=str(field.type), advice="read it with read_table") from error
+    raise SchemaError(reason, feature=field.name, got=str(field.type), hint="read it with read_table") from error
 
 
 def _converted(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> pd.DataFrame:
@@ -639,7 +642,7 @@ def zones_that_python_has(table: pa.Table) -> pa.Table:
             column = column.cast(utc)
         else:
             continue
-        warn(say("column '{}': {}", printable(field.name), reason), SchemaWarning)
+        warn(f"column '{printable(field.name)}': {reason}", SchemaWarning)
         column = column.dictionary_encode() if is_categorical else column
         changed[at] = field.with_type(column.type), column
     return with_columns_at(table, changed)

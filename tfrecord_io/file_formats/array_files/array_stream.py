@@ -14,7 +14,7 @@ from tfrecord_io.arrow.buffers import BatchStream
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, printable, say
+from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES, ArrayFile
 from tfrecord_io.schema.array_attributes import with_attributes, with_dimensions
 from tfrecord_io.schema.column_selection import Projection
@@ -177,7 +177,7 @@ def _columns(arrays: Mapping[str, Values]) -> dict[str, Any]:
         fields = values if isinstance(values, Mapping) else {name: values}
         if duplicates := columns.keys() & fields.keys():
             reason = "two arrays would become columns of this name: the fields of a structured array are columns"
-            raise EncodeError(reason, feature=min(duplicates), advice="rename the array or the field")
+            raise EncodeError(reason, feature=min(duplicates), hint="rename the array or the field")
         columns.update(fields)
     return columns
 
@@ -193,13 +193,13 @@ def _common_length(arrays: Mapping[str, ArrayFile], what_to_do: str | None) -> i
     for name, array in arrays.items():
         if not array.shape:
             reason = "the array is a single value: it has no axis that counts rows"
-            raise EncodeError(reason, path=array.path, feature=name, expected="an axis", got=(), advice=what_to_do)
+            raise EncodeError(reason, path=array.path, feature=name, expected="an axis", got=(), hint=what_to_do)
     (first_name, first), *others = arrays.items()
     for name, array in others:
         if array.rows != first.rows:
             reason = f"has {array.rows} rows, but '{printable(first_name)}' ({printable(first.path)}) has {first.rows}"
             advice = "arrays become columns, so their first axes must have the same length"
-            advice = advice if what_to_do is None else say("{}", advice) & what_to_do
+            advice = advice if what_to_do is None else f"{advice}; {what_to_do}"
             details: dict[str, Any] = {"expected": first.rows, "got": array.rows, "advice": advice}
             raise EncodeError(reason, path=array.path, feature=name, **details)
     return first.rows

@@ -18,10 +18,11 @@ import pyarrow.compute as pc
 
 from tfrecord_io.arrow.input.from_xarray import record_dimension
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, SchemaError, printable, say
+from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, SchemaError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, needed_arrays, stream_of
 from tfrecord_io.file_formats.array_files.stored_arrays import (
     EXCLUDE,
+    EXCLUDE_CLI,
     StoredArray,
     bytes_column,
     library_errors,
@@ -36,7 +37,8 @@ _Unit = Literal["s", "ms", "us", "ns"]
 _UNITS_OF_NUMPY: Mapping[str, _Unit] = {"seconds": "s", "milliseconds": "ms", "microseconds": "us"}
 _EPOCH = "1970-01-01"
 _LISTS = ("coordinates", "bounds", "grid_mapping")  # attributes that name other variables
-_RAW = say("{decode_cf=False} reads the stored values")
+_RAW = "decode_cf=False reads the stored values"
+_RAW_CLI = "--no-decode-cf reads the stored values"
 
 
 @dataclass(slots=True)
@@ -127,14 +129,14 @@ def placed(
     if len(named) < len(dims):
         if record_dim is not None:
             nameless = next(name for name in dims if name not in named)
-            reason: str = say("{record_dim=}: its dimensions have no names", record_dim=record_dim)
-            raise EncodeError(reason, feature=nameless, path=arrays[nameless].path, advice=EXCLUDE)
+            reason: str = f"record_dim={record_dim!r}: its dimensions have no names"
+            raise EncodeError(reason, feature=nameless, path=arrays[nameless].path, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
         first = {own[0]: name for name, own in named.items() if own}
         if len(first) > 1:  # of which positions would be joined, as others tell nothing
             shown = ", ".join(f"'{printable(dim)}' ({printable(name)})" for dim, name in list(first.items())[:8])
             nameless = next(name for name in dims if name not in named)
             reason = f"its dimensions have no names, and the first ones of other arrays differ: {shown}"
-            raise EncodeError(reason, feature=nameless, path=arrays[nameless].path, advice=EXCLUDE)
+            raise EncodeError(reason, feature=nameless, path=arrays[nameless].path, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
         return dict(arrays)
     coordinates = _coordinates(labels)
     chosen = named
@@ -185,11 +187,10 @@ def decoded(name: str, array: StoredArray, attributes: Mapping[str, Any], is_tex
     try:
         import xarray as xr
     except ImportError as error:
-        what = say(
-            "its values are encoded by the CF conventions ({}), which xarray decodes, and it is not installed", reason
-        )
-        advice = say("pip install 'tfrecord_io[xarray]'") & _RAW
-        raise MissingDependencyError(what, path=array.path, feature=name, advice=advice) from error
+        what = f"its values are encoded by the CF conventions ({reason}), which xarray decodes, and it is not installed"
+        advice = f"pip install 'tfrecord_io[xarray]'; {_RAW}"
+        advice_cli = f"pip install 'tfrecord_io[xarray]'; {_RAW_CLI}"
+        raise MissingDependencyError(what, path=array.path, feature=name, hint=advice, hint_cli=advice_cli) from error
     is_time = _is_time(attributes)
     times = xr.coders.CFDatetimeCoder(time_unit=_unit_of_numbers(attributes, array.dtype))
 
@@ -208,14 +209,16 @@ def decoded(name: str, array: StoredArray, attributes: Mapping[str, Any], is_tex
     ends = [array.rows_of(0, 1), array.rows_of(array.rows - 1, array.rows)] if array.rows and is_time else []
     sample = as_variable(np.concatenate(ends) if ends else np.empty((0, *array.shape[1:]), array.dtype))
     if sample.dtype.kind == "O" and is_time:
-        what = say("its dates ({}) are of a calendar", reason) | "in years, that no type has"
-        raise EncodeError(what, path=array.path, feature=name, advice=say("{}", _RAW) | EXCLUDE)
+        what = f"its dates ({reason}) are of a calendar, or in years, that no type has"
+        raise EncodeError(
+            what, path=array.path, feature=name, hint=f"{_RAW}, or {EXCLUDE}", hint_cli=f"{_RAW_CLI}, or {EXCLUDE_CLI}"
+        )
 
     def convert(values: Array) -> Any:
         result = as_variable(values).values if len(values) else sample.values[:0]
         if result.dtype != sample.dtype and is_time:
             what = f"its times ({reason}) are {sample.dtype} at both ends and {result.dtype} between"
-            raise DecodeError(what, path=array.path, feature=name, advice=_RAW)
+            raise DecodeError(what, path=array.path, feature=name, hint=_RAW, hint_cli=_RAW_CLI)
         return _masked(text_column(result) if result.dtype.kind == "O" else result, missing)
 
     return replace(array, convert=convert, attributes=_kept(sample.attrs))

@@ -16,7 +16,7 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.arrow.tensor_values import TensorValues, element_of_dtype, tensor_array
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, TFRecordError, say
+from tfrecord_io.errors import EncodeError, TFRecordError
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, needed_arrays, stream_of
 from tfrecord_io.file_formats.array_files.open_array import (
     BLOCK_BYTES,
@@ -100,7 +100,7 @@ def open_npy(path: Paths, *, storage_options: StorageLike | None = None) -> Arra
         listed = list(path)
         paths = {array_name(os.fspath(each)): each for each in listed}
         if len(paths) < len(listed):
-            raise EncodeError("two files have the same name", advice="pass a dict of column names and paths")
+            raise EncodeError("two files have the same name", hint="pass a dict of column names and paths")
     return _stream({name: find_files(file, "", storage).single(_WAYS) for name, file in paths.items()}, npy_array)
 
 
@@ -147,9 +147,7 @@ def open_idx(
     if len(columns) != len(files):
         raise ValueError(f"{len(columns)} names for {len(files)} files")
     if len(set(columns)) != len(columns):
-        raise ValueError(
-            f"several files would become columns with the same name ({', '.join(columns)})" & say("pass {names=}")
-        )
+        raise ValueError(f"several files would become columns with the same name ({', '.join(columns)}); pass names=")
     return _stream(dict(zip(columns, files, strict=True)), idx_array)
 
 
@@ -277,7 +275,7 @@ class _Column:
     def _conflict(self, array: ArrayFile, got: str, expected: str, what: str) -> EncodeError:
         reason = f"its array has {got}, but that of '{self.first_path}' has {expected}"
         advice = f"use the same {what} in all files"
-        return EncodeError(reason, path=array.path, feature=self.name, expected=expected, got=got, advice=advice)
+        return EncodeError(reason, path=array.path, feature=self.name, expected=expected, got=got, hint=advice)
 
     def array(self, values: list[Array]) -> pa.Array:
         """The column with these arrays as rows."""
@@ -344,6 +342,6 @@ def _common_columns(sources: list[Source], open_object: OpenObject) -> dict[str,
                 name, advice = different[0], "use the same arrays in all files"
                 article = "no" if name in columns else "an"
                 reason = f"the file has {article} array of this name, unlike '{sources[0].path}'"
-                raise EncodeError(reason, path=source.path, feature=name, advice=advice)
+                raise EncodeError(reason, path=source.path, feature=name, hint=advice)
             columns = {name: column.merge(arrays[name]) for name, column in columns.items()}
     return columns

@@ -19,12 +19,13 @@ import numpy as np
 from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.errors import DecodeError, EncodeError, printable, say
+from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, Values
 from tfrecord_io.file_formats.array_files.cf_conventions import PACKING, Label, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.file_formats.array_files.stored_arrays import (
     EXCLUDE,
+    EXCLUDE_CLI,
     StoredArray,
     bytes_column,
     library_errors,
@@ -35,7 +36,6 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of
 from tfrecord_io.format.format_registry import HDF5
 from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
-from tfrecord_io.remedies import Written
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
@@ -54,7 +54,7 @@ _CHUNK_BYTES = 1 << 20
 _CACHE_BYTES, _CACHE_SLOTS = 1 << 20, 521  # of the chunks of each dataset; HDF5 2 has eight times as much
 _SOFT_LINKS = 16  # which are followed one after the other, as HDF5 does
 SINGLE = "convert them one by one"
-_COPY = "copy it into the file" | EXCLUDE
+_COPY = f"copy it into the file, or {EXCLUDE}"
 _NONE = np.dtype(object)  # instead of a dtype that is not known
 _OTHER_FILE = "its values are in another file, which is not opened"
 
@@ -109,7 +109,7 @@ def stream_of_file(
     def open(name: str) -> StoredArray:
         path, dataset = f"{source.path}: {name}", found[name]
         if isinstance(dataset, str):
-            raise DecodeError(dataset, path=path, advice=_COPY)
+            raise DecodeError(dataset, path=path, hint=_COPY)
         with library_errors(path):
             return _array(dataset, path, size, limits.expansion_bytes)
 
@@ -330,7 +330,11 @@ def _conversion(dtype: np.dtype[Any], *, is_bytes: bool = False) -> tuple[bool, 
         return False, lambda values: values
     if (items := h5py.check_vlen_dtype(dtype)) is not None and not np.dtype(items).hasobject:
         if not np.dtype(items).isnative:  # their bytes would be those of other numbers
-            raise EncodeError(f"lists of {np.dtype(items)}, whose byte order h5py does not observe", advice=EXCLUDE)
+            raise EncodeError(
+                f"lists of {np.dtype(items)}, whose byte order h5py does not observe",
+                hint=EXCLUDE,
+                hint_cli=EXCLUDE_CLI,
+            )
         return True, bytes_column if is_bytes else lambda values: lists_column(values, np.dtype(items))
     if dtype.names:
         if not dtype.hasobject:
@@ -339,7 +343,7 @@ def _conversion(dtype: np.dtype[Any], *, is_bytes: bool = False) -> tuple[bool, 
         return True, lambda values: {name: fields[name][1](column) for name, column in fields_of(values).items()}
     if dtype.hasobject:
         kind = "references" if h5py.check_ref_dtype(dtype) else f"values of the type {dtype}"
-        raise EncodeError(f"{kind} cannot be stored in a TFRecord", advice=EXCLUDE)
+        raise EncodeError(f"{kind} cannot be stored in a TFRecord", hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
     return False, lambda values: values
 
 
@@ -360,7 +364,9 @@ def to_hdf5(
     for name in export.names:
         if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
             reason = "its name cannot be that of a dataset"
-            raise EncodeError(reason, feature=name, advice="rename it" | EXCLUDE)
+            raise EncodeError(
+                reason, feature=name, hint=f"rename it, or {EXCLUDE}", hint_cli=f"rename it, or {EXCLUDE_CLI}"
+            )
 
     def write(temporary: TemporaryFile) -> int:
         with h5py.File(temporary, "w", track_order=True) as file:
@@ -502,5 +508,8 @@ def refuse_nuls(name: str, rows: Array) -> None:
     """Raise EncodeError for the first row of text with a NUL, which ends text in HDF5."""
     for row, cells in enumerate(rows.reshape(len(rows), -1).tolist()):
         if any(isinstance(cell, str) and "\0" in cell for cell in cells):
-            advice = say("write it as bytes ({schema=})", schema=Written('{…: "binary"}')) | EXCLUDE
-            raise EncodeError("a text has a NUL, which HDF5 cannot store", feature=name, record=row, advice=advice)
+            advice = f'write it as bytes (schema={{…: "binary"}}), or {EXCLUDE}'
+            advice_cli = f'write it as bytes (--schema {{…: "binary"}}), or {EXCLUDE_CLI}'
+            raise EncodeError(
+                "a text has a NUL, which HDF5 cannot store", feature=name, record=row, hint=advice, hint_cli=advice_cli
+            )

@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, printable, say
+from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project
 from tfrecord_io.file_formats.array_files.cf_conventions import FILLS, Label, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.hdf5_files import (
@@ -26,7 +26,13 @@ from tfrecord_io.file_formats.array_files.hdf5_files import (
     write_file,
 )
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
-from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE, StoredArray, library_errors, needs_extra
+from tfrecord_io.file_formats.array_files.stored_arrays import (
+    EXCLUDE,
+    EXCLUDE_CLI,
+    StoredArray,
+    library_errors,
+    needs_extra,
+)
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of, of_one_shape
 from tfrecord_io.format.format_registry import HDF5, NETCDF
 from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
@@ -42,7 +48,7 @@ _STORED = {*("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
 _UNITS = {"D": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 _UNITS |= {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _NAME = re.compile(r"[A-Za-z0-9_\x80-\U0010ffff]([^/\x00-\x1f\x7f]*[^/\x00-\x20\x7f])?")
-_RENAME = "rename it" | EXCLUDE
+_RENAME = f"rename it, or {EXCLUDE}"
 
 
 def open_netcdf(
@@ -113,8 +119,8 @@ def _by_netcdf4(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, 
         import netCDF4
     except ImportError as error:
         reason = "a file of CDF-5 (64-bit data), which the package netCDF4 reads, and it is not installed"
-        advice = "pip install netCDF4" | say("`nccopy -k nc4` makes a NetCDF-4 file of it")
-        raise MissingDependencyError(reason, path=path, advice=advice) from error
+        advice = "pip install netCDF4, or `nccopy -k nc4` makes a NetCDF-4 file of it"
+        raise MissingDependencyError(reason, path=path, hint=advice) from error
     copy = opened.enter_context(tempfile.NamedTemporaryFile())  # noqa: SIM115, as `opened` closes it
     with named_temporary_folder():
         shutil.copyfileobj(raw, copy, BLOCK_BYTES)
@@ -192,7 +198,7 @@ class _Writer:
             _check_name(dim, name)
             if dim in self._file.variables and dim not in self._file.dimensions:
                 reason = f"its dimension '{printable(dim)}' has the name of a column before it"
-                raise EncodeError(reason, feature=name, advice=_RENAME)
+                raise EncodeError(reason, feature=name, hint=_RENAME)
             if dim not in self._file.dimensions:
                 self._file.dimensions[dim] = size
         dtype = h5py.string_dtype() if values.dtype.kind == "O" else values.dtype
@@ -203,7 +209,7 @@ class _Writer:
             _check_name(key, name)
             if key in own:
                 reason = f"its attribute '{printable(key)}' is one by which NetCDF stores times, durations and bools"
-                raise EncodeError(reason, feature=name, advice=EXCLUDE)
+                raise EncodeError(reason, feature=name, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
             made.attrs[key] = _attribute(name, key, value, values.dtype)
         for key, value in own.items():
             made.attrs[key] = value
@@ -215,7 +221,12 @@ def _encoded(values: Array, name: str, is_bytes: bool) -> tuple[Array, dict[str,
     unit = _UNITS.get(np.datetime_data(values.dtype)[0]) if kind in "mM" else None
     if is_bytes or (values.dtype.str[1:] not in _STORED and kind not in "bTU" and unit is None):
         reason = f"NetCDF has no type for {'bytes' if is_bytes else values.dtype}"
-        raise EncodeError(reason, feature=name, advice="convert to HDF5 or Zarr" | EXCLUDE)
+        raise EncodeError(
+            reason,
+            feature=name,
+            hint=f"convert to HDF5 or Zarr, or {EXCLUDE}",
+            hint_cli=f"convert to HDF5 or Zarr, or {EXCLUDE_CLI}",
+        )
     if kind == "b":
         return values.astype("i1"), {"dtype": "bool"}
     if kind in "TU":
@@ -235,7 +246,7 @@ def _attribute(name: str, key: str, value: Any, dtype: np.dtype[Any]) -> Any:
         return value
     if any(type(item) not in (int, float) for item in items) or (array := np.array(value)).dtype.str[1:] not in _STORED:
         reason = f"its attribute '{printable(key)}' is neither text nor a number nor a list of these, which NetCDF has"
-        raise EncodeError(reason, feature=name, got=value, advice=EXCLUDE)
+        raise EncodeError(reason, feature=name, got=value, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
     return array.astype(dtype) if key in FILLS and dtype.kind in "iuf" else array
 
 
@@ -246,4 +257,4 @@ def _check_name(name: str, column: str) -> None:
     """
     if not _NAME.fullmatch(name) or name in RESERVED or len(name.encode()) > 256:
         reason = f"NetCDF does not permit the name '{printable(name)}'"
-        raise EncodeError(reason, feature=column, advice=_RENAME)
+        raise EncodeError(reason, feature=column, hint=_RENAME)

@@ -26,7 +26,7 @@ import numpy as np
 
 from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.errors import DecodeError, EncodeError, printable, say
+from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.format.dtypes import MAX_AXES, read_header
 from tfrecord_io.format.format_registry import IDX
 from tfrecord_io.storage.paths.resolve_output import without_query
@@ -171,11 +171,11 @@ class ArrayFile:
     def _too_short(self, got: int) -> DecodeError:
         reason = f"the file ends after {got} bytes of values; its shape {self.shape} of {self.dtype} has {self.size}"
         advice = "it is truncated, or still being written"
-        return DecodeError(reason, path=self.path, expected=self.size, got=got, advice=advice)
+        return DecodeError(reason, path=self.path, expected=self.size, got=got, hint=advice)
 
     def _too_long(self) -> DecodeError:
         reason = f"the file continues after the {self.size} bytes of its shape {self.shape} of {self.dtype}"
-        return DecodeError(reason, path=self.path, expected=self.size, advice="save each array in a separate file")
+        return DecodeError(reason, path=self.path, expected=self.size, hint="save each array in a separate file")
 
 
 _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -278,7 +278,7 @@ class Archive:
         info = self._zip.getinfo(self.members[name])
         path = f"{self.path}: {info.filename}"
         if info.compress_type not in _METHODS:
-            raise DecodeError(f"the member is compressed by method {info.compress_type}", path=path, advice=_AS_NUMPY)
+            raise DecodeError(f"the member is compressed by method {info.compress_type}", path=path, hint=_AS_NUMPY)
         with _zip_errors("the member cannot be opened", path):  # damaged or encrypted
             file = _Member(self._zip.open(info), path)
         try:
@@ -325,7 +325,7 @@ def _zip_errors(reason: str, path: str) -> Iterator[None]:
     except _ZIP_ERRORS as error:
         if isinstance(error, OSError) and not isinstance(error, ValueError) and error.errno != errno.EINVAL:
             raise  # EINVAL: an offset before the start of the file
-        raise DecodeError(say("{}: {}", reason, error), path=path, expected=".npz") from error
+        raise DecodeError(f"{reason}: {error}", path=path, expected=".npz") from error
 
 
 def array_name(path: str) -> str:

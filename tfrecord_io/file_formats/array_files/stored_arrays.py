@@ -13,14 +13,15 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, TFRecordError, printable, say
+from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, TFRecordError, printable
 from tfrecord_io.file_formats.array_files.array_stream import Values
 from tfrecord_io.file_formats.array_files.open_array import ArrayFile
 from tfrecord_io.format.format_registry import Format
 from tfrecord_io.options.limits import Expansion
 
 SLAB_BYTES = 256 << 20  # rows are read in whole chunks, unless those of a slab take more
-EXCLUDE = say("exclude it with {columns=}")
+EXCLUDE = "exclude it with columns="
+EXCLUDE_CLI = "exclude it with --columns"
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ class StoredArray(ArrayFile):
         read = self.read_part
         if read is None:
             reason = f"its rows would be those of axis {axis}, and values of no fixed size are read by the first axis"
-            raise EncodeError(reason, path=self.path, advice=EXCLUDE)
+            raise EncodeError(reason, path=self.path, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
         return replace(
             self,
             shape=(self.shape[axis], *self.shape[:axis], *self.shape[axis + 1 :]),
@@ -117,9 +118,12 @@ class StoredArray(ArrayFile):
         expansion = Expansion(self.max_expansion, stored := self.stored_bytes())
         if size > expansion.room:
             reason = f"its shape {self.shape} of {self.dtype} takes {size} bytes or more, of {stored} stored"
-            advice = expansion.advice(max(size, self.size)) | EXCLUDE
+            advice = f"{expansion.advice(max(size, self.size))}, or {EXCLUDE}"
+            advice_cli = f"{expansion.advice(max(size, self.size))}, or {EXCLUDE_CLI}"
             reason = expansion.excess(reason)
-            raise DecodeError(reason, path=self.path, expected=expansion.room, got=size, advice=advice)
+            raise DecodeError(
+                reason, path=self.path, expected=expansion.room, got=size, hint=advice, hint_cli=advice_cli
+            )
 
 
 @contextmanager
@@ -135,7 +139,7 @@ def library_errors(path: str, advice: str | None = None) -> Iterator[None]:
         if isinstance(error, OSError) and error.filename is not None:  # of the file system
             raise
         reason = f"damaged, or of a kind that cannot be read: {printable(str(error) or type(error).__name__, 300)}"
-        raise DecodeError(reason, path=path, advice=advice) from error
+        raise DecodeError(reason, path=path, hint=advice) from error
 
 
 @contextmanager
@@ -145,7 +149,7 @@ def needs_extra(format: Format) -> Iterator[None]:
         yield
     except ImportError as error:
         reason = f"{format.title} needs a package that is not installed ({error})"
-        raise MissingDependencyError(reason, advice=f"pip install 'tfrecord_io[{format.extra}]'") from error
+        raise MissingDependencyError(reason, hint=f"pip install 'tfrecord_io[{format.extra}]'") from error
 
 
 # ---- values of no fixed size
@@ -164,7 +168,11 @@ def bytes_column(values: Array) -> pa.Array:
 def lists_column(values: Array, dtype: np.dtype[Any]) -> pa.Array:
     """Arrays of one axis as a column of lists."""
     if values.ndim > 1:
-        raise EncodeError("lists of different lengths in an array of several axes cannot be stored", advice=EXCLUDE)
+        raise EncodeError(
+            "lists of different lengths in an array of several axes cannot be stored",
+            hint=EXCLUDE,
+            hint_cli=EXCLUDE_CLI,
+        )
     rows = [np.asarray(cell, dtype) for cell in values]
     flat = np.concatenate([np.empty(0, dtype), *rows])
     return pa.ListArray.from_arrays(pa.array(offsets_of(np.array([*map(len, rows)], np.int64)), pa.int32()), flat)
@@ -174,13 +182,15 @@ def _text(cells: Sequence[Any]) -> pa.Array:
     try:
         return pa.array([cell.decode() if isinstance(cell, bytes) else cell for cell in cells], pa.string())
     except UnicodeDecodeError as error:
-        raise DecodeError("text that is not UTF-8", record=cells.index(error.object), advice=EXCLUDE) from None
+        raise DecodeError(
+            "text that is not UTF-8", record=cells.index(error.object), hint=EXCLUDE, hint_cli=EXCLUDE_CLI
+        ) from None
 
 
 def _listed(values: Array, make: Callable[[Sequence[Any]], pa.Array]) -> pa.Array:
     if values.ndim > 2:
         reason = f"an array of text or bytes with {values.ndim} axes; lists of them have two"
-        raise EncodeError(reason, expected=2, got=values.ndim, advice=EXCLUDE)
+        raise EncodeError(reason, expected=2, got=values.ndim, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
     cells = make(values.reshape(-1).tolist())
     if values.ndim < 2:
         return cells

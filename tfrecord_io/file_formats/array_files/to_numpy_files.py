@@ -17,7 +17,7 @@ from tfrecord_io.arrow.buffers import empty_batch, numpy_dtype
 from tfrecord_io.arrow.output.to_numpy import Ragged, is_plain, leaf_arrays, leaf_fields, missing_step, to_rows
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, say, warn
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, warn
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.format.dtypes import header, is_text_dtype
 from tfrecord_io.options import StorageOptions, unwrapped
@@ -27,7 +27,6 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_scan, scan_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.remedies import Call
 from tfrecord_io.schema.array_attributes import (
     RECORD,
     TYPE,
@@ -44,9 +43,12 @@ from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageL
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
-_EXCLUDE = say("exclude the column with {columns=}")
-_MISSING = say('read it with {read_arrays(missing="mask")}') | _EXCLUDE
-_RAGGED = "an array holds rows of one shape" & say("read it with {read_arrays(ragged=)}")
+_EXCLUDE = "exclude the column with columns="
+_EXCLUDE_CLI = "exclude the column with --columns"
+_MISSING = f'read it with read_arrays(missing="mask"), or {_EXCLUDE}'
+_MISSING_CLI = _EXCLUDE_CLI
+_RAGGED = "an array holds rows of one shape; read it with read_arrays(ragged=)"
+_RAGGED_CLI = "an array holds rows of one shape"
 
 _CHUNK_BYTES = 1 << 20
 _CHUNK_ROWS = 4096
@@ -113,7 +115,7 @@ def to_npy(
     names = [field.name for field in leaf_fields(scan.schema)]
     if not names:
         advice = "the files have no column: they hold no records and no schema"
-        raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
+        raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, hint=advice)
     columns = tuple(names) if column is None else (column,)
     _warn_of_times(field for field in leaf_fields(scan.schema) if field.name in columns)
     sink = FrameSink(target, storage, mode=mode)
@@ -217,8 +219,13 @@ def _check_member(name: str) -> None:
     if reason is None and len(member.encode()) > _LONGEST_NAME:
         reason = "it is too long"
     if reason is not None:
-        reason = say("its name cannot be that of a file in an archive: {}", reason)
-        raise EncodeError(reason, feature=name, advice="rename it" | say("exclude it with {columns=}"))
+        reason = f"its name cannot be that of a file in an archive: {reason}"
+        raise EncodeError(
+            reason,
+            feature=name,
+            hint="rename it, or exclude it with columns=",
+            hint_cli="rename it, or exclude it with --columns",
+        )
 
 
 def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOptions]:
@@ -305,7 +312,7 @@ def _write_rows(
     if written != rows:
         reason = f"the files had {rows} rows, but {written} when they were read again"
         advice = "try again when no program writes to them"
-        raise EncodeError(reason, feature=column, expected=rows, got=written, advice=advice)
+        raise EncodeError(reason, feature=column, expected=rows, got=written, hint=advice)
 
 
 def _stored_dtype(block: Array) -> np.dtype[Any]:
@@ -322,7 +329,9 @@ def _refuse_last_nuls(block: Array, rows: int, column: str, reader: Reader) -> N
     if ends.any():
         row = int(ends.reshape(len(block), -1).any(axis=1).argmax())
         reason = "a text ends in a NUL, which arrays of text of one width do not keep"
-        raise EncodeError(reason, feature=column, record=_record(reader, rows + row), advice=_EXCLUDE)
+        raise EncodeError(
+            reason, feature=column, record=_record(reader, rows + row), hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI
+        )
 
 
 def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, column: str) -> None:
@@ -336,8 +345,11 @@ def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, c
     size = int(sizes[row])
     reason = f"an array of {rows + row + 1} rows of text, each as wide as the longest of them, takes {size} bytes"
     reason = expansion.excess(reason)
-    advice = expansion.advice(size) | _EXCLUDE
-    raise DecodeError(reason, feature=column, record=rows + row, expected=expansion.room, got=size, advice=advice)
+    advice = f"{expansion.advice(size)}, or {_EXCLUDE}"
+    advice_cli = f"{expansion.advice(size)}, or {_EXCLUDE_CLI}"
+    raise DecodeError(
+        reason, feature=column, record=rows + row, expected=expansion.room, got=size, hint=advice, hint_cli=advice_cli
+    )
 
 
 def _blocks(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> Iterator[tuple[dict[str, Array], Reader]]:
@@ -369,26 +381,28 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
         if dtype is None or dtype.kind not in "mM":  # missing times are NaT
             record = _record(reader, row + array.is_null().index(True).as_py())
             reason = "it has no value, which an array cannot represent"
-            raise EncodeError(reason, feature=column, record=record, advice=_MISSING)
+            raise EncodeError(reason, feature=column, record=record, hint=_MISSING, hint_cli=_MISSING_CLI)
     if (missing := missing_step(array, field)) is not None:
         reason = "an item of its list has no value, which an array cannot represent"
-        raise EncodeError(reason, feature=column, record=_record(reader, row + missing), advice=_EXCLUDE)
+        raise EncodeError(
+            reason, feature=column, record=_record(reader, row + missing), hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI
+        )
     rows = to_rows(array, field)
     if rows.values.dtype.kind == "V":
         reason = f"the file format has no {rows.values.dtype}: NumPy would store it as bytes of no type"
-        raise EncodeError(reason, feature=column, advice=_EXCLUDE)
+        raise EncodeError(reason, feature=column, hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI)
     if rows.values.dtype.kind == "O" and not (group and is_bytes(field.type)):
-        written = say("{}", Call(f'write_tfrecord(…, column_encoding={{"{printable(column)}": "raw"}})'))
-        hint = say("NumPy's bytes of fixed width (S3) are restored of {}", written) if is_bytes(field.type) else None
+        written = f'write_tfrecord(…, column_encoding={{"{printable(column)}": "raw"}})'
+        hint = f"NumPy's bytes of fixed width (S3) are restored of {written}" if is_bytes(field.type) else None
         reason = f"the file format has no {field.type}: in NumPy its values are objects, which are stored as pickles"
-        raise EncodeError(reason, feature=column, advice=_EXCLUDE if hint is None else _EXCLUDE & hint)
+        raise EncodeError(reason, feature=column, hint=_EXCLUDE if hint is None else f"{_EXCLUDE}; {hint}")
     if group and (is_bytes(field.type) or (isinstance(rows, Ragged) and rows.shapes is None and is_plain(rows.values))):
         return rows if isinstance(rows, Ragged) else rows.values
     if isinstance(rows, Ragged):
         shape = rows.common_shape()
         if shape is None and len(rows):
             reason = f"from row {row} on, the rows have several shapes"
-            raise EncodeError(reason, feature=column, record=row, advice=_RAGGED)
+            raise EncodeError(reason, feature=column, record=row, hint=_RAGGED, hint_cli=_RAGGED_CLI)
         stacked = np.empty((0, 0), rows.values.dtype) if shape is None else rows.stacked(shape)
     else:
         stacked = rows.values
@@ -412,7 +426,12 @@ class Export:
         outer = {name.rpartition("/")[0] for name in self.names if "/" in name}
         if both := outer.intersection(self.names):
             reason = "it is the name of a column, and of a group of others"
-            raise EncodeError(reason, feature=min(both), advice="rename it" | say("exclude it with {columns=}"))
+            raise EncodeError(
+                reason,
+                feature=min(both),
+                hint="rename it, or exclude it with columns=",
+                hint_cli="rename it, or exclude it with --columns",
+            )
 
     def dimensions(self, name: str, shape: Sequence[int]) -> list[str]:
         """Names for all dimensions of a column, whose rows have this shape."""
@@ -456,7 +475,12 @@ def of_one_shape(values: Array | Ragged, name: str, title: str) -> Array:
     shape = values.common_shape()
     if shape is None and len(values):
         reason = f"its lists have several lengths, which an array of {title} has not"
-        raise EncodeError(reason, feature=name, advice="convert to HDF5" | say("exclude it with {columns=}"))
+        raise EncodeError(
+            reason,
+            feature=name,
+            hint="convert to HDF5, or exclude it with columns=",
+            hint_cli="convert to HDF5, or exclude it with --columns",
+        )
     return values.stacked(shape or (0,))
 
 

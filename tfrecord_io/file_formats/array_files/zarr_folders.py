@@ -23,6 +23,7 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Proje
 from tfrecord_io.file_formats.array_files.cf_conventions import Label, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.stored_arrays import (
     EXCLUDE,
+    EXCLUDE_CLI,
     StoredArray,
     bytes_column,
     library_errors,
@@ -144,7 +145,9 @@ def _converted(values: Array) -> Values:
     first = next(iter(values.reshape(-1)), b"")
     if isinstance(first, bytes | str):
         return (text_column if isinstance(first, str) else bytes_column)(values)
-    raise EncodeError(f"objects of the type {type(first).__name__} cannot be stored", advice=EXCLUDE)
+    raise EncodeError(
+        f"objects of the type {type(first).__name__} cannot be stored", hint=EXCLUDE, hint_cli=EXCLUDE_CLI
+    )
 
 
 @contextmanager
@@ -168,7 +171,7 @@ class _Folder:
             raise DecodeError(f"the name of an array or a chunk leads out of the folder: {reason}", path=path)
         name = below(self.root, key)
         if isinstance(self.fs, LocalFileSystem) and links_out(self.root, name):
-            raise DecodeError("a symbolic link leads out of the folder", path=path, advice="copy the file into it")
+            raise DecodeError("a symbolic link leads out of the folder", path=path, hint="copy the file into it")
         return name
 
     def read(self, name: str, begin: int, end: int | None) -> bytes | None:
@@ -265,7 +268,9 @@ def to_zarr(source: Any, target: Any, **keywords: Any) -> WriteReport:
     for name in export.names:
         if (reason := refused(name)) is not None:
             reason = f"its name cannot be that of an array: {reason}"
-            raise EncodeError(reason, feature=name, advice="rename it" | EXCLUDE)
+            raise EncodeError(
+                reason, feature=name, hint=f"rename it, or {EXCLUDE}", hint_cli=f"rename it, or {EXCLUDE_CLI}"
+            )
     with new_folder(os.fspath(target).rstrip("/"), export.storage) as folder:
         store = _new_store()(folder)
         writer = _Writer(zarr.open_group(store, mode="w", zarr_format=2), export)

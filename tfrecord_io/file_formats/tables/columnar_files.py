@@ -48,7 +48,7 @@ def _source(format: Format, open: Callable[[Any], Opened], paths: list[str], opt
     def opened(source: Source) -> Iterator[Opened]:
         with closing(open_file(source)) as file:
             if file.peek(4).startswith(b"FEA1"):
-                raise DecodeError("Feather version 1", path=source.path, expected=format.title, advice=_REWRITE)
+                raise DecodeError("Feather version 1", path=source.path, expected=format.title, hint=_REWRITE)
             with arrow_errors(source.path, format.title):
                 found = open(file)
             yield found

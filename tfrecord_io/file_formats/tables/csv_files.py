@@ -19,7 +19,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import arrow_file, numpy_dtype
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, SchemaWarning, printable, say, warn
+from tfrecord_io.errors import DecodeError, SchemaWarning, printable, warn
 from tfrecord_io.file_formats.tables.table_files import (
     SourceOptions,
     TableFiles,
@@ -30,6 +30,7 @@ from tfrecord_io.file_formats.tables.table_files import (
 )
 from tfrecord_io.file_formats.tables.untyped_columns import (
     ADVICE,
+    ADVICE_CLI,
     declared_types,
     has_large,
     inferred_names,
@@ -70,7 +71,7 @@ class Cells:
         if self.delimiter is not None:
             _check_delimiter(self.delimiter)
         if isinstance(self.null_values, str):
-            raise TypeError(say("{null_values=}: expected a list of texts", null_values=self.null_values))
+            raise TypeError(f"null_values={self.null_values!r}: expected a list of texts")
 
     def parsing(self, path: str) -> Any:
         from pyarrow import csv
@@ -92,7 +93,7 @@ class Cells:
 
 def _check_delimiter(delimiter: str) -> None:
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
-        raise ValueError(say("{delimiter=}: expected one ASCII character, such as ';'", delimiter=delimiter))
+        raise ValueError(f"delimiter={delimiter!r}: expected one ASCII character, such as ';'")
 
 
 def csv_source(
@@ -110,8 +111,8 @@ def csv_source(
     if delimiter is None and len(header) == 1:
         (name,) = header.names
         if (found := next((mark for mark in ";\t|" if mark in name), None)) is not None:
-            reason = say("{}: one column, '{}', as no ',' is in the header", first.path, printable(name))
-            warn(reason & say("if these are several columns, pass {delimiter=}", delimiter=found), SchemaWarning)
+            reason = f"{first.path}: one column, '{printable(name)}', as no ',' is in the header"
+            warn(f"{reason}; if these are several columns, pass delimiter={found!r}", SchemaWarning)
     names = files.selected(header.names)
     schema = declared_types(header, options, _can_parse)
     inferred = inferred_names(header.names if names is None else names, options)
@@ -173,7 +174,7 @@ def _refuse_overflow(source: Source, cells: Cells, header: Sequence[str], name: 
                 if cell is not None and is_too_large(cell.strip(), type_):
                     reason, advice = f"the number is too large for {type_}", text_advice(name, type_)
                     raise DecodeError(
-                        reason, path=source.path, record=at, feature=name, expected=str(type_), advice=advice
+                        reason, path=source.path, record=at, feature=name, expected=str(type_), hint=advice
                     )
             row += len(batch)
 
@@ -206,7 +207,7 @@ def _head(source: Source, options: SourceOptions, cells: Cells, types: dict[str,
         head.schema.names  # noqa: B018
     except UnicodeDecodeError as error:
         advice = "convert it, for example with iconv -f latin1 -t utf-8"
-        raise DecodeError("the header is not UTF-8", path=source.path, expected="UTF-8", advice=advice) from error
+        raise DecodeError("the header is not UTF-8", path=source.path, expected="UTF-8", hint=advice) from error
     return head
 
 
@@ -285,7 +286,7 @@ def _rows(
                 before = max(before, 0)
                 if rounded is not None:
                     name, row = rounded
-                    missing = say("if nan is a missing value, name it by {null_values=}")
+                    missing = "if nan is a missing value, name it by null_values="
                     raise rounding_error(source.path, before + row, name, types[name], missing)
                 before += len(table)
                 yield from table.to_batches()
@@ -325,8 +326,8 @@ def _rounded(table: pa.Table) -> tuple[str, int] | None:
 def _warn_of_leading_zeros(path: str, name: str, cell: str, type_: pa.DataType) -> None:
     form = "hexadecimal form" if "x" in cell.lower() else "leading zeros"
     reason = f"'{printable(cell, 40)}' and others lose their {form}, as the column is read as {type_}"
-    advice = say("{schema_overrides=} keeps the text", schema_overrides={name: "string"})
-    warn(say("{}: column '{}': {}", path, printable(name), reason) & advice, SchemaWarning)
+    advice = f"schema_overrides={ {name: 'string'}!r} keeps the text"
+    warn(f"{path}: column '{printable(name)}': {reason}; {advice}", SchemaWarning)
 
 
 def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[bytes]:
@@ -351,7 +352,7 @@ def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[byte
         if rows_end(rest + b"\n", delimiter) <= len(rest):  # pyarrow takes all that follows as one cell
             begin = printable(rest[:40].decode(errors="replace"))
             reason = f"a quoted cell in the row that begins with '{begin}' has no end"
-            raise DecodeError(reason, path=path, advice='close the quote (") or double it')
+            raise DecodeError(reason, path=path, hint='close the quote (") or double it')
         yield rest + b"\n"
 
 
@@ -402,11 +403,14 @@ def _csv_errors(path: str, names: Sequence[str], before: int = -1) -> Iterator[N
             column, row = int(match[1]), before + int(match[2]) - 1
             name = names[column] if column < len(names) else None
             reason = f"the value does not fit the column's type, {printable(match[3])}"
-            raise DecodeError(reason, path=path, record=row, feature=name, advice=ADVICE) from error
+            raise DecodeError(reason, path=path, record=row, feature=name, hint=ADVICE, hint_cli=ADVICE_CLI) from error
         if match := _PARSING.match(text):
             reason = printable(match[2])
-            advice = say("check the quotes and the delimiter, which {delimiter=} changes")
-            raise DecodeError(reason, path=path, record=before + int(match[1]) - 1, advice=advice) from error
+            advice = "check the quotes and the delimiter, which delimiter= changes"
+            advice_cli = "check the quotes and the delimiter, which --delimiter changes"
+            raise DecodeError(
+                reason, path=path, record=before + int(match[1]) - 1, hint=advice, hint_cli=advice_cli
+            ) from error
         if "straddling object" in text:
             raise _too_long(path, LIMITS.text_block_bytes) from error
         raise
@@ -414,7 +418,7 @@ def _csv_errors(path: str, names: Sequence[str], before: int = -1) -> Iterator[N
 
 def _too_long(path: str, limit: int) -> DecodeError:
     reason = f"a row is longer than {limit >> 20} MiB"
-    return DecodeError(reason, path=path, expected=limit, advice='check for a quote (") without its end')
+    return DecodeError(reason, path=path, expected=limit, hint='check for a quote (") without its end')
 
 
 def _can_parse(type_: pa.DataType) -> bool:

@@ -19,10 +19,11 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.arrow.output.to_python import BYTES_KEY, json_lines
-from tfrecord_io.errors import DecodeError, printable, say
+from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
 from tfrecord_io.file_formats.tables.untyped_columns import (
     ADVICE,
+    ADVICE_CLI,
     declared_types,
     floats_in,
     has_large,
@@ -86,10 +87,8 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
         schema, unexpected = pa.schema([schema.field(name) for name in names]), "ignore"
     files.selected(schema.names)
     if not options.named and {*files.projection(schema.names).order(schema.names)} >= _OF_COCO:
-        advice = say("{source_format='coco'} with {images=} reads its boxes") & say(
-            "{source_format='json'} reads it as it is"
-        )
-        raise ValueError(say("{}", f"'{printable(paths[0])}' looks like a COCO file") & advice)
+        advice = "source_format='coco' with images= reads its boxes; source_format='json' reads it as it is"
+        raise ValueError(f"'{printable(paths[0])}' looks like a COCO file; {advice}")
     parsed = pa.schema([(field.name, parsed_type(field.type) or field.type) for field in schema])
     by_values = {*inferred_names(schema.names, options)}
 
@@ -120,8 +119,8 @@ def _check_size(block: Block, path: str, options: SourceOptions) -> None:
     expansion, size = Expansion(options.limits.expansion_bytes, len(block.data)), rows * fields * BYTES_PER_CELL
     if size > expansion.room:
         reason = expansion.excess(f"{rows} rows of {fields} different fields, mostly absent, take {size} bytes")
-        advice = say("{}", expansion.advice(size)) | "convert the objects to lists of keys and values"
-        raise DecodeError(reason, path=path, expected=expansion.room, got=size, advice=advice)
+        advice = f"{expansion.advice(size)}, or convert the objects to lists of keys and values"
+        raise DecodeError(reason, path=path, expected=expansion.room, got=size, hint=advice)
 
 
 def _inferred(files: TableFiles) -> pa.Schema:
@@ -152,7 +151,7 @@ def _refuse_rounding(block: Block, path: str, inferred: pa.Table) -> None:
         numbers = numbers_by_path(parse_rows(block.data)) if rounded else {}
     except ValueError as error:
         reason, advice = "an object is not in one line", "convert the file with jq -c ."
-        raise DecodeError(reason, path=path, expected="JSON lines", advice=advice) from error
+        raise DecodeError(reason, path=path, expected="JSON lines", hint=advice) from error
     for field in rounded:
         for keys, texts in numbers.items():
             if keys[0] == field.name:
@@ -179,7 +178,9 @@ def _refuse_overflow(block: Block, path: str, schema: pa.Schema) -> None:
     """Raise DecodeError for the first number that is an infinity in the type of its column, by default float64."""
     for row, name, type_ in _numbers(block, schema, overflowing):
         reason = f"the number is too large for {type_}"
-        raise DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), advice=ADVICE)
+        raise DecodeError(
+            reason, path=path, record=row, feature=name, expected=str(type_), hint=ADVICE, hint_cli=ADVICE_CLI
+        )
 
 
 def _refuse_rounded(block: Block, path: str, batch: pa.RecordBatch, names: Set[str]) -> None:
@@ -244,16 +245,22 @@ def _json_errors(path: str, block: Block) -> Iterator[None]:
         invalid = "" if not text.startswith("JSON parse error: ") or "Column(" in text else "not valid JSON: "
         reason = f"{where}{invalid}{printable(match[1].removesuffix('.'), 300)}"
         is_of_type = any(part in text for part in ("changed from", "convert", "parse string"))
-        advice: str | None = ADVICE if is_of_type else None
+        advice = ADVICE if is_of_type else None
+        advice_cli = ADVICE_CLI if is_of_type else None
         if "changed from" in text and any(nested in text for nested in _NESTED):
             advice = "convert the values of such a column to one type first"
+            advice_cli = "convert the values of such a column to one type first"
         if "Column() changed from object" in text:
             reason = "a line is not an object"
             advice = "JSON lines have one object in each line: convert an array with jq -c '.[]'"
+            advice_cli = "JSON lines have one object in each line: convert an array with jq -c '.[]'"
         elif "unexpected field" in text:
             reason = f"{where}a line has a field that the first lines do not have"
-            advice = say("declare all columns with {schema=}, which ignores others")
-        raise DecodeError(reason, path=path, record=row, expected="JSON lines", advice=advice) from error
+            advice = "declare all columns with schema=, which ignores others"
+            advice_cli = "declare all columns with --schema, which ignores others"
+        raise DecodeError(
+            reason, path=path, record=row, expected="JSON lines", hint=advice, hint_cli=advice_cli
+        ) from error
 
 
 class JsonWriter(AbstractContextManager["JsonWriter"]):
@@ -301,7 +308,7 @@ def line_blocks(file: Any, path: str) -> Iterator[Block]:
             if sum(map(len, parts)) > _LINE_BYTES:
                 reason = f"a line is longer than {_LINE_BYTES >> 20} MiB"
                 advice = "JSON lines have one object in each line: convert an array with jq -c '.[]'"
-                raise DecodeError(reason, path=path, record=row, expected=_LINE_BYTES, advice=advice)
+                raise DecodeError(reason, path=path, record=row, expected=_LINE_BYTES, hint=advice)
             continue
         block = b"".join([*parts, data[:end]])
         parts = [data[end:]]
@@ -367,7 +374,7 @@ def cut(block: Block, most_rows: int, path: str) -> Iterator[Block]:
     lines = [line for line in block.data.split(b"\n") if line.strip()]
     if not all(line.strip().startswith(b"{") and line.strip().endswith(b"}") for line in lines):
         reason, advice = "an object with so many columns is not in one line", "convert the file with jq -c ."
-        raise DecodeError(reason, path=path, record=block.row, expected="JSON lines", advice=advice)
+        raise DecodeError(reason, path=path, record=block.row, expected="JSON lines", hint=advice)
     for begin in range(0, len(lines), most_rows):
         yield Block(b"\n".join(lines[begin : begin + most_rows]) + b"\n", block.row + begin)
 

@@ -18,7 +18,7 @@ from tfrecord_io.arrow.buffers import empty_batch, selectable
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
-from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable, say
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
 from tfrecord_io.format.format_registry import Format, load
 from tfrecord_io.options import DEFAULT_LIMITS, DEFAULT_STORAGE, Limits, ReadOptions, StorageOptions
 from tfrecord_io.options.filters import condition_of
@@ -83,8 +83,8 @@ class SourceOptions:
         """Raise SchemaError if a file has more columns or fields than its limit, of which `count` are known."""
         if count > self.limits.features:
             reason = f"more than {self.limits.features} different columns or fields"
-            advice = say("raise {limits.features=} if they are intended")
-            raise SchemaError(reason, path=path, expected=self.limits.features, got=count, advice=advice)
+            advice = "raise tfr.dataset(…, limits=tfr.Limits(features=…)) if they are intended"
+            raise SchemaError(reason, path=path, expected=self.limits.features, got=count, hint=advice)
 
     def meter(self, sources: Sequence[Source]) -> ProgressMeter:
         """The progress of reading these files."""
@@ -119,10 +119,8 @@ class TableFiles:
         folders, overrides = PartitionColumns.in_folders_of(sources).overridden(options.schema_overrides, sources)
         if formats[0].typed and overrides:
             name = printable(next(iter(overrides)))
-            reason = say("{schema_overrides=} declares '{}', but is only for columns of folders (day=1/)", name)
-            raise TypeError(
-                say("{}, as the files state their types", reason) & say("{schema=} casts the columns to write")
-            )
+            reason = f"schema_overrides= declares '{name}', but is only for columns of folders (day=1/)"
+            raise TypeError(f"{reason}, as the files state their types; schema= casts the columns to write")
         schema = options.schema
         if folders.fields and schema is not None:
             folders, schema = folders.declared(Schema.parse(schema), sources)
@@ -147,9 +145,12 @@ class TableFiles:
         chosen = projection.order(names)
         name, count = next(iter(Counter(chosen).most_common(1)), ("", 0))
         if count > 1:
-            advice = "rename them in the file" | say("exclude them with {columns=}")
+            advice = "rename them in the file, or exclude them with columns="
+            advice_cli = "rename them in the file, or exclude them with --columns"
             path = self.sources[0].path
-            raise EncodeError(f"{count} columns have this name", path=path, feature=name, advice=advice)
+            raise EncodeError(
+                f"{count} columns have this name", path=path, feature=name, hint=advice, hint_cli=advice_cli
+            )
         return None if projection.takes_all else chosen
 
     def projection(self, names: Sequence[str]) -> Projection:
@@ -250,9 +251,9 @@ def check_schema(schema: pa.Schema, first: pa.Schema, path: str, first_path: str
         )
         if got != expected:
             reason = f"it is {got or 'absent'} here, but {expected or 'absent'} in '{printable(first_path)}'"
-            raise SchemaError(reason, path=path, feature=name, expected=expected, got=got, advice=advice)
+            raise SchemaError(reason, path=path, feature=name, expected=expected, got=got, hint=advice)
     reason = f"its columns differ in order or nullability from those of '{printable(first_path)}'"
-    raise SchemaError(reason, path=path, expected=first.names, got=schema.names, advice=advice)
+    raise SchemaError(reason, path=path, expected=first.names, got=schema.names, hint=advice)
 
 
 @contextmanager
@@ -332,7 +333,7 @@ class _Utf8(io.RawIOBase):
         try:
             data = self._text.read(len(buffer) // 4).encode()  # a character has at most four bytes
         except UnicodeDecodeError as error:
-            reason = say("invalid text: the byte order mark says {}, but {}", self._encoding, error.reason)
+            reason = f"invalid text: the byte order mark says {self._encoding}, but {error.reason}"
             raise DecodeError(reason, path=self._path, expected=self._encoding) from error
         buffer[: len(data)] = data
         return len(data)
@@ -379,7 +380,7 @@ def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, f
         for batch in reader:
             if format.needs_columns and not batch.num_columns and len(batch):
                 advice = "write JSON lines (.jsonl), where such a record is {}"
-                raise EncodeError("records without columns cannot be stored in this file format", advice=advice)
+                raise EncodeError("records without columns cannot be stored in this file format", hint=advice)
             try:
                 writer.write_batch(batch)
             except pa.ArrowException:  # its message holds the value
@@ -411,7 +412,7 @@ def refuse_types(schema: pa.Schema, open_writer: OpenWriter, advice: str) -> Non
     for field in schema:
         if _refuses(empty_batch(pa.schema([field])), open_writer):
             reason = f"a column of {short_type_name(field.type, field.metadata)} cannot be stored in this file format"
-            raise EncodeError(reason, feature=field.name, advice=advice)
+            raise EncodeError(reason, feature=field.name, hint=advice)
 
 
 def _refused_value(batch: pa.RecordBatch, open_writer: OpenWriter, advice: str) -> EncodeError | None:
@@ -422,7 +423,7 @@ def _refused_value(batch: pa.RecordBatch, open_writer: OpenWriter, advice: str) 
             row = first_refused(len(batch), lambda begin, end: _refuses(column[begin:end], open_writer))  # noqa: B023
             type_name = short_type_name(field.type, field.metadata)
             reason = f"a value of this {type_name} is out of range for this file format"
-            return EncodeError(reason, feature=field.name, record=row, advice=advice)
+            return EncodeError(reason, feature=field.name, record=row, hint=advice)
     return None
 
 

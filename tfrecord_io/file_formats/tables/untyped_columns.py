@@ -16,15 +16,15 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import struct_fields
-from tfrecord_io.errors import DecodeError, SchemaError, printable, say
+from tfrecord_io.errors import DecodeError, SchemaError, printable
 from tfrecord_io.file_formats.tables.table_files import SourceOptions
-from tfrecord_io.remedies import Message
 from tfrecord_io.schema.column_selection import apply_overrides, is_glob, matches
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_list_like
 
-ADVICE = say("declare the types of such columns with {schema_overrides=}, for example as text")
+ADVICE = "declare the types of such columns with schema_overrides=, for example as text"
+ADVICE_CLI = "declare the types of such columns with --type, for example as text"
 _ROUND = "declare the type of floats, which rounds it"
 _BEYOND = 2.0**63
 _EXACT = 2.0**53  # up to which float64 has each integer
@@ -57,8 +57,15 @@ def declared_types(inferred: pa.Schema, options: SourceOptions, can_parse: Calla
             arrow = field.to_arrow()
             if arrow.type != types[field.column] and not can_parse(arrow.type):
                 name = logical_name(arrow.type, arrow.metadata)
-                advice = say("declare it with {schema=}") | "declare it as text"
-                raise SchemaError(f"the file format cannot hold {name}", feature=field.column, got=name, advice=advice)
+                advice = "declare it with schema=, or declare it as text"
+                advice_cli = "declare it with --schema, or declare it as text"
+                raise SchemaError(
+                    f"the file format cannot hold {name}",
+                    feature=field.column,
+                    got=name,
+                    hint=advice,
+                    hint_cli=advice_cli,
+                )
             types[field.column] = arrow.type
     return pa.schema([field.with_type(types[field.name]) for field in inferred])
 
@@ -140,20 +147,20 @@ def refuse_rounding(texts: Iterable[str], name: str, type_: pa.DataType, path: s
             if len(digits) > _MOST_DIGITS or not -(2**63) <= int(text) < 2**63:
                 advice = text_advice(name, type_)
                 reason = f"the integer {printable(text, 60)} does not fit int64, and a float64 would round it"
-                raise DecodeError(reason, path=path, feature=name, expected="int64", got=text, advice=advice)
+                raise DecodeError(reason, path=path, feature=name, expected="int64", got=text, hint=advice)
 
 
 def rounding_error(path: str, row: int, name: str, type_: pa.DataType, other: str = _ROUND) -> DecodeError:
     """The error for an integer that `is_rounded`, in a column that is inferred as `type_`; `other` is advice, too."""
     reason = f"{type_} rounds this integer beyond 2**53: it is the type of the column as it has floats, or NaN"
-    advice = text_advice(name, type_) | other
-    return DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), advice=advice)
+    advice = f"{text_advice(name, type_)}, or {other}"
+    return DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), hint=advice)
 
 
-def text_advice(name: str, type_: pa.DataType) -> Message:
+def text_advice(name: str, type_: pa.DataType) -> str:
     """To declare a column of numbers as text."""
     as_text = str(_as_text(type_)).replace("item: ", "")
-    return say("declare the column as text with {schema_overrides=}", schema_overrides={name: as_text})
+    return f"declare the column as text with schema_overrides={ {name: as_text}!r}"
 
 
 def _as_text(type_: pa.DataType) -> pa.DataType:

@@ -82,7 +82,7 @@ def write_frame(frame: daft.DataFrame, path: OutputPath, options: WriteOptions) 
         own = [type_ for type_ in extensions if type_.extension_name == "daft.super_extension"]
         if any(b'"Python"' in type_.__arrow_ext_serialize__() for type_ in own):
             reason = "a Daft column of Python objects cannot be stored in a TFRecord, and is not pickled"
-            raise EncodeError(reason, feature=field.name, advice="cast it to another type, or drop it")
+            raise EncodeError(reason, feature=field.name, hint="cast it to another type, or drop it")
     with DistributedWriter.begin(path, options) as writer:
         sink = TFRecordSink(writer, schema)
         frame.write_sink(sink)

@@ -121,7 +121,7 @@ def _with_nulls(floats: pd.Series, announced: np.dtype[Any]) -> pd.Series:
         return floats.astype(pd.ArrowDtype(pa.from_numpy_dtype(announced)))
     except pa.ArrowInvalid as error:
         reason = f"Dask announces {announced}, and a partition has {floats.dtype} ({error})"
-        raise EncodeError(reason, feature=str(floats.name), advice="cast the column with astype") from error
+        raise EncodeError(reason, feature=str(floats.name), hint="cast the column with astype") from error
 
 
 def _load(scan: Scan, columns: Sequence[str] | None = None) -> pd.DataFrame:

@@ -221,7 +221,7 @@ def _columns(block: Any) -> Any:
     for name in own:
         if "object" in _extension_name(block.schema.field(name).type):
             reason = "Ray stores these values as pickled Python objects, which a TFRecord cannot hold"
-            raise EncodeError(reason, feature=name, advice="map them to numbers, text, bytes or arrays")
+            raise EncodeError(reason, feature=name, hint="map them to numbers, text, bytes or arrays")
     arrays = BlockAccessor.for_block(block.select(sorted(own))).to_numpy()
     return {name: arrays[name] if name in own else block[name] for name in block.column_names}
 

@@ -30,7 +30,7 @@ from pyspark.sql.readwriter import DataFrameWriter  # not that of Spark Connect,
 from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.decode.batch_builder import batch_of
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
-from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
+from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
@@ -179,7 +179,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
             scan = self._scan(options, schema=pa.schema(stored))
         if lacking := [name for name in own.names if name not in scan.schema.names]:
             reason = "the schema states it, and the option 'columns' leaves it out"
-            raise SchemaError(reason, feature=lacking[0], advice="state the columns by one of the two")
+            raise SchemaError(reason, feature=lacking[0], hint="state the columns by one of the two")
         values = _values(options)
         split = values.get("npartitions"), values.get("max_bytes", PIECE_BYTES)
         return TFRecordReader(scan, own, wanted, split)
@@ -189,7 +189,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         path, ignores = _folder(path), str(keywords.get("mode")).lower() == "ignore"
         options = WriteOptions.from_keywords(_with_mode(keywords, overwrite))
         if not schema.fields:
-            raise SchemaError("Spark passes no rows of a frame without columns", advice="select a column")
+            raise SchemaError("Spark passes no rows of a frame without columns", hint="select a column")
         own, tensors = _arrow_schema(schema), {}
         for field in schema.fields if options.schema is None else ():
             if text := field.metadata.get(_TENSOR_KEY):  # it was read from tensors
@@ -265,7 +265,7 @@ def _path_and_keywords(options: Mapping[str, str], advice: str) -> tuple[Any, di
     """The paths that options name, and the other keywords; without a path, an error that gives advice."""
     values = _values(options)
     if "path" not in values:
-        raise ValueError(say("no path is given: {}", advice))
+        raise ValueError(f"no path is given: {advice}")
     return values.pop("path"), values
 
 
@@ -293,7 +293,7 @@ def _with_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
         mode = _MODES.get(str(mode).lower(), mode)
         if overwrite and mode not in ("overwrite", "overwrite_partitions"):
             reason = "and the mode 'overwrite' contradict each other: use mode('append')"
-            raise ValueError(say("the option {mode=} {}", reason, mode=mode))
+            raise ValueError(f"the option mode={mode!r} {reason}")
     elif not overwrite:
         mode = "append"
     elif _PARTITION_MODE in keywords or not values.get("partition_by"):
@@ -304,7 +304,7 @@ def _with_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
         reason = "Spark keeps its setting spark.sql.sources.partitionOverwriteMode from Python data sources"
         choice = "'dynamic' to replace the folders that the data has or 'static' to replace the dataset"
         advice = f"add the option partitionOverwriteMode, {choice}"
-        raise ValueError(say("{partition_by=} and the mode 'overwrite': {}", reason) & advice)
+        raise ValueError(f"partition_by= and the mode 'overwrite': {reason}; {advice}")
     return {**values, "mode": mode}
 
 
@@ -346,7 +346,7 @@ def _named_as(wanted: list[pa.Field], known: list[pa.Field], struct: str = "") -
         found = found or [f for f in known if f.name.lower() == field.name.lower() and f.name not in taken]
         if len(found) > 1:
             reason = f"the dataset has {' and '.join(repr(f.name) for f in found)}, which differ in case only"
-            raise SchemaError(reason, feature=field.name, advice="write the name as the dataset has it")
+            raise SchemaError(reason, feature=field.name, hint="write the name as the dataset has it")
         if found:
             type_ = _type_named_as(field.type, found[0].type, f"{struct}{field.name}.")
             field = field.with_name(found[0].name).with_type(type_)
@@ -393,7 +393,7 @@ def _field_read_as(wanted: pa.Field, known: pa.Field, own: pa.Field) -> pa.Field
             return own
         reason = f"the dataset has {known.type}, whose numbers would have another unit as {wanted.type}"
         advice = "state the type of the dataset, and cast the column in Spark"
-        raise SchemaError(reason, feature=wanted.name, expected=str(known.type), got=str(wanted.type), advice=advice)
+        raise SchemaError(reason, feature=wanted.name, expected=str(known.type), got=str(wanted.type), hint=advice)
     return wanted
 
 
@@ -430,13 +430,13 @@ def _batches(scan: Scan, own: pa.Schema, schema: pa.Schema) -> Iterator[pa.Recor
 def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
     if column.null_count and not field.nullable:  # Spark would take what lies in its place for a value
         reason, advice = "it has a null, but the schema states that it has none", "state a nullable column"
-        raise SchemaError(reason, feature=field.name, expected="not null", got="null", advice=advice)
+        raise SchemaError(reason, feature=field.name, expected="not null", got="null", hint=advice)
     try:
         nested = _nested(column)
         return nested if nested.type == field.type else nested.cast(field.type)  # pyarrow (26) may refuse its own type
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        advice = "select other columns" | say("declare a type that holds them with {schema_overrides=}")
-        raise SchemaError(f"Spark cannot hold its values ({error})", feature=field.name, advice=advice) from error
+        advice = "select other columns, or declare a type that holds them with schema_overrides="
+        raise SchemaError(f"Spark cannot hold its values ({error})", feature=field.name, hint=advice) from error
 
 
 def _nested(column: pa.Array) -> pa.Array:
@@ -487,4 +487,4 @@ def _as_tensors(column: pa.Array, field: pa.Field) -> pa.Array:
     except (pa.ArrowInvalid, EncodeError) as error:
         advice = "declare its type by the option schema, or change the column, so that Spark drops its metadata"
         reason = f"its values are not the tensors that were read ({printable(error)})"
-        raise EncodeError(reason, feature=field.name, expected=str(type_), advice=advice) from error
+        raise EncodeError(reason, feature=field.name, expected=str(type_), hint=advice) from error

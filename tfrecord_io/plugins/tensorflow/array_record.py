@@ -18,7 +18,7 @@ import numpy as np
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, MissingDependencyError, printable, say
+from tfrecord_io.errors import CorruptRecordError, MissingDependencyError, printable
 from tfrecord_io.file_formats.format_of_path import format_of_source
 from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import MIB, FrameOptions, ReadOptions
@@ -27,7 +27,6 @@ from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.read.sources import PieceStream, made_records, paths_of
-from tfrecord_io.remedies import Caller, Keyword, Written, addressed_to
 from tfrecord_io.storage.filesystem.locate import locate, storage_for
 from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
 from tfrecord_io.storage.paths.resolve import check_complete, check_single_family, resolve_inputs
@@ -50,7 +49,7 @@ def _module() -> ModuleType:
         from array_record.python import array_record_module
     except ImportError as error:
         reason = "ArrayRecord files need the package array_record"
-        raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[array-record]'") from error
+        raise MissingDependencyError(reason, hint="pip install 'tfrecord_io[array-record]'") from error
     return array_record_module
 
 
@@ -85,8 +84,7 @@ def _in_folder(path: Any, options: ReadOptions) -> list[Source]:
         return []
     names = (each for each in fs.listing(folder.name) if not each.directory and not is_hidden(each.basename))
     files = [each for each in names if format_of_source(each.basename) is ARRAY_RECORD]
-    with addressed_to(Caller(without=frozenset({"split"}))):  # which is of TFRecord files
-        check_single_family(fs, files, path)
+    check_single_family(fs, files, path)
     if not options.allow_missing_shards:
         check_complete(fs, files)
     return [source_of(fs, each) for each in sorted(files, key=lambda each: natural_key(each.name))]
@@ -163,10 +161,9 @@ def _payloads(file: str, path: str, max_record_bytes: int) -> Generator[list[byt
                 break  # a reader that has failed fails on
             largest = max(map(len, payloads))
             if largest > max_record_bytes:
-                reason = say(
-                    "a record has {} bytes, more than {limits.record_bytes=}",
-                    largest,
-                    record_bytes=Written(max_record_bytes),
+                reason = (
+                    f"a record has {largest} bytes, more than tfr.dataset(…, limits=tfr.Limits(record_bytes="
+                    f"{max_record_bytes}))"
                 )
                 raise CorruptRecordError(reason, path=path, record=at)
             yield payloads
@@ -232,17 +229,13 @@ def to_array_record(
     name, _, level = record_compression.partition(":")
     check_choice("record_compression", name, COMPRESSIONS)
     if level and not (level.isascii() and level.isdecimal() and len(level) < 3):
-        raise ValueError(
-            say("{record_compression=}: expected a level, as in 'zstd:19'", record_compression=record_compression)
-        )
+        raise ValueError(f"record_compression={record_compression!r}: expected a level, as in 'zstd:19'")
     storage = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()}, None, source)
     if keywords.pop("record_type", None) not in (None, "bytes"):
         keywords["record_type"] = None
     progress = keywords.pop("progress", False)
     for keyword in keywords.keys() - (FrameOptions.__dataclass_fields__.keys() - {"threads"}):
-        raise TypeError(
-            say("{} does not apply to ArrayRecord files, to which records are copied as they are", Keyword(keyword))
-        )
+        raise TypeError(f"{keyword}= does not apply to ArrayRecord files, to which records are copied as they are")
     options = f"group_size:{group_size},{record_compression}"
     # A dataset has the storage of its files itself.
     of_files = {} if datasets_in(source) else storage_for(paths_of(source), storage.source).keywords
@@ -272,7 +265,7 @@ def _write(path: str, options: str, records: Iterable[bytes], meter: ProgressMet
     try:
         writer = module.ArrayRecordWriter(path, options)
     except (ValueError, RuntimeError) as error:
-        raise ValueError(say("{group_size=} or {record_compression=}: {}", error)) from None
+        raise ValueError(f"group_size= or record_compression=: {error}") from None
     for record in records:
         try:
             writer.write(record)

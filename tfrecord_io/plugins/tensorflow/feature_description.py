@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.schema.column_features import FEATURE_LIST, LIST, leaves
 from tfrecord_io.schema.composite import VALUES, Composite, composite_of
@@ -74,7 +74,7 @@ def _plain(feature: FixedLenFeature | VarLenFeature | FixedLenSequenceFeature) -
         return list_(type_)
     if isinstance(feature, FixedLenSequenceFeature):
         if not feature.allow_missing:
-            raise SchemaError(say("a FixedLenSequenceFeature of an Example needs {allow_missing=True}"))
+            raise SchemaError("a FixedLenSequenceFeature of an Example needs allow_missing=True")
         return tensor(type_, (None, *feature.shape), encoding=LIST) if feature.shape else list_(type_)
     required = feature.default_value is None
     default = _bytes(feature.default_value) if feature.dtype == "string" else feature.default_value
@@ -111,7 +111,7 @@ def _feature_list(feature: Feature) -> Field:
     if isinstance(feature, VarLenFeature) or is_plain_ragged:
         return sequence(list_(type_))
     reason = f"a feature list cannot be described by a {type(feature).__name__}"
-    raise SchemaError(reason, advice="use FixedLenSequenceFeature or VarLenFeature")
+    raise SchemaError(reason, hint="use FixedLenSequenceFeature or VarLenFeature")
 
 
 def _bytes(default: Any) -> Any:
@@ -126,7 +126,7 @@ def _bytes(default: Any) -> Any:
 def to_feature_description(fields: Iterable[Field], part: str = CONTEXT) -> dict[str, Feature]:
     """The feature description of one part of a schema; SchemaError if a column cannot be described."""
     if part not in PARTS:
-        raise ValueError(say("{part=}: expected one of {}", ", ".join(PARTS), part=part))
+        raise ValueError(f"part={part!r}: expected one of {', '.join(PARTS)}")
     description: dict[str, Feature] = {}
     for f in fields:
         if f.part == part:
@@ -190,7 +190,7 @@ def _leaves(f: Field, type_: pa.DataType) -> Any:
     try:
         return leaves(pa.field(f.feature, type_))
     except UnsupportedType as error:
-        raise SchemaError(error.reason, feature=f.feature, got=str(type_), advice=error.advice) from error
+        raise SchemaError(error.reason, feature=f.feature, got=str(type_), hint=error.advice) from error
 
 
 def _shape(f: Field, type_: pa.DataType) -> tuple[int, ...] | None:

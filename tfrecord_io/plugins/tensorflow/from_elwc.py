@@ -16,7 +16,7 @@ import numpy as np
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array, Engine, Fault, Frames, Plan
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, printable, say
+from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, printable
 from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import HEADER_BYTES
 from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, leaves_out
@@ -29,15 +29,15 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.sources import PieceStream, given, made_records
-from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source, total
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
 from tfrecord_io.value_class import value_class
 
-_OTHER_MESSAGE = "read tf.train.Examples with read_table" | say('other messages with {read_table(record_type="bytes")}')
-_PARTS = say('read its parts as two tables: {open_elwc(part="examples")} and {open_elwc(part="context")}')
+_OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'
+_OTHER_MESSAGE_CLI = "read tf.train.Examples with read_table"
+_PARTS = 'read its parts as two tables: open_elwc(part="examples") and open_elwc(part="context")'
 _MOST_ROWS = 4 << 20  # whose records are kept, of the last blocks; of those before, the file is known
 
 
@@ -119,13 +119,18 @@ class _ListSplitter:
         if found.fault is not None:
             error = walker.fault_error(found.fault)
             part = "its context" if found.example is None else f"its example {found.example}"
-            error.reason = say("{}: {}", part, error.reason)
+            error.reason = f"{part}: {error.reason}"
             error.advice = _OTHER_MESSAGE
             return error
         reason = "the name is used in the context and in the examples"
         if found.name in (RECORD, POSITION):
             reason = "open_elwc adds a column of this name"
-        error = SchemaError(reason, feature=found.name, advice=say("exclude it with {columns=}") | _PARTS)
+        error = SchemaError(
+            reason,
+            feature=found.name,
+            hint=f"exclude it with columns=, or {_PARTS}",
+            hint_cli=f"exclude it with --columns, or {_PARTS}",
+        )
         return self._located(error, walker, block, found.list)
 
     def _size_error(self, walker: BlockWalker, block: ListBlock, sizes: Array) -> tuple[int, TFRecordError]:
@@ -139,9 +144,9 @@ class _ListSplitter:
         else:
             length = int(block.context_lengths[at])
             reason = f"a context of {length} bytes for each example, which takes {size} bytes with the rows before it"
-            advice = say("{}", self._expansion.advice(size)) | _PARTS
+            advice = f"{self._expansion.advice(size)}, or {_PARTS}"
             excess = self._expansion.excess(reason)
-            error = DecodeError(excess, expected=room, got=size, advice=advice, of_memory=True)
+            error = DecodeError(excess, expected=room, got=size, hint=advice, of_memory=True)
         return row, self._located(error, walker, block, at)
 
     def _located(self, error: TFRecordError, walker: BlockWalker, block: ListBlock, at: int) -> TFRecordError:
@@ -374,10 +379,10 @@ def elwc_rows(
     is_of_payloads = options.record_type == "bytes" and "record_type" not in keywords  # of a dataset that can be opened
     for name in ("include_file_paths",) if is_of_payloads else ("include_file_paths", "record_type"):
         if getattr(options, name) is not None:
-            raise TypeError(say("{} is not possible for ExampleListWithContext", Keyword(name)))
+            raise TypeError(f"{name}= is not possible for ExampleListWithContext")
     if leaves_out(options.on_error):
         advice = "to leave out damaged lists, salvage the files first"
-        raise ValueError(say("{on_error=}: expected 'raise' or 'stop'", on_error=options.on_error) & advice)
+        raise ValueError(f"on_error={options.on_error!r}: expected 'raise' or 'stop'; {advice}")
     sources = resolve_sources(path, options)
     if (found := next((source for source in sources if source.partitions), None)) is not None:
         column = found.partitions[0][0]

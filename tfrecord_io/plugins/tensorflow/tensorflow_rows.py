@@ -37,7 +37,7 @@ ARRAY_RECORD = Format(
     options=TensorflowOptions,
     copied=True,
     looks=("a Riegeli or ArrayRecord file",),
-    advice="of an ArrayRecord file, " + by_convert("array_record"),
+    **by_convert("array_record", where="of an ArrayRecord file, "),
     extra="array_record",
 )
 TFDS = Format(

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.schema.composite import VALUES, Composite
 from tfrecord_io.schema.field import BOXES_KEY, CONTEXT, Field, check_names
 from tfrecord_io.schema.formats.tfds_info import FEATURES
@@ -188,8 +188,9 @@ def _walk(feature: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     read = _CLASSES.get(class_name)
     if read is None:
         reason = f"the TFDS feature class {class_name} is not supported"
-        advice = say("pass {schema='infer'}") | say("declare the columns with {schema=}")
-        raise SchemaError(reason, feature=position.name or None, got=class_name, advice=advice)
+        advice = "pass schema='infer', or declare the columns with schema="
+        advice_cli = "pass --schema infer, or declare the columns with --schema"
+        raise SchemaError(reason, feature=position.name or None, got=class_name, hint=advice, hint_cli=advice_cli)
     yield from read(content, replace(position, depth=position.depth + 1))
 
 

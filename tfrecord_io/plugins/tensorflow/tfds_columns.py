@@ -19,11 +19,10 @@ from tfrecord_io.arrow.buffers import int64_array, list_array, offsets_of
 from tfrecord_io.arrow.image_header import ImageHeader, image_header
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, printable, say
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.file_formats.files_below import check_class_names
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import has_least
-from tfrecord_io.remedies import Keyword, Written
 from tfrecord_io.schema.image_form import CHANNELS, INDEX, MODE_OF, ImageForm
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_number, is_text
@@ -61,13 +60,11 @@ class DecodedImages:
             raise EncodeError(error.reason, feature=self.name, record=row, expected=error.expected) from None
         if header.format not in _DECODED:
             found = f"is a {header.format.upper()}"
-            advice = "encode it as PNG" | say("leave the column out of {images=}")
+            advice = "encode it as PNG, or leave the column out of images="
             raise self._error(row, found, "JPEG, PNG or BMP", advice)
         if header.has_palette and self.mode not in MODE_OF.values():
             found = "has a palette, whose numbers TFDS replaces by colours"
-            advice = "store the numbers as a grey image" | say(
-                "pass {images=} for the colours", images={self.name: "RGB"}
-            )
+            advice = f"store the numbers as a grey image, or pass images={ {self.name: 'RGB'}!r} for the colours"
             raise self._error(row, found, "grey or colours", advice)
         if self.mode == INDEX and header.bits != 8:
             found = f"has {header.bits} bits, which TFDS stretches or keeps"
@@ -80,11 +77,11 @@ class DecodedImages:
         if channels not in MODE_OF or not _is_decoded(header, channels):
             found = f"is a {header.format.upper()} of {header.mode}"
             expected = f"what TFDS decodes to {channels} channels"
-            advice = "convert it" | say("pass another mode by {images=}", images=Written(f'{{"{self.name}": mode}}'))
+            advice = f'convert it, or pass another mode by images={{"{self.name}": mode}}'
             raise self._error(row, found, expected, advice)
         before = self.channels or channels
         if before != channels and {before, channels} != {1, 3}:
-            advice = say("pass {images=} with one of {}", ", ".join(_MODES), images=Written(f'{{"{self.name}": mode}}'))
+            advice = f'pass images={{"{self.name}": mode}} with one of {", ".join(_MODES)}'
             raise self._error(row, f"has {channels} channels", f"{before}, as of those before it", advice)
         self.dtype, self.channels = dtype, max(before, channels)
         if header.format == "bmp":
@@ -100,7 +97,7 @@ class DecodedImages:
 
     def _error(self, row: int, found: str, expected: str, advice: str) -> EncodeError:
         reason = f"the image {found}; expected {expected}"
-        return EncodeError(reason, feature=self.name, record=row, expected=expected, got=found, advice=advice)
+        return EncodeError(reason, feature=self.name, record=row, expected=expected, got=found, hint=advice)
 
 
 @value_class
@@ -186,7 +183,10 @@ class TfdsColumns:
         self._check_named()
         if self._prefix is not None and not any(map(self._is_of_steps, schema.names)):
             raise FeatureNotFoundError(
-                "no column has this prefix", feature=self._prefix, advice=say("pass {prefix=None}")
+                "no column has this prefix",
+                feature=self._prefix,
+                hint="pass prefix=None",
+                hint_cli="pass --prefix none",
             )
         self._tree = tree
 
@@ -202,7 +202,7 @@ class TfdsColumns:
                 if name not in known:
                     raise FeatureNotFoundError("no column of this name", feature=name, expected=sorted(known))
                 if getattr(known[name], attribute) is None:
-                    reason = say("{} is for columns of {}", Keyword(keyword), expected)
+                    reason = f"{keyword}= is for columns of {expected}"
                     raise SchemaError(reason, feature=name, expected=expected, got=str(known[name].type))
 
     def _is_of_steps(self, name: str) -> bool:
@@ -253,7 +253,7 @@ class TfdsColumns:
             length = type_.list_size or None if t.is_fixed_size_list(type_) and is_alone else None
             return inner if not levels and self._is_of_steps(name) else [inner, length]
         reason = "TFDS has no feature of this type"
-        raise SchemaError(reason, feature=name, got=str(type_), advice=f"{_CAST}, or leave the column out")
+        raise SchemaError(reason, feature=name, got=str(type_), hint=f"{_CAST}, or leave the column out")
 
     def _leaf(self, column: pa.Field, name: str, levels: int) -> LeafColumn | None:
         type_, (item, shape) = column.type, _item_of(column, name)
@@ -261,7 +261,7 @@ class TfdsColumns:
             if is_list_like(type_):
                 return None
             advice = "rename it, or make it a list with a value for each step"
-            raise SchemaError("a column of steps is a list", feature=name, got=str(type_), advice=advice)
+            raise SchemaError("a column of steps is a list", feature=name, got=str(type_), hint=advice)
         has_names = name in self._class_names and t.is_integer(item) and not shape
         if has_names or (t.is_dictionary(item) and is_text(item.value_type)):
             given = self._class_names.get(name, ())
@@ -278,7 +278,7 @@ class TfdsColumns:
             return None
         if levels and None in shape:
             reason = "TFDS has no sequence of tensors of several shapes in TFRecord files"
-            raise SchemaError(reason, feature=name, got=str(type_), advice="pad them to one shape")
+            raise SchemaError(reason, feature=name, got=str(type_), hint="pad them to one shape")
         element = element_and_shape(column)[0].name if is_any_tensor(type_) else None
         return LeafColumn(name, item, levels, shape, element or str(item.to_pandas_dtype()().dtype))
 
@@ -292,7 +292,7 @@ class TfdsColumns:
         for column, array in zip(batch.schema, batch.columns, strict=True):
             for name, stored in self._stored(column, array, []):
                 if name in columns:
-                    raise SchemaError("two columns are stored under this name", feature=name, advice="rename one")
+                    raise SchemaError("two columns are stored under this name", feature=name, hint="rename one")
                 columns[name] = stored
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
@@ -324,7 +324,7 @@ class TfdsColumns:
             reason = f"the episode has {got} steps here, and {steps} in '{printable(first)}'"
             advice = "give each column of steps a value for each step, or name it without the prefix"
             row = self._row + int(wrong[0])
-            raise EncodeError(reason, feature=name, record=row, expected=steps, got=got, advice=advice)
+            raise EncodeError(reason, feature=name, record=row, expected=steps, got=got, hint=advice)
 
     def _items(
         self, leaf: LeafColumn, column: pa.Field, array: pa.Array, lengths: list[Array]
@@ -379,14 +379,14 @@ class TfdsColumns:
             reason = f"the least value of {array.type} stands for a missing value in this feature, which has some"
             wider = "" if t.is_int64(array.type) else ", or cast the column to a wider type"
             advice = f"replace it or fill the missing values{wider}"
-            raise EncodeError(reason, feature=leaf.name, record=leaf.least[0], advice=advice)
+            raise EncodeError(reason, feature=leaf.name, record=leaf.least[0], hint=advice)
 
     def _refuse_nulls(self, leaf: LeafColumn, array: pa.Array) -> None:
         if array.null_count:
             reason = "TFDS stores no missing value in this feature"
             first = int(np.asarray(array.is_null()).argmax())
             row = self._row + first if len(array) else None
-            raise EncodeError(reason, feature=leaf.name, record=row, advice="fill it, or leave the row out")
+            raise EncodeError(reason, feature=leaf.name, record=row, hint="fill it, or leave the row out")
 
 
 def _insert(tree: dict[str, Any], path: Sequence[str], node: Any, name: str) -> None:
@@ -397,7 +397,7 @@ def _insert(tree: dict[str, Any], path: Sequence[str], node: Any, name: str) -> 
             break
     if not isinstance(tree, dict) or key in tree or not all(path):
         reason = f"'{printable(name)}' cannot be a feature of TFDS: a part of its name is that of another, or empty"
-        raise SchemaError(reason, feature=name, advice="rename it")
+        raise SchemaError(reason, feature=name, hint="rename it")
     tree[key] = node
 
 
@@ -408,7 +408,7 @@ def _item_of(column: pa.Field, name: str) -> tuple[pa.DataType, tuple[int | None
         element, axes = element_and_shape(column)
         if element.plain is None:
             reason, advice = f"TFDS has no feature of {element.name} in TFRecord files", "split or cast it"
-            raise SchemaError(reason, feature=name, got=element.name, advice=advice)
+            raise SchemaError(reason, feature=name, got=element.name, hint=advice)
         return element.plain, tuple(axes)
     shape: list[int | None] = []
     while t.is_fixed_size_list(type_):
@@ -426,7 +426,7 @@ def _values(leaf: LeafColumn, column: pa.Field, array: pa.Array) -> tuple[pa.Arr
     while t.is_fixed_size_list(array.type):
         array = array.flatten()
     if array.null_count:
-        raise EncodeError("TFDS stores no missing value in a tensor", feature=leaf.name, advice="fill it")
+        raise EncodeError("TFDS stores no missing value in a tensor", feature=leaf.name, hint="fill it")
     rows = len(array) // (size := int(np.prod(leaf.shape, dtype=np.int64)) or 1)  # type: ignore[arg-type]
     return array, np.full(rows, size)
 
@@ -461,7 +461,7 @@ def _codes(leaf: LeafColumn, array: pa.Array) -> pa.Array:
     for name in leaf.names:
         if name is None or not name.strip() or name.strip() != name or {"\n", "\r"} & {*name}:
             reason = f"the class {name!r} cannot be a line of a file of labels"
-            raise EncodeError(reason, feature=leaf.name, got=name, advice="rename it")
+            raise EncodeError(reason, feature=leaf.name, got=name, hint="rename it")
     if t.is_dictionary(array.type):
         return pc.fill_null(pa.array(numbers, pa.int64()).take(array.indices), -1)
     codes = array.cast(pa.int64())

@@ -527,7 +527,7 @@ def _set_domain(message: Any, value: pa.DataType, field: Field) -> None:
     try:
         kind = kind_of(value, field.feature)
     except UnsupportedType as error:
-        raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), advice=error.advice) from error
+        raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), hint=error.advice) from error
     if kind == Kind.NONE:
         return
     message.type = _TYPES[kind]

@@ -12,7 +12,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import name_advice
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.format.varint import delimited
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, POSITION, RECORD
@@ -126,16 +126,22 @@ class _Lists:
 
     def __init__(self, schema: pa.Schema, by: str, context: list[str], options: WriteOptions) -> None:
         if by not in schema.names:
-            raise FeatureNotFoundError("no such column", feature=by, advice=name_advice(by, schema.names))
+            raise FeatureNotFoundError("no such column", feature=by, hint=name_advice(by, schema.names))
         type_ = schema.field(by).type
         plain = type_.value_type if t.is_dictionary(type_) else type_
         if not (t.is_integer(plain) or is_text_or_bytes(plain)):
             reason = "a column that identifies lists has integers, text or bytes"
-            raise SchemaError(reason, feature=by, got=str(type_), advice="cast it" | say("pass another one as {by=}"))
+            raise SchemaError(
+                reason,
+                feature=by,
+                got=str(type_),
+                hint="cast it, or pass another one as by=",
+                hint_cli="cast it, or pass another one as --by",
+            )
         left_out = {RECORD, POSITION} if by == RECORD else set()
         if reserved := [name for name in (RECORD, POSITION) if name in schema.names and name not in left_out]:
             reason = "open_elwc adds a column of this name, so that a feature of this name cannot be read"
-            raise SchemaError(reason, feature=reserved[0], advice="rename it, or leave it out")
+            raise SchemaError(reason, feature=reserved[0], hint="rename it, or leave it out")
         selected: list[str] = []
         if context:
             projection = Projection(context)
@@ -200,16 +206,14 @@ class _Lists:
             raise EncodeError("the value that identifies the list is missing", feature=self._by, record=row)
         if key in seen:
             reason = f"the rows of the list '{printable(str(key), 60)}' do not follow one another"
-            raise EncodeError(reason, feature=self._by, record=row, advice="sort the rows by this column")
+            raise EncodeError(reason, feature=self._by, record=row, hint="sort the rows by this column")
         seen.add(key)
 
     def _refuse_difference(self, before: pa.RecordBatch | None, own: pa.RecordBatch, row: int) -> None:
         assert before is not None
         names = [name for name in self.contexts.names if not before.column(name).equals(own.column(name))]
         reason = "a column of the context differs from that of the row before it in the same list"
-        raise EncodeError(
-            reason, feature=names[0] if names else None, record=row, advice=say("leave it out of {context=}")
-        )
+        raise EncodeError(reason, feature=names[0] if names else None, record=row, hint="leave it out of context=")
 
 
 def _batch(records: list[bytes]) -> pa.RecordBatch:

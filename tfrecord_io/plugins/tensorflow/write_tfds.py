@@ -16,7 +16,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.checked_options import check_integer, check_mode
 from tfrecord_io.options.write import ExportOptions, WriteOptions
@@ -24,7 +24,6 @@ from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns
 from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.remedies import Caller, addressed_to
 from tfrecord_io.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.storage.write.atomic import new_parent, open_output
@@ -34,7 +33,6 @@ from tfrecord_io.write.writer import WriteReport, write
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _SPLIT = re.compile(r"\w[\w-]*")
-_OF_TFDS = Caller(without=frozenset({'float64="raw"'}))
 
 
 @check_keywords
@@ -120,13 +118,13 @@ def write_tfds(
     keywords = WriteOptions.stated(write_tfds, locals())
     options = WriteOptions.from_keywords({**keywords, "embed_schema": False, "compression": None})
     if options.float64 == "raw":
-        raise ValueError(say("{float64='raw'} cannot be used: TFDS stores it as float32"))
+        raise ValueError("float64='raw' cannot be used: TFDS stores it as float32")
     shards = check_integer("shards", shards, 1, 99_999)  # beyond, TFDS gives an index six digits
     directory = _Version(path, options.storage, name)
     if not _SPLIT.fullmatch(split) or split == "all":
-        raise ValueError(say("{split=}: expected the name of a split, such as 'train'", split=split))
+        raise ValueError(f"split={split!r}: expected the name of a split, such as 'train'")
     if directory.info is not None and split in directory.info.splits and mode != "overwrite":
-        raise FileExistsError(17, f"the split '{split}' exists" & say("{mode='overwrite'} replaces it"), directory.path)
+        raise FileExistsError(17, f"the split '{split}' exists; mode='overwrite' replaces it", directory.path)
     source = open_input(data, index=False, nan_to_null=options.nan_to_null)
     modes = images if isinstance(images, Mapping) else dict.fromkeys(images)
     described = SourceFeatures.of(data)
@@ -137,7 +135,7 @@ def write_tfds(
     rows = _StoredColumns(columns, source)
     target = f"{directory.path}/{directory.name}-{split}.tfrecord@{shards}"
     directory.check_features(columns, split)
-    with new_parent(target, options.storage), addressed_to(_OF_TFDS):
+    with new_parent(target, options.storage):
         report = write(pa.RecordBatchReader.from_batches(rows.schema, rows.batches()), target, options)
         directory.publish(columns, split, report, rows.statistics())
     return replace(report, path=directory.path, columns=tuple(source.schema.names))
@@ -172,8 +170,8 @@ class _Version:
         self.name, self.version, self._storage = name or above, version, storage
         self._config = above if name not in (None, above) else None
         if not _NAME.fullmatch(self.name):
-            expected = "expected letters, digits and underscores, beginning with a letter" & say("pass {name=}")
-            raise ValueError(say("'{}' is not a name of a dataset of TFDS: {}", printable(self.name), expected))
+            expected = "expected letters, digits and underscores, beginning with a letter; pass name="
+            raise ValueError(f"'{printable(self.name)}' is not a name of a dataset of TFDS: {expected}")
         self._folder = Directory(self.path, storage)
         self._copied: dict[str, bytes] = {}  # the names of classes of a dataset that is copied
         self._about: Json = {}

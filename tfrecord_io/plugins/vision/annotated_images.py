@@ -27,7 +27,7 @@ from tfrecord_io.arrow.image_header import (
     pillow,
     png_chunks,
 )
-from tfrecord_io.errors import DecodeError, printable, say, warn
+from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled
 from tfrecord_io.options import StorageOptions, leaves_out, raises
@@ -112,8 +112,9 @@ class BoxRule:
                 if self.invalid == "raise":
                     reason = f"{where} is empty or beyond the image"
                     expected = f"0 <= xmin < xmax <= {width} and 0 <= ymin < ymax <= {height}"
-                    advice = say('{invalid_boxes="skip"} or "clip" accepts it')
-                    raise DecodeError(reason, path=path, expected=expected, got=box, advice=advice)
+                    advice = 'invalid_boxes="skip" or "clip" accepts it'
+                    advice_cli = '--invalid-boxes skip or "clip" accepts it'
+                    raise DecodeError(reason, path=path, expected=expected, got=box, hint=advice, hint_cli=advice_cli)
                 placed = max(box[0], 0.0), max(box[1], 0.0), min(box[2], float(width)), min(box[3], float(height))
                 if self.invalid == "skip" or not _is_inside(placed, height, width):
                     self.left_out += 1
@@ -197,7 +198,7 @@ class Turned:
         if self.unknown:
             reason = "have an EXIF orientation, and no size that shows whether their boxes are of the turned picture: "
             reason += "they are taken as those of the stored pixels, and the orientation is taken out"
-            reason &= say("{orient=True} takes them as those of the turned picture") & f"the first: {self.first[1]}"
+            reason += f"; orient=True takes them as those of the turned picture; the first: {self.first[1]}"
             warn(text.format(self.unknown) + reason, UserWarning)
         if self.kept:
             reason = "keep an EXIF orientation, as their boxes are those of the turned picture: tfr.image turns their "
@@ -286,15 +287,16 @@ class _Batches:
         if self.reading.options.check_sizes and (height, width) != own:
             reason = f"the image has {own[1]}×{own[0]} pixels, but '{printable(image.path)}' states "
             reason += f"{width}×{height} for {image.text}, so its boxes may be of another image"
-            advice = say('{on_error="skip"} leaves it out') & say("{check_sizes=False} uses the stated size")
+            advice = 'on_error="skip" leaves it out; check_sizes=False uses the stated size'
+            advice_cli = "--on-error skip leaves it out; --no-check-sizes uses the stated size"
             if own != header.turned_size == (height, width):
-                advice = (
-                    say("it is turned by its EXIF orientation {}: {orient=True} uses that", header.orientation) & advice
-                )
+                advice = f"it is turned by its EXIF orientation {header.orientation}: orient=True uses that; {advice}"
+                advice_cli = f"it is turned by its EXIF orientation {header.orientation}: --orient uses that; {advice}"
             size = own
-            raise DecodeError(reason, path=path, expected=(height, width), got=size, advice=advice)
+            raise DecodeError(reason, path=path, expected=(height, width), got=size, hint=advice, hint_cli=advice_cli)
         if header.orientation != 1 and not is_turned:
-            advice = say('{on_error="skip"} leaves it out') & "or remove the orientation from the file"
+            advice = 'on_error="skip" leaves it out; or remove the orientation from the file'
+            advice_cli = "--on-error skip leaves it out; or remove the orientation from the file"
             content = upright(content, header.orientation, path, advice)
         size = (1, 1) if image.fractions else (height, width)
         columns = rule.normalized(image.objects, *size, self.reading.kind, image.text, image.path)
@@ -329,7 +331,7 @@ def upright(content: bytes, orientation: int, path: str | None, advice: str) -> 
         pass
     reason = f"its orientation {orientation}, which boxes in stored pixels need to lose, "
     reason += "is in a part of its metadata that cannot be changed"
-    raise DecodeError(reason, path=path, expected=1, got=orientation, advice=advice)
+    raise DecodeError(reason, path=path, expected=1, got=orientation, hint=advice)
 
 
 def _without_orientation(data: bytes, images: Any) -> bytes:
@@ -392,8 +394,8 @@ def _find_files(
         text = f"{image.text} of '{printable(image.path)}' does not exist"
         if len(missing) > 1:
             text += f"; {len(missing):,} of {len(images):,} images are missing"
-        text &= say("is {images=} the right folder?") if not found else say('{on_error="skip"} leaves such images out')
-        raise FileNotFoundError(errno.ENOENT, text, fs.display_path(path))
+        advice = "is images= the right folder?" if not found else 'on_error="skip" leaves such images out'
+        raise FileNotFoundError(errno.ENOENT, f"{text}; {advice}", fs.display_path(path))
     left_out.add(f"'{fs.display_path(path)}' does not exist", len(missing))
     return fs, found, left_out
 
@@ -406,4 +408,4 @@ def _below(image: AnnotatedImage, root: str, *, is_local: bool) -> str:
     if reason is None:
         return name
     text = f"the file name of {image.text} does not stay below the folder of images: {reason}"
-    raise DecodeError(text, path=image.path, expected="a relative path", got=image.name, advice="correct the name")
+    raise DecodeError(text, path=image.path, expected="a relative path", got=image.name, hint="correct the name")

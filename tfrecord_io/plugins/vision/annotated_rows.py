@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import image_header
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say, warn
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
 from tfrecord_io.file_formats.files_below import LeftOut, check_class_names
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT
@@ -46,8 +46,10 @@ _ENCODED, _NAME, _ID, _HEIGHT, _WIDTH = (
 )
 _IMAGE = {_ENCODED: pa.binary(), _NAME: pa.string(), _ID: None, _HEIGHT: pa.int64(), _WIDTH: pa.int64()}
 _DERIVED = {"image/format", "image/key/sha256"}  # of the image
-NUMBERS = say("{columns='!image/filename'} numbers the images")
-_NAMES = say("{class_names=} (--class-names) gives the names of the labels 1, 2, …")
+NUMBERS = "columns='!image/filename' numbers the images"
+NUMBERS_CLI = "--columns '!image/filename' numbers the images"
+_NAMES = "class_names= (--class-names) gives the names of the labels 1, 2, …"
+_NAMES_CLI = "--class-names (--class-names) gives the names of the labels 1, 2, …"
 
 
 class KeyPoint(NamedTuple):
@@ -101,7 +103,7 @@ class AnnotatedRow:
         value = each.get(name) or 0
         if value not in (0, 1):
             feature = f"{OBJECT}{name}"
-            advice = say("{columns=} leaves the column out", columns=f"!{feature}")
+            advice = f"columns={f'!{feature}'!r} leaves the column out"
             raise self.error(f"the value of object {each.number} is {value}, expected 0 or 1", feature, advice)
         return int(value)
 
@@ -139,7 +141,7 @@ class AnnotatedRecords:
         for names in ([_ENCODED], *([f"{OBJECT}{name}"] for name in _BOX), [OBJECT + _LABEL, OBJECT + _CLASS]):
             if not set(names) & set(used):
                 reason = f"no column '{names[-1]}', which annotated images have"
-                raise FeatureNotFoundError(reason, feature=names[-1], advice=f"it has: {', '.join(schema.names)}")
+                raise FeatureNotFoundError(reason, feature=names[-1], hint=f"it has: {', '.join(schema.names)}")
         declared = {name: types[name] for name in used if types[name] is not None}
         overrides = {**declared, **(options.schema_overrides or {})} if options.schema is None else None
         options = replace(options, columns=tuple(used), schema_overrides=overrides)
@@ -180,7 +182,7 @@ class AnnotatedRecords:
         self.left_out.warn(title)
 
     def error(self, reason: str, advice: str) -> EncodeError:
-        return EncodeError(reason, path=printable(self.source), advice=advice)
+        return EncodeError(reason, path=printable(self.source), hint=advice)
 
     def _rows(self, batch: pa.RecordBatch, reader: Reader) -> Iterator[AnnotatedRow]:
         plain = {name: batch.column(name).to_pylist() for name in batch.schema.names if name != _ENCODED}
@@ -198,9 +200,7 @@ class AnnotatedRecords:
             height, width = self._size(values, content, reader)
             source_id = values.get(_ID)
             if isinstance(source_id, bytes | list):
-                raise row_error(
-                    reader, row, "the id is not text", _ID, say("{columns=} numbers the images", columns=f"!{_ID}")
-                )
+                raise row_error(reader, row, "the id is not text", _ID, f"columns={f'!{_ID}'!r} numbers the images")
             source_id = None if source_id is None else str(source_id)
             objects = self._objects(values, reader)
             self.left_out.total += len(objects)
@@ -282,7 +282,7 @@ class ClassNames:
             return
         check_class_names(self.given)
         if "" in self.given:
-            raise ValueError(say("{class_names=} has an empty name"))
+            raise ValueError("class_names= has an empty name")
 
     def text(self, each: DetectedObject, row: AnnotatedRow) -> str:
         """The name of the class of an object."""
@@ -296,9 +296,7 @@ class ClassNames:
         if self.given is None:
             raise row.error(f"the label {label} has no name", OBJECT + _CLASS, _NAMES)
         if not 1 <= label <= len(self.given):
-            raise row.error(
-                say("the label {} is not one of the {} of {class_names=}", label, len(self.given)), OBJECT + _LABEL
-            )
+            raise row.error(f"the label {label} is not one of the {len(self.given)} of class_names=", OBJECT + _LABEL)
         return self.given[label - 1]
 
     def category(self, each: DetectedObject, row: AnnotatedRow) -> int:
@@ -306,7 +304,7 @@ class ClassNames:
         name, label = self.text(each, row), each.get(_LABEL)
         if label is None:
             if self.given is not None and name not in self.given:
-                raise row.error(say("the class '{}' is not among {class_names=}", printable(name, 80)), OBJECT + _CLASS)
+                raise row.error(f"the class '{printable(name, 80)}' is not among class_names=", OBJECT + _CLASS)
             label = self.given.index(name) + 1 if self.given else self._labels.setdefault(name, len(self._labels) + 1)
         if self.seen.setdefault(label, name) != name:
             names = f"'{printable(self.seen[label], 80)}' and '{printable(name, 80)}'"
@@ -335,7 +333,7 @@ class ClassNames:
         name = self.text(each, row)
         key = name if self.given is not None or each.get(_LABEL) is None else each.get(_LABEL)
         if key not in self._labels:
-            raise row.error(say("the class '{}' is not among {class_names=}", printable(name, 80)), OBJECT + _CLASS)
+            raise row.error(f"the class '{printable(name, 80)}' is not among class_names=", OBJECT + _CLASS)
         if self.numbered[self._labels[key]] != name:
             names = f"'{printable(self.numbered[self._labels[key]], 80)}' and '{printable(name, 80)}'"
             raise row.error(f"the label {key} has two names, {names}", OBJECT + _CLASS)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.image_header import pillow
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DecodeError, printable, say, warn
+from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut
 from tfrecord_io.format.foreign_files import looks_like
@@ -166,7 +166,7 @@ def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
         raise OSError(errno.ENOENT if entry is None else errno.EISDIR, "expected a COCO file", path)
     content = read_whole(fs, entry, MAX_RECORD_BYTES)
     if len(content) > MAX_RECORD_BYTES:
-        raise DecodeError("the file is larger than 2 GiB", path=path, expected=_EXPECTED, advice="split its images")
+        raise DecodeError("the file is larger than 2 GiB", path=path, expected=_EXPECTED, hint="split its images")
     try:
         hook = None if with_masks else _without_segmentation
         return json.loads(content, object_hook=hook, parse_constant=_refuse_constant)
@@ -256,7 +256,7 @@ class _Coco:
             if image is None:
                 text = f"{where}: no image has the id {printable(annotation['image_id'], 40)}"
                 if not skip_unknown:
-                    raise self._error(text, advice=say('{on_error="skip"} leaves such annotations out'))
+                    raise self._error(text, advice='on_error="skip" leaves such annotations out')
                 left_out.add(text)
                 continue
             category = self._id(annotation, "category_id", where)
@@ -366,7 +366,7 @@ class _Coco:
             reason += f": {printable(repr(got), 80)}"
         if expected is not None:
             reason += f"; expected {expected}"
-        return DecodeError(reason, path=self._path, expected=expected, got=got, advice=advice)
+        return DecodeError(reason, path=self._path, expected=expected, got=got, hint=advice)
 
 
 def _is_int64(value: Any) -> bool:

@@ -23,7 +23,7 @@ from tfrecord_io.arrow.output.to_numpy import Ragged, to_rows
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_path, selection_of
@@ -105,7 +105,7 @@ def read_earth_engine(
     counts = {} if channels is None else channels
     if not isinstance(counts, Mapping) or any(type(count) is not int or count < 1 for count in counts.values()):
         expected = "the number of values per pixel by band: {'series': 3}"
-        raise ValueError(say("{channels=}: expected {}", expected, channels=channels))
+        raise ValueError(f"channels={channels!r}: expected {expected}")
     sources, options = selection_of(source, options)
     with open_path(_in_order(sources), options) as reader:
         patches = _patches(reader, layout, kernel_size, counts)
@@ -175,7 +175,7 @@ def write_earth_engine(
             got = dict(zip(variable.dims, variable.shape, strict=True))
             reason = f"its dimensions are {got}, and those of the image y: {layout.shape[0]}, x: {layout.shape[1]}"
             advice = 'transpose it with dataset.transpose(..., "y", "x")'
-            raise EncodeError(reason, feature=str(name), expected=layout.shape, got=variable.shape, advice=advice)
+            raise EncodeError(reason, feature=str(name), expected=layout.shape, got=variable.shape, hint=advice)
     dataset = layout.arranged(dataset)
     images = {str(name): variable for name, variable in dataset.data_vars.items()}
     fields = [pa.field(name, pa.large_list(_value_type(image.dtype, name))) for name, image in images.items()]
@@ -277,7 +277,7 @@ class _Layout:
             and crs.lower() != self.crs.lower()
         ):
             reason = f"its crs is {printable(crs)}, and that of the mixer file {printable(self.crs)}"
-            raise EncodeError(reason, expected=self.crs, got=crs, advice="reproject it")
+            raise EncodeError(reason, expected=self.crs, got=crs, hint="reproject it")
         centres = self.coordinates()
         for dim in ("y", "x"):
             if dim not in dataset.coords:
@@ -287,7 +287,7 @@ class _Layout:
                 reason, order = _order(np.asarray(dataset.coords[dim].values), centres[dim])
             if order is None:
                 advice = f"resample it; if its rows and columns are those of the image, pass dataset.drop_vars({dim!r})"
-                raise EncodeError(say("its coordinate {}", reason), feature=dim, advice=advice)
+                raise EncodeError(f"its coordinate {reason}", feature=dim, hint=advice)
             if (np.diff(order) < 0).any():
                 dataset = dataset.isel({dim: np.argsort(order)})
         return dataset
@@ -326,7 +326,7 @@ def _order(coordinates: Array, centres: Array) -> tuple[str, Array | None]:
 
 
 def _damaged(path: str, reason: str) -> DecodeError:
-    return DecodeError(say("no mixer file of Earth Engine: {}", reason), path=path, expected="mixer.json")
+    return DecodeError(f"no mixer file of Earth Engine: {reason}", path=path, expected="mixer.json")
 
 
 # ---- the bands of patches
@@ -346,7 +346,7 @@ def _in_order(sources: Sequence[Source]) -> list[Source]:
         reason = "the names of the files do not give the order of their patches"
         names = [source.path.rpartition("/")[2] for source in sources]
         advice = "pass all files of one export by their names, image-00000.tfrecord.gz, image-00001.tfrecord.gz, …"
-        raise DecodeError(reason, path=sources[0].path, expected="numbers from 0 on", got=names[:8], advice=advice)
+        raise DecodeError(reason, path=sources[0].path, expected="numbers from 0 on", got=names[:8], hint=advice)
     return [source for _, source in sorted(zip(numbers, sources, strict=True), key=lambda pair: pair[0])]
 
 
@@ -355,13 +355,11 @@ def _patches(
 ) -> dict[str, list[Array]]:
     """The flat patches of each band, batch by batch."""
     if len(kernel_size) != 2 or any(type(size) is not int or size < 0 or size % 2 for size in kernel_size):
-        raise ValueError(
-            say("{kernel_size=}: expected the width and the height, even numbers", kernel_size=kernel_size)
-        )
+        raise ValueError(f"kernel_size={kernel_size!r}: expected the width and the height, even numbers")
     pixels = (layout.width + kernel_size[0]) * (layout.height + kernel_size[1])
     found: dict[str, list[Array]] = {name: [] for name in reader.schema.names}
     for name in channels.keys() - found.keys():
-        raise FeatureNotFoundError(say("{channels=} names no band"), feature=name, expected=list(found))
+        raise FeatureNotFoundError("channels= names no band", feature=name, expected=list(found))
     count = 0
     for batch in reader:
         count += len(batch)
@@ -374,7 +372,7 @@ def _patches(
     if count != layout.count:
         least = "more" if count > layout.count else str(count)
         reason = f"the mixer file states {layout.count} patches, and the files have {least}"
-        raise DecodeError(reason, expected=layout.count, got=count, advice="read all files of the export, of one image")
+        raise DecodeError(reason, expected=layout.count, got=count, hint="read all files of the export, of one image")
     return found
 
 
@@ -393,7 +391,9 @@ def _flat(column: pa.Array, field: pa.Field, pixels: int, channels: int, reader:
         sizes = rows.lengths if isinstance(rows, Ragged) else np.full(len(column), math.prod(rows.values.shape[1:]))
         values = rows.values
     if values.dtype.kind not in "iufb":
-        raise DecodeError(f"a band of {field.type} has no pixels", expected="numbers", advice=_TABLE, **where)
+        raise DecodeError(
+            f"a band of {field.type} has no pixels", expected="numbers", hint=_TABLE, hint_cli=_TABLE_CLI, **where
+        )
     expected = pixels * channels
     if (sizes == expected).all():
         return np.asarray(values).reshape(len(column), expected)
@@ -402,15 +402,21 @@ def _flat(column: pa.Array, field: pa.Field, pixels: int, channels: int, reader:
     size = int(sizes[wrong])
     reason = f"a patch of {counted(size, 'value')}, and the mixer file states {pixels} pixels"
     advice = _KERNEL
+    advice_cli = _KERNEL_CLI
     if channels > 1:
         reason = f"{reason} of {channels} channels"
     elif size and not size % pixels:
-        band = say("{channels=}", channels={printable(field.name): size // pixels})
-        advice = say("if it is a band of arrays, pass {}", band) & _KERNEL
-    raise DecodeError(reason, path=path, record=record, expected=expected, got=size, advice=advice, **where)
+        band = f"channels={ {printable(field.name): size // pixels}!r}"
+        advice = f"if it is a band of arrays, pass {band}; {_KERNEL}"
+        advice_cli = f"if it is a band of arrays, pass {band}; {_KERNEL_CLI}"
+    raise DecodeError(
+        reason, path=path, record=record, expected=expected, got=size, hint=advice, hint_cli=advice_cli, **where
+    )
 
 
-_KERNEL = say("pass {kernel_size=}, the kernelSize of the export, if patches overlap") & say(
-    "exclude what is not a band with {columns=}"
+_KERNEL = (
+    "pass kernel_size=, the kernelSize of the export, if patches overlap; exclude what is not a band with columns="
 )
-_TABLE = say("exclude it with {columns=}") & "a table is read by read_table"
+_KERNEL_CLI = "exclude what is not a band with --columns"
+_TABLE = "exclude it with columns=; a table is read by read_table"
+_TABLE_CLI = "exclude it with --columns; a table is read by read_table"

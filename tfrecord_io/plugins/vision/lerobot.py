@@ -34,7 +34,6 @@ from tfrecord_io.errors import (
     SchemaError,
     SchemaWarning,
     printable,
-    say,
     warn,
 )
 from tfrecord_io.format.dtypes import DTYPE_KEY
@@ -59,7 +58,8 @@ _QUANTILES = {"q01": 0.01, "q10": 0.1, "q50": 0.5, "q90": 0.9, "q99": 0.99}
 _TASKS = ("language_instruction", "natural_language_instruction")  # the second is that of RT-1
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 _OWN = {"timestamp": "float32", **dict.fromkeys(("frame_index", "episode_index", "index", "task_index"), "int64")}
-_ADVICE = say("leave it out, as with {columns=['!name']}")
+_ADVICE = "leave it out, as with columns=['!name']"
+_ADVICE_CLI = "leave it out, as with --columns '!name'"
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class _Feature:
 
     def array(self, column: pa.Array, rows: Array) -> pa.Array:
         """The values of some frames, as LeRobot stores them, and the records that they are of."""
-        missing = partial(EncodeError, "LeRobot has no missing values", feature=self.column, advice="fill them")
+        missing = partial(EncodeError, "LeRobot has no missing values", feature=self.column, hint="fill them")
         if column.null_count:
             raise missing(record=int(rows[int(np.asarray(column.is_null()).argmax())]))
         if self.kind == "image":
@@ -146,8 +146,11 @@ class _Feature:
         else:
             self.shape = shape
             return
-        advice = "convert the images" | say("leave the column out, as with {columns=['!name']}")
-        raise EncodeError(reason, feature=self.column, record=row, expected=expected, got=got, advice=advice)
+        advice = "convert the images, or leave the column out, as with columns=['!name']"
+        advice_cli = "convert the images, or leave the column out, as with --columns '!name'"
+        raise EncodeError(
+            reason, feature=self.column, record=row, expected=expected, got=got, hint=advice, hint_cli=advice_cli
+        )
 
     def _note(self, numbers: Array, count: int) -> dict[str, Any]:
         """The statistics of an episode, which are taken into those of all."""
@@ -193,7 +196,7 @@ def convert_to_lerobot(
     `_TASKS`. Without one, tasks are empty, with a warning.
     """
     if fps is None:
-        raise TypeError(say("LeRobot needs {fps=}, the frames per second"))
+        raise TypeError("LeRobot needs fps=, the frames per second")
     fps = check_integer("fps", fps, 1)
     if is_url(target):
         raise ValueError(f"'{os.fspath(target)}': a folder of LeRobot is written locally; upload it from there")
@@ -255,7 +258,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         if task is not None:
             raise FeatureNotFoundError("no column of text has the tasks", feature=task, expected=schema.names)
         reason = f"no column is named {' or '.join(_TASKS)}, so the tasks of LeRobot are empty"
-        warn(say("{}: {task=} (--task) names a column of text with them", reason), SchemaWarning)
+        warn(f"{reason}: task= (--task) names a column of text with them", SchemaWarning)
         return None
 
     def _texts(self, batch: pa.RecordBatch, records: Array) -> list[str]:
@@ -268,8 +271,11 @@ class _Frames(AbstractContextManager["_Frames"]):
                 texts.append(text.decode() if isinstance(text, bytes) else text or "")
             except UnicodeDecodeError as error:
                 reason = f"a task is not text: {printable(str(error), 120)}"
-                advice = say("{task=} (--task) names the column of text with the tasks")
-                raise EncodeError(reason, feature=self._task, record=int(records[row]), advice=advice) from None
+                advice = "task= (--task) names the column of text with the tasks"
+                advice_cli = "--task (--task) names the column of text with the tasks"
+                raise EncodeError(
+                    reason, feature=self._task, record=int(records[row]), hint=advice, hint_cli=advice_cli
+                ) from None
         return texts
 
     def _feature(self, column: pa.Field) -> _Feature:
@@ -290,7 +296,7 @@ class _Frames(AbstractContextManager["_Frames"]):
             inner = inner.value_type
         if not (is_number(inner) or t.is_boolean(inner)) or t.is_decimal(inner) or len(shape) > 1 or 0 in shape:
             reason = "a feature of LeRobot is a number, text, an image, or a list of numbers of one length"
-            raise SchemaError(reason, feature=column.name, got=str(type_), advice=_ADVICE)
+            raise SchemaError(reason, feature=column.name, got=str(type_), hint=_ADVICE, hint_cli=_ADVICE_CLI)
         kind = str(np.dtype(inner.to_pandas_dtype()))
         is_single = shape in ([], [1])
         return _Feature(column.name, name, kind, inner if is_single else type_, tuple(shape) or (1,))
@@ -426,7 +432,7 @@ class _Frames(AbstractContextManager["_Frames"]):
 def _refuse_twice(names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise SchemaError("two columns have this name in LeRobot", feature=twice, advice=_ADVICE)
+        raise SchemaError("two columns have this name in LeRobot", feature=twice, hint=_ADVICE, hint_cli=_ADVICE_CLI)
 
 
 def _hf_feature(type_: pa.DataType) -> dict[str, Any]:

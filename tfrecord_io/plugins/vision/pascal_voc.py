@@ -14,7 +14,7 @@ from xml.parsers import expat
 import pyarrow as pa
 
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import DecodeError, printable, say, warn
+from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import Folder, check_class_names, find_folder, list_folder, warn_of_others
 from tfrecord_io.options import StorageOptions
@@ -139,7 +139,7 @@ def open_voc(
     for image in annotated:
         if (other := of_images.setdefault(image.name, image.path)) != image.path:
             reason = f"the image '{printable(image.name)}' is also that of '{printable(other)}'"
-            raise DecodeError(reason, path=image.path, got=image.name, advice="correct 'filename' in one of them")
+            raise DecodeError(reason, path=image.path, got=image.name, hint="correct 'filename' in one of them")
     columns = _COLUMNS | _optional_columns(annotated)
     return Reading(options, columns, "object").open(annotated, folder.images if images is None else images)
 
@@ -189,9 +189,7 @@ class _Folder(NamedTuple):
 def check_image_set(name: str) -> None:
     """Raise ValueError if it cannot be the name of an image set."""
     if (wrong := "it has a slash" if "/" in name else refused(name)) is not None:
-        raise ValueError(
-            say("{image_set=}: expected the name of a file in {}, such as 'train'", SETS, image_set=name) & wrong
-        )
+        raise ValueError(f"image_set={name!r}: expected the name of a file in {SETS}, such as 'train'; {wrong}")
 
 
 def _find(path: str, storage: StorageOptions) -> _Folder:
@@ -227,11 +225,14 @@ def _number_classes(image: AnnotatedImage, labels: Mapping[str, int]) -> None:
     values = image.objects.values
     for at, (name, *others) in enumerate(values):
         if name not in labels:
-            reason = say(
-                "object {}: the class '{}' is not among {class_names=}", image.objects.names[at], printable(name, 80)
-            )
+            reason = f"object {image.objects.names[at]}: the class '{printable(name, 80)}' is not among class_names="
             raise DecodeError(
-                reason, path=image.path, expected=list(labels), got=name, advice=say("add it to {class_names=}")
+                reason,
+                path=image.path,
+                expected=list(labels),
+                got=name,
+                hint="add it to class_names=",
+                hint_cli="add it to --class-names",
             )
         values[at] = name, labels[name], *others
 
@@ -345,9 +346,7 @@ def _child(element: Element, name: str, path: str, where: str) -> Element | None
 
 
 def _error(reason: str, path: str, where: str, expected: Any, got: Any = None) -> DecodeError:
-    return DecodeError(
-        say("{} {}", where, reason), path=path, expected=expected, got=got, advice=f"expected {expected}"
-    )
+    return DecodeError(f"{where} {reason}", path=path, expected=expected, got=got, hint=f"expected {expected}")
 
 
 def parse_xml(content: bytes, path: str) -> Element:
@@ -395,4 +394,4 @@ def parse_xml(content: bytes, path: str) -> Element:
 
 def _refused(reason: str, parser: expat.XMLParserType, path: str, advice: str | None = None) -> DecodeError:
     where = f"line {parser.ErrorLineNumber}, column {parser.ErrorColumnNumber + 1}"
-    return DecodeError(say("{} ({})", reason, where), path=path, expected="XML", advice=advice)
+    return DecodeError(f"{reason} ({where})", path=path, expected="XML", hint=advice)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import image_header
-from tfrecord_io.errors import DecodeError, printable, say
+from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.files_below import REMOTE_READERS
 from tfrecord_io.options import unwrapped
 from tfrecord_io.options.write import ExportOptions
@@ -196,7 +196,7 @@ class _Coco(_Target):
             self._numbered = number is None or str(number) != given
         if self._numbered:
             number = row.number + 1
-        advice = say("{columns='!image/source_id'} numbers the images")
+        advice = "columns='!image/source_id' numbers the images"
         if number is None:
             text = f"the id '{printable(given)}' is not an integer, as that of the first image is"
             raise row.error(text, "image/source_id", advice)
@@ -215,7 +215,7 @@ class _Coco(_Target):
         area, given = each.get("area"), each.get("annotation_id")
         id_ = self._count if given is None else int(given)
         if id_ in self._annotation_ids:
-            advice = say("{columns='!image/object/annotation_id'} numbers the annotations")
+            advice = "columns='!image/object/annotation_id' numbers the annotations"
             raise row.error(f"two annotations have the id {id_}", f"{OBJECT}annotation_id", advice)
         self._annotation_ids.add(id_)
         annotation: dict[str, Any] = {"id": id_, "image_id": image, "category_id": category}
@@ -280,9 +280,7 @@ def _json(text: str, name: str, each: DetectedObject, row: AnnotatedRow) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         reason = f"the value of object {each.number} is not JSON: {printable(error, 120)}"
-        raise row.error(
-            reason, f"{OBJECT}{name}", say("{columns=} leaves it out", columns=f"!{OBJECT}{name}")
-        ) from None
+        raise row.error(reason, f"{OBJECT}{name}", f"columns={f'!{OBJECT}{name}'!r} leaves it out") from None
 
 
 def _segmentation(each: DetectedObject, row: AnnotatedRow) -> Any:
@@ -394,14 +392,14 @@ class _Yolo(_Target):
         if self._has_masks and self._has_points:
             raise rows.error(
                 f"{self.title} files hold either masks or key points",
-                say("{columns='!image/object/segmentation'} writes key points"),
+                "columns='!image/object/segmentation' writes key points",
             )
 
     def add(self, row: AnnotatedRow) -> Files:
         if not row.name.lower().endswith(_YOLO_SUFFIXES) or IMAGES in row.name.split("/")[:-1]:
             text = f"{self.title} finds no image by the name '{printable(row.name)}': its suffix is not one of "
             text += f"{', '.join(_YOLO_SUFFIXES)}, or it is in another folder '{IMAGES}'"
-            raise row.error(text, "image/filename", "encode it as one of these" | NUMBERS)
+            raise row.error(text, "image/filename", f"encode it as one of these, or {NUMBERS}")
         lines = []
         for each in row.objects:
             words = self._words(each, row)

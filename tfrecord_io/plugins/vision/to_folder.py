@@ -14,7 +14,7 @@ from pyarrow import types as t
 
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.file_formats.files_below import REMOTE_READERS, TABLE_NAME
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.foreign_files import TIFF_MAGIC
@@ -23,7 +23,6 @@ from tfrecord_io.options import ReadOptions, unwrapped
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.read.open_scan import open_path, scan_of
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes
@@ -47,10 +46,10 @@ _MAGIC = {
     b"ID3": ".mp3",
     NPY.magic[0]: NPY.suffixes[0],
 }
-_NUMBERED = say("{filename=None} numbers the files instead")
-_TABLE_ADVICE = say("exclude the column with {columns=}") | say(
-    'pass {table="metadata.jsonl"}, which holds lists and bytes'
-)
+_NUMBERED = "filename=None numbers the files instead"
+_NUMBERED_CLI = "--filename none numbers the files instead"
+_TABLE_ADVICE = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
+_TABLE_ADVICE_CLI = "exclude the column with --columns"
 
 
 @check_keywords
@@ -288,28 +287,33 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
     if image is None:
         if kind.encoded not in of_bytes and len(of_bytes) != 1:
             reason = "it is not clear which column has the files"
-            advice = say("pass {}", Keyword(kind.keyword)) & f"columns of bytes: {', '.join(of_bytes) or 'none'}"
-            raise FeatureNotFoundError(reason, expected=kind.encoded, got=of_bytes, advice=advice)
+            advice = f"pass {kind.keyword}=; columns of bytes: {', '.join(of_bytes) or 'none'}"
+            advice_cli = f"pass {kind.keyword}=; columns of bytes: {', '.join(of_bytes) or 'none'}"
+            raise FeatureNotFoundError(reason, expected=kind.encoded, got=of_bytes, hint=advice, hint_cli=advice_cli)
         image = kind.encoded if kind.encoded in of_bytes else of_bytes[0]
     elif image not in schema.names:
-        raise FeatureNotFoundError("no such column", feature=image, advice=f"it has: {', '.join(schema.names)}")
+        raise FeatureNotFoundError("no such column", feature=image, hint=f"it has: {', '.join(schema.names)}")
     elif image not in of_bytes:
         got = short_type_name(schema.field(image).type, schema.field(image).metadata)
         is_text = t.is_string(schema.field(image).type)
-        cast = (
-            say("{schema_overrides=} reads text as bytes", schema_overrides={printable(image): "binary"})
-            if is_text
-            else None
-        )
-        raise SchemaError("files are bytes", feature=image, expected="binary", got=got, advice=cast)
+        cast = f"schema_overrides={ {printable(image): 'binary'}!r} reads text as bytes" if is_text else None
+        raise SchemaError("files are bytes", feature=image, expected="binary", got=got, hint=cast)
     if filename is not None and filename not in schema.names:
         if filename != kind.name:
-            advice = say("{}", f"it has: {', '.join(schema.names)}") & _NUMBERED
-            raise FeatureNotFoundError("no such column", feature=filename, advice=advice)
+            advice = f"it has: {', '.join(schema.names)}; {_NUMBERED}"
+            advice_cli = f"it has: {', '.join(schema.names)}; {_NUMBERED_CLI}"
+            raise FeatureNotFoundError("no such column", feature=filename, hint=advice, hint_cli=advice_cli)
         filename = None
     if filename is not None and not t.is_string(schema.field(filename).type):
         got = short_type_name(schema.field(filename).type)
-        raise SchemaError("names of files are text", feature=filename, expected="string", got=got, advice=_NUMBERED)
+        raise SchemaError(
+            "names of files are text",
+            feature=filename,
+            expected="string",
+            got=got,
+            hint=_NUMBERED,
+            hint_cli=_NUMBERED_CLI,
+        )
     return _Layout(image, filename, table, kind.name)
 
 
@@ -378,7 +382,7 @@ def _named(name: str, error: Callable[[str], EncodeError]) -> Iterator[None]:
 def row_error(reader: Reader, row: int, reason: str, feature: str | None, advice: str | None = None) -> EncodeError:
     """The error about the record of a row."""
     path, record = reader.origin(row)
-    return EncodeError(reason, path=path, record=record, feature=feature, advice=advice)
+    return EncodeError(reason, path=path, record=record, feature=feature, hint=advice)
 
 
 def file_suffix(content: pa.Buffer) -> str:
@@ -391,9 +395,9 @@ def file_suffix(content: pa.Buffer) -> str:
 def _table_format(table: str) -> OpenWriter:
     """The writer of a table by its name."""
     if (wrong := "it has a slash" if "/" in table else refused(table)) is not None:
-        raise ValueError(say("{table=}: expected the name of a file in the folder", table=table) & wrong)
+        raise ValueError(f"table={table!r}: expected the name of a file in the folder; {wrong}")
     format = format_of_name(table.lower())
     if format in (CSV, TSV, JSON):
         assert format.writer is not None
         return partial(load(format.writer), **format.named)
-    raise ValueError(say("{table=}: expected a name that ends in .csv, .tsv or .jsonl", table=table))
+    raise ValueError(f"table={table!r}: expected a name that ends in .csv, .tsv or .jsonl")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfrecord_io.adapters.libraries import Adapter
-from tfrecord_io.errors import say
 from tfrecord_io.format.format_registry import ORDERED, Format, by_convert, format_option
 from tfrecord_io.options.checked_options import Options
 from tfrecord_io.typing import InvalidBoxes, Masks, Path
@@ -53,11 +52,11 @@ TAR = Format(
     suffixes=(".tar",),
     plan=f"{_CODE}webdataset:Archives",
     writer=f"{_CODE}webdataset:TarWriter",
-    instead="names of columns become suffixes, such as jpg and cls" & say("exclude others with {columns=}"),
+    instead="names of columns become suffixes, such as jpg and cls; exclude others with columns=",
     reads=ORDERED,
     compressed=True,
     looks=("a tar archive",),
-    advice="if it is a WebDataset archive, " + by_convert("tar"),
+    **by_convert("tar", where="if it is a WebDataset archive, "),
     magic=(b"ustar",),
     magic_at=257,
 )
@@ -105,7 +104,7 @@ IMAGES = Format(
     reads=_IMAGES | {"class_names"},
     writes=frozenset({"filename"}),
     looks=("a PNG image", "a JPEG image", "a GIF image", "a WebP image", "a TIFF image"),
-    advice=say("{tfr.formats.open_image_folder|tfr convert --from images} reads a folder of images"),
+    advice="tfr.formats.open_image_folder reads a folder of images",
     options=VisionOptions,
     extra="image",
 )
@@ -117,7 +116,7 @@ FILES = Format(
     writes=frozenset({"filename"}),
     options=VisionOptions,
     looks=("a WAV file",),
-    advice=say("{tfr.formats.open_file_folder|tfr convert --from files} reads a folder of files of any kind"),
+    advice="tfr.formats.open_file_folder reads a folder of files of any kind",
 )
 
 EARTH_ENGINE = Adapter("earth_engine", library="xarray", module=f"{_CODE}earth_engine")

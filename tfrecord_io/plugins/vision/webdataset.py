@@ -19,7 +19,7 @@ from pyarrow import types as t
 
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DecodeError, EncodeError, printable, say
+from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.file_formats.files_below import row_batches
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_decompressed_file
 from tfrecord_io.plugins.vision.vision_rows import TAR
@@ -119,7 +119,7 @@ def _batches(
                 name = min(new)
                 reason = f"the sample '{printable(sample[KEY])}' has a member that the first samples do not have"
                 advice = "exclude it, or put a sample with all members first"
-                raise DecodeError(reason, path=path, feature=name, expected=sorted(known), got=name, advice=advice)
+                raise DecodeError(reason, path=path, feature=name, expected=sorted(known), got=name, hint=advice)
             yield [sample.get(name) for name in schema.names], _size(sample) + 8 * len(schema)
 
     yield from row_batches(rows(), schema)
@@ -188,7 +188,7 @@ def _text(content: bytes, path: str, name: str) -> str:
 
 
 def _damaged(reason: str, path: str, name: str, advice: str | None = None) -> DecodeError:
-    return DecodeError(say("member '{}': {}", printable(name), reason), path=path, advice=advice)
+    return DecodeError(f"member '{printable(name)}': {reason}", path=path, hint=advice)
 
 
 def _type(name: str) -> pa.DataType:
@@ -238,7 +238,7 @@ class TarWriter(AbstractContextManager["TarWriter"]):
             for name, content in values:
                 if _META.match(f"{key}.{name}"):
                     reason = f"'{printable(f'{key}.{name}')}' is the name of metadata, which WebDataset leaves out"
-                    raise EncodeError(reason, record=self._rows, feature=name, advice="rename the key or the column")
+                    raise EncodeError(reason, record=self._rows, feature=name, hint="rename the key or the column")
                 member = tarfile.TarInfo(f"{key}.{name}")
                 member.size, member.mode = len(content), 0o644
                 self._sink.write(member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
@@ -397,4 +397,4 @@ class TarArchive:
 
     def _error(self, reason: str, **numbers: Any) -> DecodeError:
         numbers = {"expected": TAR.name, **numbers}
-        return DecodeError("damaged" | say("not a tar archive: {}", reason), path=self._path, **numbers)
+        return DecodeError(f"damaged, or not a tar archive: {reason}", path=self._path, **numbers)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 
 from tfrecord_io.arrow.image_header import pillow
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import DecodeError, MissingDependencyError, printable, say
+from tfrecord_io.errors import DecodeError, MissingDependencyError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, Folder, find_folder, list_folder, warn_of_others
 from tfrecord_io.options import StorageOptions
@@ -105,7 +105,7 @@ def open_yolo(
     check_choice("masks", masks, (None, *get_args(Masks)))
     pillow("reading the sizes of images")
     if image_set is not None and (wrong := "it has a slash" if "/" in image_set else refused(image_set)) is not None:
-        raise ValueError(say("{image_set=}: expected the name of a set, such as 'train'", image_set=image_set) & wrong)
+        raise ValueError(f"image_set={image_set!r}: expected the name of a set, such as 'train'; {wrong}")
     dataset = _Dataset.open(os.fspath(path), options.storage)
     names = list(class_names) if class_names is not None else dataset.class_names()
     labels = _Labels(names, dataset.keypoints())
@@ -161,11 +161,9 @@ class _Dataset(NamedTuple):
                 if "" in names:
                     reason = f"line {names.index('') + 1} is empty, so that it is not clear which number a class has"
                     path = self.fs.display_path(entry.name)
-                    raise DecodeError(reason, path=path, expected="a name in each line", advice="remove or fill it")
+                    raise DecodeError(reason, path=path, expected="a name in each line", hint="remove or fill it")
                 return names
-        reason = f"it has no {DATA} with 'names' and no {CLASSES}" & say(
-            "{class_names=} gives the names of the classes"
-        )
+        reason = f"it has no {DATA} with 'names' and no {CLASSES}; class_names= gives the names of the classes"
         raise FileNotFoundError(errno.ENOENT, reason, self.path)
 
     def keypoints(self) -> tuple[int, int]:
@@ -186,8 +184,8 @@ class _Dataset(NamedTuple):
         images = images or (f"{self.path.rstrip('/')}/{place}" if place else self.path)
         folder = list_folder(images, self.storage, IMAGE_SUFFIXES)
         if not folder.files:
-            text = say("the folder has no {} files", ", ".join(IMAGE_SUFFIXES))
-            text = text if image_set else text & say("{image_set=} names another folder")
+            text = f"the folder has no {', '.join(IMAGE_SUFFIXES)} files"
+            text = text if image_set else f"{text}; image_set= names another folder"
             raise FileNotFoundError(errno.ENOENT, text, images)
         others = [file for file in folder.others if not file.name.lower().endswith(_NO_IMAGES)]
         warn_of_others(folder.path, "not an image", others)
@@ -243,8 +241,8 @@ class _Dataset(NamedTuple):
         return _Images(self.path, names, self.root, files, self.fs, shown)
 
     def _leads_out(self, what: str, reason: str, place: str, path: str | None = None) -> DecodeError:
-        text = say("{} does not stay below the folder: {}", what, reason)
-        return DecodeError(text, path=path or self.source, expected="a relative path", got=place, advice="correct it")
+        text = f"{what} does not stay below the folder: {reason}"
+        return DecodeError(text, path=path or self.source, expected="a relative path", got=place, hint="correct it")
 
 
 def _labels_folder(images: str) -> str:
@@ -288,7 +286,7 @@ def _contents(images: _Images, options: AnnotationOptions) -> Iterator[tuple[tup
         for name, path, entry in zip(images.names, paths, entries, strict=True):
             shown = fs.display_path(path)
             if entry is not None and isinstance(fs, LocalFileSystem) and links_out(images.labels, path):
-                raise DecodeError("a link leads out of the folder of labels", path=shown, advice="copy the file")
+                raise DecodeError("a link leads out of the folder of labels", path=shown, hint="copy the file")
             yield (name, shown), shown, None if entry is None or entry.directory else entry
 
     return read_annotations(checked(), fs, options.threads)
@@ -397,7 +395,7 @@ def _load_yaml(fs: FileSystem, entry: Entry, path: str) -> Mapping[str, Any]:
         import yaml
     except ImportError as error:
         reason = f"reading {DATA} needs the package pyyaml"
-        raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[yolo]'") from error
+        raise MissingDependencyError(reason, hint="pip install 'tfrecord_io[yolo]'") from error
     text = _text(fs, entry, _YAML_BYTES)
     try:
         data = yaml.load(text, Loader=yaml.BaseLoader)

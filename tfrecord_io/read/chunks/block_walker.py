@@ -16,7 +16,7 @@ import numpy as np
 from tfrecord_io.compression.stream import DecompressedStream, PlainStream, Raw
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, FaultCode, Frames
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CompressionError, TFRecordError, TruncatedRecordError, printable, say
+from tfrecord_io.errors import CompressionError, RecordMemoryError, TFRecordError, TruncatedRecordError, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.storage import system
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _BLOCKS_AHEAD = 16  # 64 MiB
 
-LEAVES_OUT = say("{tfr.dataset(source, limits=tfr.Limits(record_bytes=…), on_error='skip')} leaves out larger ones")
+LEAVES_OUT = "tfr.dataset(source, limits=tfr.Limits(record_bytes=…), on_error='skip') leaves out larger ones"
 
 
 class RecordFile:
@@ -125,7 +125,7 @@ class RecordFile:
                 path=self.path,
                 record=record + fault.record,
                 offset=offset + fault.offset,
-                advice="split the file again, as it is now; if a payload is itself a TFRecord file, read it as a whole",
+                hint="split the file again, as it is now; if a payload is itself a TFRecord file, read it as a whole",
             )
         if self.origin is not None and fault.code >= FaultCode.VARINT_TRUNCATED and fault.byte >= 0:
             fault = replace(fault, byte=self.origin.byte(record + fault.record, fault.byte))
@@ -330,7 +330,7 @@ class BlockWalker:
             size = f" of {payload_length(header):,} bytes" if is_record_header(header) else ""
             place = f"record {self.record}{size} at byte {self.unread}"
             reason = f"{printable(self.opened.path)}: not enough memory for {place}"
-            raise MemoryError(f"{reason} ({error})" & LEAVES_OUT) from error
+            raise RecordMemoryError(f"{reason} ({error}); {LEAVES_OUT}") from error
         if self.block is None:
             self.end_file()
 

@@ -11,16 +11,7 @@ from typing import TypeGuard
 
 import pyarrow as pa
 
-from tfrecord_io.errors import (
-    DecodeError,
-    FeatureTypeError,
-    SchemaError,
-    SchemaWarning,
-    TFRecordError,
-    printable,
-    say,
-    warn,
-)
+from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.options import LIMITS, ReadOptions, leaves_out
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.schema.column_selection import as_stored
@@ -49,10 +40,10 @@ class SchemaRevision:
         error = partial(SchemaError, path=self.path, record=self.record, offset=self.offset)
         if self.declared:
             reason = "its embedded schema says that the column is stored as several features, unlike in files before"
-            advice = say("declare it with {encoding=}", encoding=NESTED) | at_once
-            return error(reason, feature=self.embedded.schema.names[-1], advice=advice)
+            advice = f"declare it with encoding={NESTED!r}, or {at_once}"
+            return error(reason, feature=self.embedded.schema.names[-1], hint=advice)
         reason = "its embedded schema has more columns or other types than the schema that was fixed when reading began"
-        return error(reason, advice=say("pass {schema=} with all columns") | at_once)
+        return error(reason, hint=f"pass schema= with all columns, or {at_once}")
 
     def warn_if_late(self) -> None:
         """Warn if the embedded schema is used although the file's first record does not carry it."""
@@ -137,7 +128,7 @@ class EmbeddedSchemaCheck:
             assert self.governing is not None
             origin = printable(self.governing.origin(error.feature or ""))
             reason = f"this file has no embedded schema, so that of {origin} applies"
-            error.advice = reason if error.advice is None else say("{}: {}", reason, error.advice)
+            error.advice = reason if error.advice is None else f"{reason}: {error.advice}"
 
     def _stored_otherwise(
         self, path: str, record: int, offset: int, content: bytes
@@ -170,8 +161,8 @@ class EmbeddedSchemaCheck:
             if content not in self._unreadable:
                 self._unreadable.add(content)
                 where = f"{printable(path)}: record {record}"
-                reason = say("its embedded schema cannot be used ({})", error.reason)
-                warn(say("{}: {}", where, reason) & "types are inferred from the values", SchemaWarning)
+                reason = f"its embedded schema cannot be used ({error.reason})"
+                warn(f"{where}: {reason}; types are inferred from the values", SchemaWarning)
             return None
 
     def _compare(
@@ -184,7 +175,8 @@ class EmbeddedSchemaCheck:
                 path=path,
                 record=record,
                 offset=offset,
-                advice=say("read the file with {schema='infer'}") | "read the files it was merged from one by one",
+                hint="read the file with schema='infer', or read the files it was merged from one by one",
+                hint_cli="read the file with --schema infer, or read the files it was merged from one by one",
             )
         other = replace(embedded, path=path, content=content)
         if self.governing is None:
@@ -208,7 +200,7 @@ def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
     try:
         return EmbeddedSchema.parse(contents.pop() or b"", shards[0].manifest.path)
     except EmbeddedSchemaUnreadable as error:
-        warn(say("the schema in the manifest cannot be used ({})", error.reason), SchemaWarning)
+        warn(f"the schema in the manifest cannot be used ({error.reason})", SchemaWarning)
         return None
 
 

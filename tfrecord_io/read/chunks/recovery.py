@@ -29,7 +29,6 @@ from tfrecord_io.errors import (
     FeatureTypeError,
     TFRecordError,
     printable,
-    say,
     warn,
 )
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
@@ -171,11 +170,11 @@ class SkippedRegions(Sequence[SkippedRegion]):
     def warn(self, issue: Callable[[str], object] | None = None) -> None:
         """Warn of the sums, if there are any."""
         if self.total:
-            text = say("{}", self.summary())
+            text = self.summary()
             if self._in_memory:
-                text &= say("to list them, pass a function as {on_error=}")
+                text += "; to list them, pass a function as on_error="
             else:
-                text &= "tfr verify lists them" | say("see {open_reader(on_error=…)}.report.skipped")
+                text += "; tfr verify lists them, or see open_reader(on_error=…).report.skipped"
             if issue is None:
                 warn(text, DamagedDataWarning)
             else:

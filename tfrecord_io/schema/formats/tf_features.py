@@ -12,9 +12,8 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.feature_types import Kind
-from tfrecord_io.remedies import Written
 from tfrecord_io.schema.column_features import as_shape, fixed_part
 
 KINDS = {"int64": Kind.INT64, "float32": Kind.FLOAT, "string": Kind.BYTES}  # the dtypes that TensorFlow parses
@@ -57,7 +56,7 @@ class UniformRowLength:
 
     def __post_init__(self) -> None:
         if not hasattr(self.length, "__index__") or self.length < 1:
-            raise SchemaError(say("{length=}: expected a number of at least 1", length=self.length), got=self.length)
+            raise SchemaError(f"length={self.length!r}: expected a number of at least 1", got=self.length)
 
 
 Partition = RowSplits | RowLengths | RowStarts | RowLimits | ValueRowIds | UniformRowLength
@@ -95,7 +94,7 @@ def parse_dtype(dtype: Any) -> str:
     name = "string" if name.startswith(("bytes", "str")) else _NAMES.get(name, name)
     if name not in KINDS:
         advice = "use int64, float32 or string, and cast the result"
-        raise SchemaError(f"unsupported dtype of a feature: {name}", expected=tuple(KINDS), got=name, advice=advice)
+        raise SchemaError(f"unsupported dtype of a feature: {name}", expected=tuple(KINDS), got=name, hint=advice)
     return name
 
 
@@ -210,11 +209,11 @@ class SparseFeature:
     def __post_init__(self) -> None:
         one = isinstance(self.index_key, str)
         if one != hasattr(self.size, "__index__"):
-            reason = say("{index_key=} and {size=} are both single values or both lists")
+            reason = "index_key= and size= are both single values or both lists"
             raise SchemaError(reason, expected=self.index_key, got=self.size)
         keys, shape = _keys(self.index_key), _fixed_shape(self.size)
         if not keys or not all(keys) or not self.value_key or len(keys) != len(shape):
-            reason = say("a sparse feature needs {value_key=}, and as many names in {index_key=} as sizes")
+            reason = "a sparse feature needs value_key=, and as many names in index_key= as sizes"
             raise SchemaError(reason, expected=keys, got=shape)
         _set(self, index_key=keys[0] if one else keys, size=shape[0] if one else shape, dtype=parse_dtype(self.dtype))
 
@@ -265,13 +264,13 @@ class RaggedFeature:
 
     def __post_init__(self) -> None:
         if self.value_key is not None and not (isinstance(self.value_key, str) and self.value_key):
-            reason = say("{value_key=}: expected the name of a feature", value_key=self.value_key)
+            reason = f"value_key={self.value_key!r}: expected the name of a feature"
             raise SchemaError(reason, got=self.value_key)
         splits = self.row_splits_dtype
         if not isinstance(splits, str):
             splits = np.dtype(getattr(splits, "as_numpy_dtype", splits)).name  # tf.DType
         if splits not in ("int32", "int64"):
-            reason = say("{row_splits_dtype=}: expected int32 or int64", row_splits_dtype=Written(splits))
+            reason = f"row_splits_dtype={splits}: expected int32 or int64"
             raise SchemaError(reason, got=splits)
         if not isinstance(self.partitions, list | tuple):
             raise TypeError(f"partitions: expected a list, got {type(self.partitions).__name__}")
@@ -315,7 +314,7 @@ def _fixed_shape(source: Any) -> tuple[int, ...]:
     known = tuple(axis for axis in shape if axis is not None)
     if len(known) < len(shape):
         reason = f"the shape {shape} has an unknown dimension"
-        raise SchemaError(reason, got=shape, advice="use FixedLenSequenceFeature")
+        raise SchemaError(reason, got=shape, hint="use FixedLenSequenceFeature")
     return known
 
 

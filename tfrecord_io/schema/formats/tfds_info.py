@@ -119,7 +119,7 @@ def check_length(file: str, count: int, expected: int) -> None:
     if count != expected:
         reason = f"the file has {count} records, dataset_info.json lists {expected}"
         advice = "it was truncated at the end of a record, or not the file that TFDS wrote: download it again"
-        raise CorruptRecordError(reason, path=file, expected=expected, got=count, advice=advice)
+        raise CorruptRecordError(reason, path=file, expected=expected, got=count, hint=advice)
 
 
 def dataset_directory(path: str | os.PathLike[str]) -> str:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from tfrecord_io.display import did_you_mean
-from tfrecord_io.errors import MissingDependencyError, printable, say
+from tfrecord_io.errors import MissingDependencyError, printable
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
@@ -54,7 +54,7 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
         raise ValueError(f"'{printable(text)}': {reason}") from None
     if storage.filesystem is not None:
         if storage.storage_options:
-            raise ValueError(say("{storage_options=} is for URLs, and has no effect with {filesystem=}"))
+            raise ValueError("storage_options= is for URLs, and has no effect with filesystem=")
         fsspec_filesystem = _as_fsspec(storage.filesystem)
         return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text), text)
     if is_url(text):
@@ -84,7 +84,7 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
         reason = "a URL has two slashes after its protocol, of which pathlib.Path keeps one"
         raise ValueError(f"'{printable(text)}': {reason}: pass it as text")
     if storage.storage_options and not storage.of_both:
-        raise ValueError(say("{storage_options=} is for URLs, and '{}' is a local path", printable(text)))
+        raise ValueError(f"storage_options= is for URLs, and '{printable(text)}' is a local path")
     if text.startswith("~") and not os.path.lexists(text):
         text = os.path.expanduser(text)
     # One slash at the end: below "d//" the system lists "d//a", and a walk of "d/" would take it for another file.
@@ -136,9 +136,9 @@ def _refused_url(url: str, error: ValueError) -> ValueError | None:
         return ValueError(f"'{printable(url)}': unknown protocol '{printable(unknown)}'{question and f'; {question}'}")
     if "account_name" not in str(error):
         return None
-    advice = say("pass {storage_options=}, with a key or a token", storage_options={"account_name": "…"})
+    advice = f"pass storage_options={ {'account_name': '…'}!r}, with a key or a token"
     reason = f"'{printable(url)}': no account of Azure is named"
-    return ValueError(reason & (advice | "set AZURE_STORAGE_ACCOUNT_NAME or AZURE_STORAGE_CONNECTION_STRING"))
+    return ValueError(f"{reason}; {advice}, or set AZURE_STORAGE_ACCOUNT_NAME or AZURE_STORAGE_CONNECTION_STRING")
 
 
 def check_writable(fs: FileSystem, name: str) -> None:
@@ -161,7 +161,7 @@ def _as_fsspec(filesystem: Any) -> Any:
     import fsspec
 
     if not isinstance(filesystem, fsspec.AbstractFileSystem):
-        raise TypeError(say("{filesystem=} takes one of fsspec or pyarrow.fs, not {}", type(filesystem).__name__))
+        raise TypeError(f"filesystem= takes one of fsspec or pyarrow.fs, not {type(filesystem).__name__}")
     return filesystem
 
 

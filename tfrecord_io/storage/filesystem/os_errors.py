@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from tfrecord_io.display import name_advice
-from tfrecord_io.errors import ReplacedError, printable, say, secret_url, without_secrets
+from tfrecord_io.errors import ReplacedError, printable, secret_url, without_secrets
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.retries import (
     ARGUMENT_ERRORS,
@@ -73,7 +73,7 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
     text = f"{text} (tried {LIMITS.tries} times)" if retried else text
     if any("Credential" in kind.__name__ for kind in type(error).__mro__):
         advice = "configure them as for the store's own tools, or pass {storage_options=}"
-        text &= say(f"{advice}, with anon=true for a public bucket of S3")
+        text += f"; {advice}, with anon=true for a public bucket of S3"
     converted = OSError(number, text, secret_url(path))
     converted.__cause__ = None if _shows_secrets(error) else error
     return converted
@@ -120,14 +120,10 @@ def refused_option(
     if where is not None:
         names = [] if "." in where else [name for name in known if name not in _NO_OPTIONS]
         advice = f"; {name_advice(where, names)}" if names else ""
-        return ValueError(
-            say("'{}': {storage_options=} has no option '{}'{}", printable(path), printable(where), advice)
-        )
+        return ValueError(f"'{printable(path)}': storage_options= has no option '{printable(where)}'{advice}")
     wrong = [name for name, value in options.items() if name.endswith("_kwargs") and not isinstance(value, dict | None)]
     if wrong and isinstance(error, TypeError | AttributeError | ValueError):
-        return ValueError(
-            say("'{}': '{}' of {storage_options=} is a dict of options", printable(path), printable(wrong[0]))
-        )
+        return ValueError(f"'{printable(path)}': '{printable(wrong[0])}' of storage_options= is a dict of options")
     return None
 
 

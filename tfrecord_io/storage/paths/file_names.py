@@ -372,6 +372,7 @@ def _without_record_suffix(name: str) -> str:
 
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
+_MISSING_CLI = "__HIVE_DEFAULT_PARTITION__"
 _SPECIAL = re.compile(r"(?![a-zA-Z0-9_.~-])[\x00-\x7f]")
 _MAGIC = re.compile(r"[*?\[{]")
 
@@ -391,7 +392,7 @@ def parse_folder(folder: str) -> tuple[str, str | None] | None:
         return unquote(name, errors="strict"), None if value == _MISSING else unquote(value, errors="strict")
     except UnicodeDecodeError as error:
         reason = f"the folder '{folder}' has a partition value that is not UTF-8"
-        raise SchemaError(reason, advice="rename it") from error
+        raise SchemaError(reason, hint="rename it") from error
 
 
 def column_of(folder: str) -> str | None:
@@ -427,7 +428,7 @@ def folders_of(path: str, root: str) -> tuple[tuple[str, str | None], ...]:
         return ()
     pairs = [pair for folder in path[len(root) :].split("/")[:-1] if (pair := parse_folder(folder)) is not None]
     if len({name for name, _ in pairs}) < len(pairs):
-        raise SchemaError("two folders of its path name the same partition column", path=path, advice="move the file")
+        raise SchemaError("two folders of its path name the same partition column", path=path, hint="move the file")
     return tuple(pairs)
 
 

@@ -45,7 +45,7 @@ from typing import Any, NoReturn
 
 from tfrecord_io.background import Task, WorkerPool, ordered
 from tfrecord_io.display import counted
-from tfrecord_io.errors import CorruptRecordError, printable, say
+from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.log import logger
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
@@ -345,7 +345,7 @@ def _unpacked(value: Any) -> Any:
 
 def _refuse(path: str, what: str) -> NoReturn:
     advice = "write the dataset again, or delete the manifest to read the files without it"
-    raise CorruptRecordError(f"the manifest cannot be used: {what}", path=path, advice=advice)
+    raise CorruptRecordError(f"the manifest cannot be used: {what}", path=path, hint=advice)
 
 
 @value_class(eq=False)
@@ -572,8 +572,8 @@ class Manifests:
     ) -> None:
         manifest = dataset.version.path
         if not dataset.manifest.complete:
-            advice = say("write it again by {write_tfrecord(…, mode='overwrite')}")
-            self._fail(CorruptRecordError(INCOMPLETE, path=manifest, advice=advice))
+            advice = "write it again by write_tfrecord(…, mode='overwrite')"
+            self._fail(CorruptRecordError(INCOMPLETE, path=manifest, hint=advice))
             return
         is_local = isinstance(self.fs, LocalFileSystem)
         found = {name: file for name, file in stated.items() if name in existing}
@@ -594,9 +594,7 @@ class Manifests:
                 self.missing.append(name)
             else:
                 dataset.version.check_unchanged()
-                text = f"'{manifest}' names this file, but it is missing" & say(
-                    "{allow_missing_shards=True} reads the others"
-                )
+                text = f"'{manifest}' names this file, but it is missing; allow_missing_shards=True reads the others"
                 raise FileNotFoundError(errno.ENOENT, text, self.fs.display_path(name))
 
 

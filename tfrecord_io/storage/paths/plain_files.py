@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from typing import Any, Self
 
-from tfrecord_io.errors import printable, say, secret_url
+from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
@@ -38,7 +38,7 @@ class PathMatch:
         if self.is_directory:
             raise IsADirectoryError(errno.EISDIR, "expected a file, got a directory", secret_url(self.path))
         if len(self.sources) > 1:
-            raise ValueError(say("'{}' matches {} files: {}", printable(self.path), len(self.sources), advice))
+            raise ValueError(f"'{printable(self.path)}' matches {len(self.sources)} files: {advice}")
         return self.sources[0]
 
 

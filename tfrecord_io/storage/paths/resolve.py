@@ -22,7 +22,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from tfrecord_io.display import and_more
-from tfrecord_io.errors import CorruptRecordError, printable, say, warn, without_secrets
+from tfrecord_io.errors import CorruptRecordError, printable, warn, without_secrets
 from tfrecord_io.options import DEFAULT_STORAGE, DatasetValue, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, literal_prefix
@@ -158,7 +158,7 @@ def _no_path(expected: str, got: Any) -> TypeError:
 
 def _file_object(file: Any, storage: StorageOptions) -> Source:
     if storage.storage_options or storage.filesystem is not None:
-        raise ValueError(say("{storage_options=} and {filesystem=} are for paths, not for file objects"))
+        raise ValueError("storage_options= and filesystem= are for paths, not for file objects")
     return source_of_file_object(file)
 
 
@@ -293,8 +293,8 @@ class _Search:
                 text += f"; {below}"
             elif everything:
                 entries = f"{len(everything)} other {'entry' if len(everything) == 1 else 'entries'}"
-                text &= say("it has {}, which a glob can name", entries)
-                text &= say("{tfr.convert|tfr convert} makes TFRecord files of other formats")
+                text += f"; it has {entries}, which a glob can name"
+                text += "; tfr.convert makes TFRecord files of other formats"
             raise _nothing(self.fs, directory, text)
         by_folder: dict[str, list[Entry]] = {}
         for entry in files:
@@ -660,7 +660,7 @@ def check_single_family(fs: FileSystem, files: Sequence[Entry], path: str) -> No
             fs.entry(f"{folder}dataset_info.json", is_file=True) is not None
             for folder in {entry.parent for entry in files}
         ):
-            text &= say("of a dataset of TFDS, {split=} reads one, such as 'train[:80%]'")
+            text += "; of a dataset of TFDS, split= reads one, such as 'train[:80%]'"
         raise ValueError(text)
 
 
@@ -686,7 +686,7 @@ def check_complete(fs: FileSystem, files: Sequence[Entry], wanted: Callable[[str
             other = seen.setdefault(shard.index, entry)
             if other is not entry:
                 text = f"shard {shard.index} exists twice, also as '{other.basename}'"
-                text &= say("{allow_missing_shards=True} reads both")
+                text += "; allow_missing_shards=True reads both"
                 raise FileNotFoundError(errno.ENOENT, text, fs.display_path(entry.name))
         entry, shard = shards[0]
         count = shard.count or 0  # may be huge
@@ -699,5 +699,5 @@ def check_complete(fs: FileSystem, files: Sequence[Entry], wanted: Callable[[str
         if missing:
             first = next(iter(absent))
             rest = f" (and {missing - 1} more)" if missing > 1 else ""
-            text = f"shard {first} of {count} is missing{rest}" & say("{allow_missing_shards=True} reads the others")
+            text = f"shard {first} of {count} is missing{rest}; allow_missing_shards=True reads the others"
             raise FileNotFoundError(errno.ENOENT, text, fs.display_path(entry.parent + shard.sibling(first)))

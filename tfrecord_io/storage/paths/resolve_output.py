@@ -11,11 +11,10 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from tfrecord_io.compression import CODECS, get_codec
-from tfrecord_io.errors import printable, say
+from tfrecord_io.errors import printable
 from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
-from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
 from tfrecord_io.storage.filesystem.locate import check_writable, locate, path_text
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
@@ -37,9 +36,13 @@ from tfrecord_io.value_class import value_class
 _SUFFIX = ".tfrecord"  # added to shard names that need a suffix
 MOST_SHARDS = 100_000  # so that names with five digits sort correctly
 
-_ONE_FILE = say(
-    "which is always written as a whole; append to a directory ('name/') or to shards ('name@*'); "
-    "{tfr.merge|tfr merge} makes the first shard from a file"
+_ONE_FILE = (
+    "which is always written as a whole; append to a directory ('name/') or to shards "
+    "('name@*'); tfr.merge makes the first shard from a file"
+)
+_ONE_FILE_CLI = (
+    "which is always written as a whole; append to a directory ('name/') or to shards "
+    "('name@*'); tfr merge makes the first shard from a file"
 )
 _EXTENSION = re.compile(r"\.(?!v[0-9]+$)([a-z_]\w*|7z)")  # "model.v2" is a version
 _SIMILARITY = 0.7  # of difflib: "parq" and "parquet" have 0.73
@@ -105,8 +108,8 @@ def check_suffix(path: str, *, stated: bool = False, directory: bool = False) ->
     advice = f"end the name in {_SUFFIX}"
     row = None if similar is None else FORMATS.of_path(f"x{similar}")
     if row is not None and row.is_target:
-        advice &= say("{tfr.convert|tfr convert} makes {} files of TFRecord files", similar)
-    raise ValueError(f"'{printable(path)}': this writes TFRecord, and {suffix} {is_other}" & say("{}", advice))
+        advice += f"; tfr.convert makes {similar} files of TFRecord files"
+    raise ValueError(f"'{printable(path)}': this writes TFRecord, and {suffix} {is_other}; {advice}")
 
 
 def similar_suffix(suffix: str) -> str | None:
@@ -141,7 +144,7 @@ class Output:
     def shard(self, index: int) -> str:
         """Path of one shard, for `tfrecord_io.storage.write.atomic.open_output`."""
         if index >= MOST_SHARDS:
-            raise ValueError(f"'{self.path}': more than {MOST_SHARDS} shards" & say("pass a larger {max_shard_bytes=}"))
+            raise ValueError(f"'{self.path}': more than {MOST_SHARDS} shards; pass a larger max_shard_bytes=")
         if self.grows:
             return shard_name(self.base, self.first + index, None, self.id or "0" * 16) + self.suffix
         return shard_name(self.base, index, self.count) + self.suffix
@@ -185,7 +188,7 @@ def directory_of_folders(path: Any, option: str, advice: str = "pass a directory
     text = os.fspath(path)
     if parse_spec(text) is not None or is_record_file(text.rpartition("/")[2]):
         reason = f"with {option} this is a directory, and not the name of a file or of shards"
-        raise ValueError(say("'{}': {}", printable(text), reason) & advice)
+        raise ValueError(f"'{printable(text)}': {reason}; {advice}")
     return text if text.endswith("/") else f"{text}/"
 
 
@@ -224,11 +227,9 @@ def check_outside(
 
 def unnamed_error(directory: str, path: str) -> FileExistsError:
     """The error for a file that would be put into the directory of a dataset, whose readers would not see it."""
-    reason = say("a dataset, whose manifest would not name '{}'", printable(path))
+    reason = f"a dataset, whose manifest would not name '{printable(path)}'"
     call = "{tfr.convert(source, directory, mode='append')|tfr convert SOURCE DIRECTORY --mode append}"
-    return FileExistsError(
-        errno.EEXIST, reason & ("choose another directory" | say(f"append to it by {call}")), directory
-    )
+    return FileExistsError(errno.EEXIST, f"{reason}; choose another directory, or append to it by {call}", directory)
 
 
 def check_named(path: str | os.PathLike[str], storage: StorageOptions) -> None:
@@ -281,14 +282,12 @@ def resolve_output(
     ['out/train-00000-of-00002', 'out/train-00001-of-00002']
     """
     if shards is not None and max_shard_bytes is not None:
-        raise ValueError(
-            say("{shards=} fixes the number of files, {max_shard_bytes=} leaves it open: pass only one of them")
-        )
+        raise ValueError("shards= fixes the number of files, max_shard_bytes= leaves it open: pass only one of them")
     if hasattr(path, "write"):
         if grows:
-            raise ValueError(say("{mode='append'}: a file object is one file, {}", _ONE_FILE))
+            raise ValueError(f"mode='append': a file object is one file, {_ONE_FILE}")
         if shards is not None or max_shard_bytes is not None:
-            raise ValueError(say("a file object is one file: {shards=} and {max_shard_bytes=} need a path"))
+            raise ValueError("a file object is one file: shards= and max_shard_bytes= need a path")
         return Output(f"<{type(path).__name__}>", file=path)
     if not isinstance(path, (str, os.PathLike)):
         raise no_output_path(path)
@@ -333,18 +332,18 @@ def _resolved(
             raise ValueError(f"'{text}' asks for 0 shards")
         if (shards is not None and count not in (None, shards)) or (max_shard_bytes is not None and count is not None):
             other = ("max_shard_bytes", max_shard_bytes) if shards is None else ("shards", shards)
-            raise ValueError(say("'{}' and {} contradict each other", text, Keyword(other[0], repr(other[1]))))
+            raise ValueError(f"'{text}' and {other[0]}={other[1]!r} contradict each other")
         if grows and count is None and max_shard_bytes is None:
             shards = shards or 1
         if count is None and shards is None and max_shard_bytes is None:
-            raise ValueError(f"'{text}' leaves the number of shards open" & say("pass {shards=} or {max_shard_bytes=}"))
+            raise ValueError(f"'{text}' leaves the number of shards open; pass shards= or max_shard_bytes=")
         base = _base(fs, stem, stem)
         last = suffix_last
         return _shards(text, base, count or shards, max_shard_bytes, compression, suffix_last=last, grows=grows)
     if grows and entry is None and shards is None and max_shard_bytes is None and is_dataset(fs, name):
         shards = 1
     if grows and shards is None and max_shard_bytes is None:
-        raise ValueError(say("'{}': {mode='append'}: this path is one file, {}", printable(text), _ONE_FILE))
+        raise ValueError(f"'{printable(text)}': mode='append': this path is one file, {_ONE_FILE}")
     if shards is not None or max_shard_bytes is not None:
         if entry is not None:
             reason = "a file of exactly this name exists, which would be read instead of the shards"

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from tfrecord_io.errors import say, without_secrets
+from tfrecord_io.errors import without_secrets
 
 NO_RANGES = "the server does not support range requests: the file is read in order only"
 _SKIPPED_BYTES = 1 << 20  # read at a time
@@ -29,7 +29,7 @@ class CallerFile:
         if self._opened:
             if self._begin is None:
                 reason = "the file object has to be read once more from its start, and cannot seek"
-                raise OSError(errno.ESPIPE, say("{}", reason) & "read it into io.BytesIO" | say("pass {schema=}"))
+                raise OSError(errno.ESPIPE, f"{reason}; read it into io.BytesIO, or pass schema=")
             self.file.seek(self._begin)
         self._opened = True
 

@@ -19,7 +19,7 @@ from tfrecord_io.compression import (
     sniff,
 )
 from tfrecord_io.compression.stream import PlainStream
-from tfrecord_io.errors import CompressionError, say
+from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.framing import is_record_header
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.source import Source
@@ -54,7 +54,7 @@ def open_source(
     try:
         if source.span is not None:
             if codec is not None:
-                reason = say("{compression=} was passed, but this is a piece of a plain file", compression=compression)
+                reason = f"compression={compression!r} was passed, but this is a piece of a plain file"
                 raise CompressionError(reason, path=source.path)
             return SpanStream(raw, source.path, *source.span)
         size = open_size(raw, source)
@@ -118,9 +118,10 @@ def _check_codec(codec: Codec | None, name: str | None, head: bytes, path: str) 
     else:
         content = None
     if content is not None:
-        reason = say("{compression=} was passed, but the file looks like {}", content, compression=name)
-        advice = say("{compression='infer'} detects it by the content")
-        raise CompressionError(reason, path=path, expected=name, got=content, advice=advice)
+        reason = f"compression={name!r} was passed, but the file looks like {content}"
+        advice = "compression='infer' detects it by the content"
+        advice_cli = "--compression infer detects it by the content"
+        raise CompressionError(reason, path=path, expected=name, got=content, hint=advice, hint_cli=advice_cli)
 
 
 class SpanStream(PlainStream):

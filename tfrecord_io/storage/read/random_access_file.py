@@ -15,7 +15,7 @@ import numpy as np
 
 from tfrecord_io.closing import Closing, quiet_at_exit
 from tfrecord_io.compression import SNIFF_BYTES, Codec, infer
-from tfrecord_io.errors import printable, say
+from tfrecord_io.errors import printable
 from tfrecord_io.format.dtypes import Array
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
@@ -106,8 +106,8 @@ def open_plain(source: Source, purpose: str) -> RandomAccessFile:
     if codec is not None:
         file.close()
         reason = f"{purpose} needs a plain file, as a compressed one can only be read from its start"
-        advice = "decompress it" | say("read it with {read_table or open_reader|tfr head or tfr convert}")
-        raise ValueError(f"{printable(source.path)} is compressed ({codec.name}): {reason}" & advice)
+        advice = "decompress it, or read it with read_table or open_reader"
+        raise ValueError(f"{printable(source.path)} is compressed ({codec.name}): {reason}; {advice}")
     return file
 
 

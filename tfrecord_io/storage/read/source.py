@@ -126,7 +126,7 @@ class ManifestShard:
         """Raise CorruptRecordError if the file has another number than stated."""
         if expected not in (got, None):
             reason = f"the file has {form.format(got)}, but '{self.manifest.path}' states {form.format(expected)}"
-            raise CorruptRecordError(reason, path=path, expected=expected, got=got, advice=MANIFEST_ADVICE)
+            raise CorruptRecordError(reason, path=path, expected=expected, got=got, hint=MANIFEST_ADVICE)
 
 
 class Origin(NamedTuple):

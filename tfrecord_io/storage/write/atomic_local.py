@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from tfrecord_io.closing import quiet_at_exit
-from tfrecord_io.errors import Unconfirmed, say, undo_after
+from tfrecord_io.errors import Unconfirmed, add_remark, undo_after
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.file_names import temporary_name
@@ -141,7 +141,9 @@ class LocalOutput(OutputFile):
         try:
             system.current.sync_directory(self._directory or ".")
         except OSError as error:
-            raise OSError(error.errno, say("{}", error.strerror) & self._after, self.path) from error
+            failure = OSError(error.errno, error.strerror, self.path)
+            add_remark(failure, self._after)
+            raise failure from error
 
     def _discard(self) -> None:
         try:

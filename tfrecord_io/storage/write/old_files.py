@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from tfrecord_io.display import counted
-from tfrecord_io.errors import printable, say, warn
+from tfrecord_io.errors import printable, warn
 from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.paths.file_names import id_in, index_names, indexed_file, parse_shard
 from tfrecord_io.storage.write.place import Place, version_of
@@ -132,4 +132,4 @@ class OldFiles:
             reason = f"{counted(len(self.left), 'old file')} could not be removed{first}"
             why = printable(error.strerror or error)
             advice = "this package does not read such files, other programs may: delete them"
-            warn(say("{}: the new dataset is published, but {} ({})", path, reason, why) & advice, UserWarning)
+            warn(f"{path}: the new dataset is published, but {reason} ({why}); {advice}", UserWarning)

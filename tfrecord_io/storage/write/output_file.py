@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from tfrecord_io.closing import NotCopied
-from tfrecord_io.errors import say, undo_after, without_secrets
+from tfrecord_io.errors import undo_after, without_secrets
 
 _PIECE = 8 << 20  # bytes per write; Ctrl-C is handled between two
 
@@ -165,4 +165,4 @@ class OutputStream(io.RawIOBase):
 
 def exists_error(path: str) -> FileExistsError:
     """The error for ``mode="error"`` and an existing file."""
-    return FileExistsError(errno.EEXIST, "the file exists" & say("{mode='overwrite'} replaces it"), path)
+    return FileExistsError(errno.EEXIST, "the file exists; mode='overwrite' replaces it", path)

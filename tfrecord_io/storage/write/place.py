@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import TypeVar
 
 from tfrecord_io.background import ordered
-from tfrecord_io.errors import CorruptRecordError, say
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.file_names import new_id, stem_of
 from tfrecord_io.storage.paths.manifest import INCOMPLETE, Manifest, ManifestFile, format_manifest, parse_manifest
@@ -202,10 +202,8 @@ class Place(ABC):
         except CorruptRecordError as error:
             reason = error.reason
         if reason is not None:
-            advice = "nothing was published" & say("write fewer, larger shards ({max_shard_bytes=})") | "rename them"
-            raise ValueError(
-                say("'{}': no reader would accept the manifest of this dataset: {}", self.path, reason) & advice
-            )
+            advice = "nothing was published; write fewer, larger shards (max_shard_bytes=), or rename them"
+            raise ValueError(f"'{self.path}': no reader would accept the manifest of this dataset: {reason}; {advice}")
         self._formatted = manifest, text
         return text
 
@@ -225,9 +223,14 @@ class Place(ABC):
             return Manifest(stem_of(self._name.rpartition("/")[2]) or "", new_id(), (), complete=False)
         if manifest is None:
             advice = "rename that file, or choose another name for the dataset"
-            raise CorruptRecordError("it is not a manifest of this package", path=self.path, advice=advice)
+            raise CorruptRecordError("it is not a manifest of this package", path=self.path, hint=advice)
         if not manifest.complete and not self.replaces_damaged:
-            raise CorruptRecordError(INCOMPLETE, path=self.path, advice=say("write it again by {mode='overwrite'}"))
+            raise CorruptRecordError(
+                INCOMPLETE,
+                path=self.path,
+                hint="write it again by mode='overwrite'",
+                hint_cli="write it again by --mode overwrite",
+            )
         return manifest
 
     def _busy(self, text: str) -> OSError:

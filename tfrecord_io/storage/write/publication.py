@@ -27,9 +27,8 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 from tfrecord_io.display import and_more, counted
-from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable, say
+from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable
 from tfrecord_io.log import logger
-from tfrecord_io.remedies import Message
 from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.paths.file_names import (
     folders_of,
@@ -122,7 +121,7 @@ class Publication:
     unite: Unite  # of the schemas of a dataset and of what is added
     sources_without_rows: tuple[Mapping[str, str | int], ...] = ()  # see `Manifest`
     replaced_values: Mapping[str, str | None] | None = None  # of columns: all folders of these are replaced
-    _completion: Message = say("writing it again completes it")  # what to do if it is published, and something is left
+    _completion = "writing it again completes it"  # what to do if it is published, and something is left
     _overtaken_text = "another writer has written this dataset at the same time; write it again"
     _verb: str | None = None  # what is done, for the log, if it is neither written nor replaced
 
@@ -201,10 +200,10 @@ class Publication:
         return self._known is not None
 
     def _exists(self, name: str) -> FileExistsError:
-        text = "a sharded dataset of this name exists" & say("{mode='overwrite'} replaces it")
+        text = "a sharded dataset of this name exists; mode='overwrite' replaces it"
         if self._mode in ("append", "overwrite_partitions"):
-            text = say("shards of this name exist without a manifest, which {mode=} needs", mode=self._mode)
-            text &= say("{tfrecord_io.adopt|tfr adopt} writes one")
+            text = f"shards of this name exist without a manifest, which mode={self._mode!r} needs"
+            text += "; tfrecord_io.adopt writes one"
         return FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory + name))
 
     def _check_partitions(self, manifest: Manifest) -> None:
@@ -212,15 +211,13 @@ class Publication:
         if self._mode == "overwrite" or manifest.is_begun:
             return
         if self._mode == "error":
-            text = "a sharded dataset of this name exists" & say(
-                "{mode='overwrite'} replaces it, {mode='append'} adds to it"
-            )
+            text = "a sharded dataset of this name exists; mode='overwrite' replaces it, mode='append' adds to it"
             raise FileExistsError(errno.EEXIST, text, self.place.path)
         if manifest.partition_by != self._partition_by:
             known = list(manifest.partition_by)
             reason = f"'{self.place.path}': the dataset is {f'partitioned by {known}' if known else 'not partitioned'}"
-            advice = say("pass {partition_by=}", partition_by=known) if known else say("leave out {partition_by=}")
-            raise ValueError(reason & advice)
+            advice = f"pass partition_by={known!r}" if known else "leave out partition_by="
+            raise ValueError(f"{reason}; {advice}")
 
     def _check_no_foreign_files(self, existing: Sequence[str], listing: Sequence[Entry]) -> None:
         """Without a manifest, files of the dataset's name are foreign too: the caller named only the directory."""
@@ -233,7 +230,7 @@ class Publication:
             if old.partition_by and named == foreign:
                 known = list(old.partition_by)
                 reason = f"the dataset is partitioned by {known}, and output without folders does not replace it"
-                text: str = reason & say("pass {partition_by=}", partition_by=known) | "choose another directory"
+                text: str = f"{reason}; pass partition_by={known!r}, or choose another directory"
                 raise FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory))
             foreign -= named  # another writer has published them since the directory was listed
         if not foreign:
@@ -245,13 +242,15 @@ class Publication:
             stem = next((shard.stem for name in sorted(foreign) if (shard := parse_shard(name)) is not None), None)
             if stem is not None and any(entry.basename == manifest_name(stem) for entry in listing):
                 base = self.place.fs.display_path(self.place.directory + stem)
-                text &= say("name their dataset, '{}@*'", printable(base))
+                text += f"; name their dataset, '{printable(base)}@*'"
             else:
-                text &= say("{mode=} needs a manifest that names them", mode=self._mode)
-                text &= say("{tfrecord_io.adopt|tfr adopt} writes one") | "name the dataset, as in name@*"
+                text += f"; mode={self._mode!r} needs a manifest that names them"
+                text += "; tfrecord_io.adopt writes one, or name the dataset, as in name@*"
         else:
-            text &= say("reading the directory would mix them, and {mode='overwrite'} does not delete them") + (
-                f": choose another directory, or name the dataset, as in name@{'*' if self._is_distributed else 8}"
+            text += (
+                "; reading the directory would mix them, and mode='overwrite' does not delete them: "
+                "choose another directory, or name the dataset, as in name@"
+                f"{'*' if self._is_distributed else 8}"
             )
         raise FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory + first))
 
@@ -690,13 +689,12 @@ class Publication:
         if not is_there:
             text: str = _REPLACED
         elif self.place.is_local and not self._is_published:
-            text = Unconfirmed("the new dataset can be read, but a loss of power may take it")
-            text &= say("look for the rows before they are appended again") if appends else self._completion
+            what_to_do = "look for the rows before they are appended again" if appends else self._completion
+            text = Unconfirmed(f"the new dataset can be read, but a loss of power may take it; {what_to_do}")
         elif appends:
             text = Published("the rows are appended nevertheless, and can be read: do not append them again")
         else:
-            text = Published("the new dataset is published nevertheless, and can be read")
-            text &= self._completion
+            text = Published(f"the new dataset is published nevertheless, and can be read; {self._completion}")
         add_remark(error, text)
 
     def _leave(self, current: Manifest) -> list[str]:

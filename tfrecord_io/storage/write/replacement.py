@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
-from tfrecord_io.errors import CorruptRecordError, printable, say
+from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.storage.paths.file_names import parse_shard, shard_name, split_suffixes, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve_output import Output
@@ -37,7 +37,7 @@ def manifest_of(sources: Sequence[Source], path: str | os.PathLike[str], verb: s
         if len(found) == 1:
             other = next(source.path for source in sources if source.shard is None)
             what = f"its manifest does not name '{printable(other)}', which must be moved first"
-        raise ValueError(say("'{}': {}: {}", printable(os.fspath(path)), what, advice))
+        raise ValueError(f"'{printable(os.fspath(path))}': {what}: {advice}")
     return next(iter(found.values()))
 
 
@@ -56,7 +56,7 @@ class Replacement(Publication):
         What is done to the dataset, for messages: "compacted".
     """
 
-    _completion = say("tfr clean --yes removes the files that were replaced")
+    _completion = "tfr clean --yes removes the files that were replaced"
 
     def __init__(self, version: ManifestVersion, path: str | os.PathLike[str], verb: str) -> None:
         directory, slash, base = version.name.rpartition("/")
@@ -166,5 +166,5 @@ class Replacement(Publication):
         if not self.place.is_local and any(file.staged is not None for file in manifest.files):
             text = "a writer is replacing this dataset, or died while doing so: do this when it has ended"
             call = "{tfr.convert(path, path, mode='overwrite')|tfr convert PATH PATH --mode overwrite}"
-            advice = say(f"if it died, {call} completes the dataset first")
-            raise OSError(errno.EBUSY, say("{}", text) & advice, self.place.path)
+            advice = f"if it died, {call} completes the dataset first"
+            raise OSError(errno.EBUSY, f"{text}; {advice}", self.place.path)

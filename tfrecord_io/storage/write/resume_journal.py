@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
-from tfrecord_io.errors import CorruptRecordError, ReplacedError, printable, say, without_secrets
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, printable, without_secrets
 from tfrecord_io.format.framing import crc32c
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
@@ -36,6 +36,7 @@ from tfrecord_io.value_class import value_class
 
 FORMAT = "tfrecord_io resume"
 _ADVICE = "delete it to convert all files again"
+_ADVICE_CLI = "delete it to convert all files again"
 _CHECKSUM = "checksum"
 VERSION = 1
 
@@ -87,8 +88,8 @@ class ResumeJournal:
         is_known = document.get("format") == FORMAT and document.get("version") == VERSION
         has_id = isinstance(id, str) and ID.fullmatch(id) is not None
         if not is_known or not has_id or not isinstance(settings, dict) or not isinstance(sources, list):
-            reason = say("the journal for {resume=True} is not of version {}", VERSION)
-            raise CorruptRecordError(reason, path=self.path, advice=_ADVICE)
+            reason = f"the journal for resume=True is not of version {VERSION}"
+            raise CorruptRecordError(reason, path=self.path, hint=_ADVICE, hint_cli=_ADVICE_CLI)
         return Begun(str(id), {name: str(value) for name, value in settings.items()}, sources)
 
     def write(self, begun: Begun, *, overwrite: bool) -> None:
@@ -118,7 +119,7 @@ class ResumeJournal:
             try:
                 lock.enter_context(system.current.lock_file(directory + self._name))
             except (BlockingIOError, FileNotFoundError) as error:
-                text = say("another process converts to this dataset with {resume=True}") & "wait for it"
+                text = "another process converts to this dataset with resume=True; wait for it"
                 raise OSError(errno.EBUSY, text, self.path) from error
             yield
 
@@ -146,13 +147,15 @@ class ResumeJournal:
             document = json.loads(read_manifest(fs, entry))
         except (ValueError, RecursionError) as error:
             reason = f"it is not JSON ({printable(type(error).__name__)})"
-            raise CorruptRecordError(reason, path=path, advice=_ADVICE) from error
+            raise CorruptRecordError(reason, path=path, hint=_ADVICE, hint_cli=_ADVICE_CLI) from error
         stated = document.pop(_CHECKSUM, None) if isinstance(document, dict) else None
         if stated is None:
             reason = "it has no checksum, so it is damaged, or was written by an older release"
-            raise CorruptRecordError(reason, path=path, advice=_ADVICE)
+            raise CorruptRecordError(reason, path=path, hint=_ADVICE, hint_cli=_ADVICE_CLI)
         if stated != _checksum(document):
-            raise CorruptRecordError("it is damaged: its checksum does not match", path=path, advice=_ADVICE)
+            raise CorruptRecordError(
+                "it is damaged: its checksum does not match", path=path, hint=_ADVICE, hint_cli=_ADVICE_CLI
+            )
         return dict(document)
 
 
@@ -181,10 +184,8 @@ def version_of(source: Source) -> SourceVersion:
                 path = without_secrets(without_query(source.path))
                 identity = {name: n for name, n in file.identity.items() if source.shard is None or name != "ctime_ns"}
                 return {"path": path, "size": file.size, "version": file.version, **identity}
-    reason = say(
-        "{resume=True} needs files whose changes are seen, by an ETag or a time of change, and this one has neither"
-    )
-    raise ValueError(say("'{}': {}", printable(source.path), reason))
+    reason = "resume=True needs files whose changes are seen, by an ETag or a time of change, and this one has neither"
+    raise ValueError(f"'{printable(source.path)}': {reason}")
 
 
 def is_version(noted: Mapping[str, Any], version: SourceVersion) -> bool:
