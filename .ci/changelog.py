@@ -25,8 +25,8 @@ def missing_fragment(names: Iterable[str], messages: str) -> str | None:
         return None
     return (
         f"{', '.join(pages)}: documented behaviour changes, but changelog.d/ has no new fragment; write "
-        "changelog.d/<topic>.<added|changed|fixed>.md (changelog.d/README.md), or a line 'Changelog: none' in the message "
-        "of the commit if only words change"
+        "changelog.d/<topic>.<added|changed|fixed>.md (changelog.d/README.md), or a line 'Changelog: none' in the "
+        "message of the commit if only words change"
     )
 
 

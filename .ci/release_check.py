@@ -31,7 +31,8 @@ STEPS = [
     Step("resolve", "dev/resolve", "all extras in one call, with TensorFlow 2.18, 2.21 and the newest"),
     Step(
         "api",
-        "make test PYTEST_ARGS='tests/test_public_api.py tests/test_registry.py tests/end_to_end/test_older_versions.py'",
+        "make test-full "
+        "PYTEST_ARGS='tests/test_public_api.py tests/test_registry.py tests/end_to_end/test_older_versions.py'",
         "the public interface, and files of older versions",
     ),
     Step("docs", "make docs", "the site: links, search, 404"),

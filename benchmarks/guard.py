@@ -1,4 +1,4 @@
-"""Check that the kernel has its fast paths: ``dev/bench .venv -m benchmarks.guard``, part of CI where the kernel changes.
+"""Check that the kernel has its fast paths: ``dev/bench .venv -m benchmarks.guard``, part of CI.
 
 The time in which the kernel decodes a block from memory, divided by that of copying the same bytes and taking their
 CRC32C with another library, measured alternately in one process: a ratio that hardly depends on the machine or on what

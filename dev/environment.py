@@ -1,7 +1,8 @@
 """Make a virtual environment that runs this tree: python dev/environment.py NAME
 
-An environment is the folder `.venv-NAME`; ``build``, ``test`` and ``dev`` share `.venv`. The package is installed as editable: an edit
-of Python needs nothing, an edit of C++ a `make`, which compiles the changed files into `tfrecord_io/_native/`.
+An environment is the folder `.venv-NAME`; ``build``, ``test`` and ``dev`` share `.venv`. The package is installed as
+editable: an edit of Python needs nothing, an edit of C++ a `make`, which compiles the changed files into
+`tfrecord_io/_native/`.
 """
 
 from __future__ import annotations

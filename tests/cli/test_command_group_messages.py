@@ -1,4 +1,4 @@
-"""Messages of the commands name only options that the command has."""
+"""Messages of the commands: each failure is one line, without a traceback, and names options that exist."""
 
 from __future__ import annotations
 
@@ -7,51 +7,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import tfrecord_io as tfr
-from messages import ALL_KEYWORDS, foreign_options
 from records import blobs, example, int64s, written
 from tfrecord_io.cli import tfr as group
-from tfrecord_io.cli.command_group import option_names
-from tfrecord_io.remedies import say
-
-
-@pytest.mark.parametrize("command", group.commands.values(), ids=lambda command: command.name)
-@pytest.mark.parametrize("form", ["", '"all"', "'all'", "True", "False", "3"])
-def test_advice_names_options_of_the_command_or_is_left_out(command: click.Command, form: str) -> None:
-    options = {param.name: param for param in command.params if isinstance(param, click.Option)}
-    for name in ALL_KEYWORDS:
-        text = ("it is odd" & say(f"pass {{{name}={form}}}") & "rename it").rendered(option_names(command))
-        assert foreign_options(text, command) == []
-        if not form and name in options:
-            assert text == f"it is odd; pass {max(options[name].opts, key=len)}; rename it"
-        elif name not in options:
-            assert text == "it is odd; rename it"
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "shown"),
-    [
-        ("convert", '{float64="raw"} keeps the bits', "--float64 raw keeps the bits"),
-        ("convert", "{mode='overwrite'} replaces it", "--mode overwrite replaces it"),
-        ("convert", "pass {mode='error'}", "pass --mode error"),
-        ("convert", "leave it out by {columns=['*', '!x']}", "leave it out by --columns '*' --columns '!x'"),
-        ("convert", "pass {sample='all'}", "pass --sample all"),
-        ("convert", "{source_format='csv'} with {delimiter=} reads it", "--from csv with --delimiter reads it"),
-        ("head", "pass {limit=5}", "pass --limit 5"),
-        ("count", "{compression=None}: it is plain", "--compression none: it is plain"),
-    ],
-)
-def test_values_are_written_as_they_are_typed(name: str, text: str, shown: str) -> None:
-    command = group.commands[name]
-    expected = shown.replace("--limit", "-n")
-    assert ("it is odd" & say(text)).rendered(option_names(command)) == f"it is odd; {expected}"
-    assert say(text).rendered(option_names(command)) == expected
-
 
 # Calls that fail, or warn, for as many reasons as possible: the fixture `run` looks at what their messages name.
 _READ = "head; cat; schema; count; describe; verify; index"
@@ -211,7 +173,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.convert("a.tfrecord", "t.parquet")
 
 
-def test_all_commands_name_only_options_that_they_have(run: Any, broken: None) -> None:
+def test_each_failure_is_a_message(run: Any, broken: None) -> None:
     reported = 0
     for line in FAILURES:
         result = run(*shlex.split(line))

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forked import interpreter
-from messages import foreign_options
+from messages import unknown_options
 from tfrecord_io.cli import tfr as command
 
 Run = Callable[..., Result]
@@ -24,7 +24,7 @@ AT_START = ("PYTHON", "LC_")  # variables that Python reads when it starts
 
 @pytest.fixture
 def run() -> Run:
-    """``run("head", path, …)`` in this process; a message that names what the command does not have is a failure."""
+    """``run("head", path, …)`` in this process; a message that names an option of no command is a failure."""
 
     def invoke(*arguments: object) -> Result:
         texts = [str(argument) for argument in arguments]
@@ -32,8 +32,8 @@ def run() -> Run:
         name = next((text for text in texts if text in command.commands), None)
         if name is not None and "No such option" not in result.stderr and "--debug" not in texts:
             lines = result.stderr + (result.stdout if name in ("verify", "salvage") and "--json" not in texts else "")
-            foreign = foreign_options(lines, command.commands[name])
-            assert foreign == [], f"tfr {name} names {foreign}: {lines}"
+            unknown = unknown_options(lines, command)
+            assert unknown == [], f"tfr {name} names {unknown}: {lines}"
         return result
 
     return invoke

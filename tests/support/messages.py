@@ -52,12 +52,10 @@ def options_of(command: click.Command) -> set[str]:
     return {option for param in command.params for option in (*param.opts, *param.secondary_opts)} | {"--help"}
 
 
-def foreign_options(text: str, command: click.Command) -> list[str]:
-    """The options of other commands, and the keywords of Python, that a message of a command names."""
-    text = re.sub(r"\btfr [a-z]+ (--[a-z-]+)", "", text)  # tfr schema --as json prints one
-    text = re.sub(r"Try '.+' for help", "", text)  # by click, before 8.5 with -h
-    options = re.findall(r"(?<![\w'/-])--?[a-z][a-z0-9-]*(?![\w/.])", text)
-    return [option for option in options if option not in options_of(command)] + foreign_keywords(text, set())
+def unknown_options(text: str, group: click.Group) -> list[str]:
+    """The options that a message of a command names and no command has."""
+    known = set().union(*map(options_of, group.commands.values()))
+    return [option for option in re.findall(r"(?<![\w'/-])--[a-z][a-z0-9-]*(?![\w/.])", text) if option not in known]
 
 
 def published_by(error: BaseException) -> Published | None:

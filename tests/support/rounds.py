@@ -1,8 +1,7 @@
 """How many rounds randomised tests run, and from which seeds.
 
 `TIER` is the tier of tests that runs (`tiers`). All rounds run in ``make test-full STORM=1``, fewer in the others. The
-examples are the same each time, so that a commit passes or fails for what it changed; ``RANDOM=1`` makes new ones, which
-search for what no run has found yet.
+examples are the same each time, so that a commit passes or fails for what it changed; ``RANDOM=1`` makes new ones.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ storm  ``make test-full STORM=1``                          all, with all rounds
 ====== =================================================== =====================================================
 
 The compiled engine runs alone in first, fast and near; in full, laws run on the reference engine as well, and in storm
-all tests. ``TFRECORD_IO_MEASURE=1 make test-full`` writes tests/slow_tests.txt: the functions that take more than `LIMIT`
-seconds of CPU for a case.
+all tests. ``TFRECORD_IO_MEASURE=1 .venv/bin/pytest`` writes tests/slow_tests.txt: the functions that take more than
+`LIMIT` seconds of CPU for a case.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tfrecord_io.cli.command_group import ERROR_CODE, INVALID_DATA, USAGE_ERROR, report_exit_code, tfr
+from tfrecord_io.cli.command_group import ERROR_CODE, INVALID_DATA, USAGE_ERROR, error_line, report_exit_code, tfr
 from tfrecord_io.cli.common_options import (
     STDIN,
     inspection,
