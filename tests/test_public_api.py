@@ -110,7 +110,7 @@ def test_results_are_values_that_can_be_copied_and_referred_to_weakly(tmp_path: 
 
 _OF_A_RECORD = ("decode_example", "encode_example", "bytes_feature", "float_feature", "int64_feature")
 _OF_A_TENSOR = ("parse_tensor", "serialize_tensor")  # calls of a record are not slowed down by a check
-_WITH_KEYWORDS = (  # not those that are called by others, whose remedies name what their caller has
+_WITH_KEYWORDS = (  # not those that are called by others
     *(f"Dataset.{name}" for name in ("explain", "refresh", "head", "limit", "offset", "pieces", "to_", "iter_arrays")),
     *("InferredSchema.strict", "Schema.from_"),
 )
