@@ -24,8 +24,7 @@ FLOORS = {
     unit: floor
     for floor, units in enumerate(
         [
-            "errors typing public_names options registry display progress background closing log _native "
-            "value_class",
+            "errors typing public_names options registry display progress background closing log _native value_class",
             "format",
             "compression",
             "storage engine call_errors",

@@ -4,8 +4,8 @@
 tier   run by                                              cases
 ====== =================================================== =====================================================
 first  ``make quick``                                      the first case of each fast test
-fast   ``make test``                                       one case for each value of each parameter; no servers,
-                                                           no storms, none of tests/slow_tests.txt
+fast   ``make test``                                       one case for each value of each parameter, all laws; no
+                                                           servers, no storms, no case of more than `LONG` seconds
 near   ``make quick FOR=read/reader``                      all cases of the files of tests that are named
 full   ``make test-full``, and a plain ``pytest``          all; of a ``matrix``, one case for each value of each
                                                            parameter
@@ -29,7 +29,7 @@ import pytest
 from rounds import TIER
 
 LIMIT = 0.1  # seconds of CPU of a case of the first tier
-LONG = 3.0  # of the fast one
+LONG = 1.0  # of a case of the fast one, but for laws
 SLOW = Path(__file__).parent.parent / "slow_tests.txt"
 SERVERS = {
     *("s3", "gcs", "azure", "bucket", "conditional", "web", "chaos", "dying", "example_buckets"),
@@ -75,11 +75,13 @@ def slow_tests() -> dict[str, float]:
     return {name: float(seconds) for seconds, name in (line.split(maxsplit=1) for line in lines)}
 
 
-def light_tests(items: list[pytest.Item], limit: float) -> Iterator[pytest.Item]:
-    """Leave out storms, tests of servers, and functions that take more than `limit` seconds of CPU."""
+def light_tests(items: list[pytest.Item], limit: float, *, has_laws: bool) -> Iterator[pytest.Item]:
+    """Leave out storms, tests of servers, and functions that take more than `limit` seconds of CPU, maybe not of laws."""
     slow = {name for name, seconds in slow_tests().items() if seconds > limit}
     for item in items:
-        is_heavy = item.get_closest_marker("storm") is not None or function_of(item) in slow
+        name = function_of(item)
+        is_slow = name in slow and not (has_laws and name.startswith("laws/"))
+        is_heavy = is_slow or item.get_closest_marker("storm") is not None
         if not is_heavy and SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
             yield item
 
@@ -98,9 +100,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen: set[pytest.Item]
     match TIER:
         case "first":
-            chosen = set(first_cases(light_tests(brief, LIMIT)))
+            chosen = set(first_cases(light_tests(brief, LIMIT, has_laws=False)))
         case "fast":
-            chosen = set(covering_cases([*light_tests(brief, LONG)], matrices_only=False))
+            chosen = set(covering_cases([*light_tests(brief, LONG, has_laws=True)], matrices_only=False))
         case _:
             chosen = set(covering_cases(brief, matrices_only=True))
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
