@@ -142,6 +142,17 @@ def test_a_copy_that_is_replaced_before_it_has_its_names_claims_nothing(
     assert store.read("e/") == TABLE.slice(900)
 
 
+@pytest.mark.parametrize("how", [{}, {"all_files": True}, {"update": True}], ids=str)
+@pytest.mark.parametrize("name", ["nope", "nope/", "a/nope/"])
+def test_a_missing_folder_is_an_error_with_a_reason(s3: Bucket, tmp_path: Path, name: str, how: dict[str, Any]) -> None:
+    tfr.write_tfrecord({"x": [1]}, s3.url("a/b.tfrecord"), storage_options=s3.storage_options)
+    for target in (str(tmp_path / "out"), s3.url("out/")):
+        with pytest.raises(FileNotFoundError) as caught:
+            tfr.copy(s3.url(name), target, storage_options=s3.storage_options, **how)
+        assert caught.value.filename == s3.url(name)
+        assert caught.value.strerror.lower().startswith("no such file")
+
+
 def test_a_store_copies_large_objects_in_parts(s3: Bucket) -> None:
     from tfrecord_io.options import StorageOptions
     from tfrecord_io.storage.filesystem.locate import locate
