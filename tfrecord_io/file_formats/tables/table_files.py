@@ -19,6 +19,7 @@ from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable, say
+from tfrecord_io.file_formats.left_out_files import warn_of_left_out
 from tfrecord_io.format.format_registry import Format, load
 from tfrecord_io.options import DEFAULT_LIMITS, DEFAULT_STORAGE, Limits, ReadOptions, StorageOptions
 from tfrecord_io.options.filters import condition_of
@@ -115,6 +116,8 @@ class TableFiles:
         found = [
             find_files(path, suffixes, options.storage, partitioned=True, listed=listed.get(path)) for path in paths
         ]
+        for match in found:
+            warn_of_left_out(match, formats)
         sources = [source for match in found for source in match.sources]
         folders, overrides = PartitionColumns.in_folders_of(sources).overridden(options.schema_overrides, sources)
         if formats[0].typed and overrides:

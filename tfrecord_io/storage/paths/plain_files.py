@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -31,7 +32,10 @@ class PathMatch:
 
     path: str
     sources: list[Source]  # at least one, in natural order
-    is_directory: bool = False  # they are all files of a directory
+    is_directory: bool = False  # they are all files of a directory,
+    fs: FileSystem | None = None  # of this filesystem,
+    name: str = ""  # which has this name there,
+    listing: Sequence[Entry] = ()  # and all of this
 
     def single(self, advice: str) -> Source:
         """The only one. A directory is an IsADirectoryError, several files a ValueError that ends with `advice`."""
@@ -59,11 +63,13 @@ def find_files(
     """
     fs, name = locate(path, storage)
     entry = fs.entry(name)
+    everything: Sequence[Entry] = ()
     if entry is not None and not entry.directory:
         return PathMatch(os.fspath(path), [source_of(fs, entry)])
     if entry is not None:
-        everything = listed
-        if everything is None:
+        if listed is not None:
+            everything = listed
+        else:
             everything = list_directory(fs, entry.name) if partitioned else fs.listing(entry.name)
         listing = [child for child in everything if child.basename.lower().endswith(suffixes)]
         kinds = suffixes if isinstance(suffixes, str) else " or ".join(suffixes)
@@ -83,7 +89,9 @@ def find_files(
         root = root_of(name) if entry is None else f"{entry.name.rstrip('/')}/"
         folders = [folders_of(child.name, root) for child in files]
         sources = [replace(source, partitions=own) for source, own in zip(sources, folders, strict=True)]
-    return PathMatch(os.fspath(path), sources, entry is not None)
+    if entry is None:
+        return PathMatch(os.fspath(path), sources)
+    return PathMatch(os.fspath(path), sources, True, fs, entry.name, everything)
 
 
 class Directory:
