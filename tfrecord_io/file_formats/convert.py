@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import re
@@ -21,7 +22,17 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.embed_files import embed_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
-from tfrecord_io.format.format_registry import EMBEDDING, FOLDERS, FORMATS, TFRECORD, Format, load, own_options
+from tfrecord_io.file_formats.tables.table_folders import FOLDER_OPTIONS, write_table_folder
+from tfrecord_io.format.format_registry import (
+    EMBEDDING,
+    FOLDERS,
+    FORMATS,
+    IN_FOLDERS,
+    TFRECORD,
+    Format,
+    load,
+    own_options,
+)
 from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions, TransferOptions, stops
 from tfrecord_io.options.checked_options import datasets_in
 from tfrecord_io.options.write import ADDING, WriteOptions
@@ -35,8 +46,8 @@ from tfrecord_io.registry import listed
 from tfrecord_io.remedies import Call, Keyword, addressed_to
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.storage.filesystem.interface import Entry
-from tfrecord_io.storage.filesystem.locate import path_text, storage_for
+from tfrecord_io.storage.filesystem.interface import Entry, LocalFileSystem
+from tfrecord_io.storage.filesystem.locate import locate, path_text, storage_for
 from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -136,7 +147,8 @@ def convert(
     target : str or PathLike
         A path with the suffix of a format, with a second one if it is compressed as a whole (``x.csv.gz``). A suffix
         of TFRecord, a name without one, or a directory is written as TFRecord; any other suffix (``x.xlsx``) is an
-        error unless `target_format` is stated. Output is atomic.
+        error unless `target_format` is stated. Output is atomic. Of CSV, JSON lines, Parquet, Arrow and ORC, a path
+        that ends in a slash is a folder of files, and so is a directory.
     source_format, target_format : str, optional
         For pipes and names without a suffix; by default, names and content decide. The formats, their suffixes, and
         their options:
@@ -181,7 +193,9 @@ def convert(
     storage_options : dict or filesystem, optional
         Options for fsspec, or the filesystem, of source and target.
     mode, compression, float64, shards
-        As for `write_tfrecord`; other files have the modes "error" and "overwrite".
+        As for `write_tfrecord`; other files have the modes "error" and "overwrite". Folders of tables have all modes
+        and `shards`, and as options ``partition_by`` and ``max_file_bytes``: about so many bytes of uncompressed values
+        in a file. pyarrow.dataset writes them.
     files : {"images", "all"} or str, optional
         Read a folder like `formats.open_image_folder` or `formats.open_file_folder`; write one like
         `formats.write_image_folder` or, with the name of a column, `formats.write_file_folder`.
@@ -294,7 +308,8 @@ def convert_given(
             given["record_type"] = "bytes"
         stated = {**given, "source_format": source_format, "columns": columns}
         settings = _settings(reads, writes, sides, stated) if resume else {}
-        _check(given, reads, paths[0], writes, name)
+        is_folder = _is_folder_of_tables(name, writes, {**given, **sides.target_options}, both.target)
+        _check(given, reads, paths[0], writes, name, is_folder=is_folder)
         reading = {**{key: given[key] for key in given if key in reads.reads}, **sides.source_options}
         writing = {**{key: given[key] for key in given if key in writes.writes}, **sides.target_options}
         if columns is not None:
@@ -308,7 +323,8 @@ def convert_given(
             if files is not None and files not in FOLDERS:
                 writing["file"] = files
             is_apart = both.source_storage is not None and not has_datasets
-            return _write_other(inputs, target, writes, {**writing, **both.target.keywords}, is_apart)
+            writing |= both.target.keywords
+            return _write_other(inputs, target, writes, writing, is_apart=is_apart, is_folder=is_folder)
         progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
         embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
         options = WriteOptions.from_keywords({**write_to.keywords, **writing})
@@ -331,11 +347,18 @@ def _copies(reads: Format, writes: Format, given: Mapping[str, Any]) -> bool:
 
 
 def _write_other(
-    inputs: _Inputs, target: Path, writes: Format, writing: Mapping[str, Any], is_apart: bool
+    inputs: _Inputs, target: Path, writes: Format, writing: Mapping[str, Any], *, is_apart: bool, is_folder: bool
 ) -> WriteReport:
-    """Write another format than TFRecord; `is_apart` if the storage of the source is not that of the target."""
+    """Write another format than TFRecord; `is_apart` if the storage of the source is not that of the target.
+
+    A target that `is_folder` gets several files.
+    """
     source, reading = (inputs.scan(), {}) if is_apart else inputs.records()
     keywords = {**writes.named, **reading, **writing}
+    if is_folder:
+        return write_table_folder(source, target, writes, keywords)
+    if writes.suffixes and not writes.folders and path_text(target).endswith("/"):
+        raise IsADirectoryError(errno.EISDIR, f"a directory, and {writes.title} is written as one file", target)
     if writes.write is None:
         return write_table_file(source, target, writes, keywords)
     report: WriteReport = load(writes.write)(source, target, **keywords)
@@ -429,9 +452,24 @@ def _paths(source: Any) -> list[str]:
     raise TypeError(f"expected a path or a list of paths, got a {type(other).__name__}; {advice}")
 
 
-def _check(given: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str) -> None:
+def _is_folder_of_tables(path: str, writes: Format, given: Mapping[str, Any], storage: StorageOptions) -> bool:
+    """True if a target is a folder of files of a format of tables: by its slash, its keywords, or on the disk."""
+    if not writes.writes >= IN_FOLDERS:
+        return False
+    if path.endswith("/") or any(given.get(key) for key in FOLDER_OPTIONS):
+        return True
+    fs, name = locate(path, storage)
+    return isinstance(fs, LocalFileSystem) and os.path.isdir(name)
+
+
+def _check(
+    given: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str, *, is_folder: bool
+) -> None:
     """Raise TypeError for a keyword that neither the format of the source nor that of the target has."""
-    if writes is not TFRECORD and (mode := given.get("mode")) in ADDING:
+    if not is_folder and writes.writes >= IN_FOLDERS and (mode := given.get("mode")) in ADDING:
+        text = say("{mode=} adds to a folder, and '{}' is one file", printable(target), mode=mode)
+        raise TypeError(text & "end the target in a slash")
+    if writes is not TFRECORD and not is_folder and (mode := given.get("mode")) in ADDING:
         text = say("{mode=} is only for TFRecord targets, and '{}' is {}", printable(target), writes.title, mode=mode)
         raise TypeError(text & say("{target_format=} names another format"))
     for key in given:

@@ -97,6 +97,9 @@ def _named(keyword: str, key: str, *paths: str) -> Format:
 def format_of_target(path: str) -> Format | None:
     """The format of a target by its name; None for TFRecord."""
     format = _format_of_name(path)
+    if format is None and path.endswith("/"):
+        of_folder = formats.format_of_name(path.lower().rstrip("/"))
+        format = None if of_folder is None or of_folder.writer is None else of_folder
     if format is not None and not format.is_target:
         raise _unwritable(path, format.title)
     return format

@@ -112,6 +112,9 @@ class FormatOptions(Options):
         "Text of CSV cells that are missing values, instead of empty cells; may be repeated.", "TEXT"
     )
     record_dim: str | None = format_option("The dimension of NetCDF, HDF5 or Zarr that counts the rows.", "NAME")
+    max_file_bytes: int | None = format_option(
+        "Start a new file of a folder of tables at about this size, in bytes of uncompressed values.", "N"
+    )
     decode_cf: bool | None = format_option(
         "Whether to decode packed values and times of NetCDF, HDF5 or Zarr; by default, they are decoded."
     )
@@ -128,6 +131,7 @@ class FormatOptions(Options):
     )
 
 
+IN_FOLDERS = frozenset({"mode", "shards", "max_file_bytes", "partition_by"})  # of tables
 EMBEDDING = ("embed", "embed_folder", "missing_files")
 _STORAGE = {"storage_options", "filesystem"}
 READING = frozenset(f.name for f in fields(ReadOptions)) - ReadOptions.internal - _STORAGE - {"columns"}
@@ -160,7 +164,7 @@ CSV = Format(
     instead=say("exclude the column with {columns=}")
     | "write JSON lines (.jsonl) or Parquet, which hold lists and bytes",
     reads=ORDERED | _CELLS,
-    writes=frozenset({"mode", "delimiter"}),
+    writes=IN_FOLDERS | {"delimiter"},
     named={"delimiter": ","},
     compressed=True,
     typed=False,
@@ -186,6 +190,7 @@ JSON = Format(
     plan=f"{_CODE}tables.json_files:json_source",
     writer=f"{_CODE}tables.json_files:JsonWriter",
     reads=ORDERED,
+    writes=IN_FOLDERS,
     compressed=True,
     typed=False,
     looks=("JSON",),
@@ -199,6 +204,7 @@ PARQUET = Format(
     writer=f"{_CODE}tables.columnar_files:parquet_writer",
     needs_columns=True,
     reads=ORDERED,
+    writes=IN_FOLDERS,
     looks=("a Parquet file",),
     advice=by_convert("parquet", "pandas.read_parquet"),
     magic=(b"PAR1", b"PARE"),
@@ -211,6 +217,7 @@ ARROW = Format(
     plan=f"{_CODE}tables.columnar_files:arrow_source",
     writer="pyarrow.ipc:new_file",
     reads=ORDERED,
+    writes=IN_FOLDERS,
     looks=("an Arrow IPC (Feather) file",),
     advice=by_convert("arrow", "pandas.read_feather"),
     magic=(b"ARROW1",),
@@ -222,6 +229,7 @@ ORC = Format(
     writer=f"{_CODE}tables.columnar_files:OrcWriter",
     needs_columns=True,
     reads=ORDERED,
+    writes=IN_FOLDERS,
     looks=("an ORC file",),
     advice=by_convert("orc", "pandas.read_orc"),
     magic=(b"ORC",),

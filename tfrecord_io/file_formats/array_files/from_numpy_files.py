@@ -30,7 +30,7 @@ from tfrecord_io.file_formats.array_files.open_array import (
     open_array,
 )
 from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE
-from tfrecord_io.file_formats.left_out_files import warn_of_left_out
+from tfrecord_io.file_formats.tables.left_out_files import warn_of_left_out
 from tfrecord_io.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.format.format_registry import NPY, NPZ
 from tfrecord_io.options import Options
