@@ -13,11 +13,13 @@ from tfrecord_io.format import format_registry as formats
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys
 from tfrecord_io.options import StorageOptions, TransferOptions
 from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.read.dataset_splits import tfds_format
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_hidden, is_record_file, is_sidecar, parse_shard
 from tfrecord_io.storage.paths.manifest import Manifests
+from tfrecord_io.storage.paths.plain_files import tfds_descriptions
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import other_suffix, similar_suffix, without_compression, without_query
 from tfrecord_io.storage.paths.similar_files import files_below
@@ -173,14 +175,20 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     fs, name = locate(path, storage)
     entry = fs.entry(name)
     if entry is None:
-        matched = {format_of_source(match.basename) for match in fs.glob(name)} if has_magic(fs, name) else set()
+        matches = fs.glob(name) if has_magic(fs, name) else []
+        described = tfds_descriptions(fs, matches)
+        matched = {format_of_source(match.basename) for match in matches if match.name not in described}
         return (matched.pop() if len(matched) == 1 else None) or TFRECORD
     if not entry.directory:
         return TFRECORD
     listing = listings[path] = list_directory(fs, entry.name)
+    described = tfds_descriptions(fs, listing)
+    listing = [child for child in listing if child.name not in described]
     present = {child.basename for child in listing}
     names = sorted(present)
     has_named = any(map(is_record_file, names))
+    if described and not has_named and (of_tfds := tfds_format(fs, entry.name)) is not None:
+        return of_tfds
     if files in FOLDERS and not has_named:
         return FORMATS[FOLDERS[files]]
     of_folders = (row for row in FORMATS if row.folders and all(present & {*each.split("|")} for each in row.folders))

@@ -35,7 +35,8 @@ class Format:
 
     ``open(path, **keywords, storage_options=…)`` returns a stream of Arrow, such as `ArrayStream`;
     ``plan(paths, options, **keywords)`` a `TableSource`, of files that can be read each by itself;
-    ``records(paths, keywords)`` what is read instead of TFRecord files, and with which keywords. It is written by
+    ``records(paths, keywords)`` what is read instead of TFRecord files, and with which keywords. With ``content(source,
+    begin, end, length)``, the records of one file are read by all calls that read TFRecord files. It is written by
     ``writer(file, schema, **keywords)``, a context manager with ``write_batch``, or by ``write(paths, target,
     **keywords)``, which makes a file or a folder of TFRecord files and returns a `WriteReport`.
     """
@@ -52,6 +53,7 @@ class Format:
     projects: bool = False  # `open` takes ``project=``, a function of all names that selects those which are needed
     plan: Code | None = None
     records: Code | None = None
+    content: Code | None = None
     writer: Code | None = None
     write: Code | None = None
     reads: frozenset[str] = frozenset({"filters"})  # keywords of `tfrecord_io.convert` for such a source,
@@ -322,6 +324,16 @@ def format_of_name(plain: str) -> Format | None:
 
     found = of_pattern(FORMATS.core) or FORMATS.of_path(plain)
     return of_pattern(FORMATS) if found is None and not plain.endswith(RECORD_SUFFIXES) else found
+
+
+def format_of_records(name: str) -> Format | None:
+    """The format, with a `content`, of a file of this name; the number of a shard may follow the suffix.
+
+    >>> format_of_records("mine-train.array_record-00000-of-00002").name, format_of_records("a.tfrecord")
+    ('array_record', None)
+    """
+    found = FORMATS.of_path(re.sub(r"-[0-9]+-of-[0-9]+$", "", name))
+    return found if found is not None and found.content is not None else None
 
 
 def keys(rows: Iterable[Format] = FORMATS, *, written: bool = False) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ COLUMN_INDEX_SUFFIX = ".column_index"
 INDEX_SUFFIXES = (INDEX_SUFFIX, COLUMN_INDEX_SUFFIX)
 SIDECAR_SUFFIXES = (*INDEX_SUFFIXES, ".tfindex", ".idx", ".json", ".txt", ".pbtxt", ".classes", ".md5")
 WRITTEN_SUFFIXES = (*RECORD_SUFFIXES, *POSSIBLE_RECORD_SUFFIXES)
+TFDS_FEATURES, TFDS_INFO = "features.json", "dataset_info.json"  # which TFDS writes next to a dataset's files
 DIRECTORY_STEM = "part"  # of shards written to a directory
 
 ID = re.compile("[0-9a-f]{16}")
