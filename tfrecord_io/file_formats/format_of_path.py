@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tfrecord_io.errors import CorruptRecordError, printable, say, secret_url, warn
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, has_file
 from tfrecord_io.format import format_registry as formats
-from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys
+from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys, load
 from tfrecord_io.options import StorageOptions, TransferOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.read.dataset_splits import tfds_format
@@ -47,6 +47,9 @@ def formats_of(
         if source_format is None
         else _named("source_format", source_format, *paths)
     )
+    holds = None if source_format is not None else reads.holds_records
+    if holds is not None and load(holds)(paths[0], places.source):
+        reads = TFRECORD  # files of records in a file of another format
     writes = format_of_target(target) if target_format is None else _named("target_format", target_format, target)
     if files is not None:
         if not reads.records:

@@ -54,6 +54,7 @@ class Format:
     plan: Code | None = None
     records: Code | None = None
     content: Code | None = None
+    holds_records: Code | None = None  # of a path and its storage: True if its files are read by `content`, not `plan`
     writer: Code | None = None
     write: Code | None = None
     reads: frozenset[str] = frozenset({"filters"})  # keywords of `tfrecord_io.convert` for such a source,
@@ -134,6 +135,7 @@ class FormatOptions(Options):
 
 
 IN_FOLDERS = frozenset({"mode", "shards", "max_file_bytes", "partition_by"})  # of tables
+_SHARD_NUMBER = re.compile(r"-[0-9]+-of-[0-9]+$")
 EMBEDDING = ("embed", "embed_folder", "missing_files")
 _STORAGE = {"storage_options", "filesystem"}
 READING = frozenset(f.name for f in fields(ReadOptions)) - ReadOptions.internal - _STORAGE - {"columns"}
@@ -326,13 +328,18 @@ def format_of_name(plain: str) -> Format | None:
     return of_pattern(FORMATS) if found is None and not plain.endswith(RECORD_SUFFIXES) else found
 
 
-def format_of_records(name: str) -> Format | None:
-    """The format, with a `content`, of a file of this name; the number of a shard may follow the suffix.
+def format_of_records(name: str, plain: str | None = None) -> Format | None:
+    """The format, with a `content`, of a file of this name; `plain` is the name without the suffix of a compression.
+
+    The number of a shard may follow the suffix.
 
     >>> format_of_records("mine-train.array_record-00000-of-00002").name, format_of_records("a.tfrecord")
     ('array_record', None)
     """
-    found = FORMATS.of_path(re.sub(r"-[0-9]+-of-[0-9]+$", "", name))
+    found = FORMATS.of_path(_SHARD_NUMBER.sub("", name))
+    if found is None and plain is not None:
+        packed = FORMATS.of_path(_SHARD_NUMBER.sub("", plain))
+        found = packed if packed is not None and packed.compressed else None
     return found if found is not None and found.content is not None else None
 
 

@@ -16,6 +16,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from tfrecord_io.compression import CODECS
 from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import SchemaError, printable, say, without_secrets
 from tfrecord_io.options import FrameOptions, StorageOptions
@@ -169,7 +170,7 @@ def _with_content(source: Source) -> Source:
         return source
     from tfrecord_io.format.format_registry import format_of_records
 
-    format = format_of_records(source.path)
+    format = format_of_records(source.path, CODECS.without_suffix(source.path))
     return source if format is None else _content(format, source, 0, None, None)
 
 

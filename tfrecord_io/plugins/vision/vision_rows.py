@@ -52,6 +52,8 @@ TAR = Format(
     *("tar", "WebDataset", "WebDataset archives: members that share a name form a sample"),
     suffixes=(".tar",),
     plan=f"{_CODE}webdataset:Archives",
+    content=f"{_CODE}tar_of_records:tar_source",
+    holds_records=f"{_CODE}tar_of_records:is_tar_of_records",
     writer=f"{_CODE}webdataset:TarWriter",
     instead="names of columns become suffixes, such as jpg and cls" & say("exclude others with {columns=}"),
     reads=ORDERED,

@@ -21,6 +21,7 @@ from dataclasses import field
 from itertools import chain, pairwise
 from typing import Any
 
+from tfrecord_io.compression import CODECS
 from tfrecord_io.display import and_more
 from tfrecord_io.errors import CorruptRecordError, printable, say, warn, without_secrets
 from tfrecord_io.options import DEFAULT_STORAGE, DatasetValue, StorageOptions
@@ -275,7 +276,8 @@ class _Search:
         if not files and self.other_formats:
             from tfrecord_io.format.format_registry import format_of_records
 
-            files = [e for e in other_files(listing) if format_of_records(e.basename) is not None]
+            names = ((e, e.basename) for e in other_files(listing))
+            files = [e for e, base in names if format_of_records(base, CODECS.without_suffix(base)) is not None]
         elif files:
             self._warn_of_ignored(directory, listing, everything)
         if not files:
