@@ -39,6 +39,7 @@ from tfrecord_io.storage.paths.file_names import is_hidden, new_id
 from tfrecord_io.storage.paths.resolve import list_directory
 from tfrecord_io.storage.write.atomic import new_parent, open_output, remove_file
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
+from tfrecord_io.typing import WriteMode
 from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import WrittenFile
 from tfrecord_io.write.writer import WriteReport
@@ -58,7 +59,7 @@ class FolderOptions(Options):
     shards: int | None = None
     max_file_bytes: int | None = None
     partition_by: str | Sequence[str] | None = None
-    mode: str | None = None
+    mode: WriteMode | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +37,6 @@ from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.source import Origin, Source, source_of, total
 from tfrecord_io.storage.write.atomic import is_local
 from tfrecord_io.typing import FileMode, Path
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
@@ -80,17 +79,14 @@ def array_record_source(file: Source, begin: int, end: int | None, length: int |
     return Source(file.path, None, False, partitions=file.partitions, origin=content, derived=content, records=count)
 
 
-@value_class
 class _Records:
     """Records of an ArrayRecord file; see `tfrecord_io.storage.read.source.DerivedContent`."""
 
-    file: Source
-    begin: int
-    end: int | None
-    length: int | None
+    schema: bytes | None = None
 
-    can_be_read_again: ClassVar[bool] = True
-    schema: ClassVar[bytes | None] = None
+    def __init__(self, file: Source, begin: int, end: int | None, length: int | None) -> None:
+        self.file, self.begin, self.end, self.length = file, begin, end, length
+        self.can_be_read_again = file.can_be_read_again
 
     def open(self) -> PieceStream:
         return PieceStream(self._frames())

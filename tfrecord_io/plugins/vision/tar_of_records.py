@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from tfrecord_io.storage.paths.file_names import is_hidden, is_record_file, is_s
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.source import Origin, Source
-from tfrecord_io.value_class import value_class
 
 _READ_BYTES = MIB
 _MEMBERS = 16  # of an archive, that are looked at
@@ -60,17 +59,14 @@ def tar_source(file: Source, begin: int, end: int | None, length: int | None) ->
     return Source(file.path, None, False, partitions=file.partitions, origin=content, derived=content)
 
 
-@value_class
 class _Records:
     """Records of the members of an archive; see `tfrecord_io.storage.read.source.DerivedContent`."""
 
-    file: Source
+    schema: bytes | None = None
 
-    schema: ClassVar[bytes | None] = None
-
-    @property
-    def can_be_read_again(self) -> bool:
-        return self.file.can_be_read_again
+    def __init__(self, file: Source) -> None:
+        self.file = file
+        self.can_be_read_again = file.can_be_read_again
 
     def open(self) -> PieceStream:
         return PieceStream(self._frames())
