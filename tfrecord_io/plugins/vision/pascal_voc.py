@@ -19,7 +19,14 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import Folder, check_class_names, find_folder, list_folder, warn_of_others
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.file_options import AnnotationOptions
-from tfrecord_io.plugins.vision.annotated_images import MOST_BYTES, AnnotatedImage, Objects, Reading, read_annotations
+from tfrecord_io.plugins.vision.annotated_images import (
+    MOST_BYTES,
+    AnnotatedImage,
+    Objects,
+    Reading,
+    StatedClass,
+    read_annotations,
+)
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_DIGITS, pixels_in
 from tfrecord_io.plugins.vision.vision_rows import VOC
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
@@ -141,7 +148,8 @@ def open_voc(
             reason = f"the image '{printable(image.name)}' is also that of '{printable(other)}'"
             raise DecodeError(reason, path=image.path, got=image.name, advice="correct 'filename' in one of them")
     columns = _COLUMNS | _optional_columns(annotated)
-    return Reading(options, columns, "object").open(annotated, folder.images if images is None else images)
+    classes = [StatedClass(label, name) for name, label in labels.items()]
+    return Reading(options, columns, "object", classes).open(annotated, folder.images if images is None else images)
 
 
 class _Folder(NamedTuple):

@@ -15,7 +15,7 @@ from pyarrow import types as t
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
-from tfrecord_io.file_formats.files_below import REMOTE_READERS, TABLE_NAME
+from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS, TABLE_NAME
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.foreign_files import TIFF_MAGIC
 from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
@@ -375,13 +375,34 @@ def _named(name: str, error: Callable[[str], EncodeError]) -> Iterator[None]:
         raise error(f"a file or folder named '{printable(name)}' has been written for another record") from None
 
 
-def row_error(reader: Reader, row: int, reason: str, feature: str | None, advice: str | None = None) -> EncodeError:
+def row_error(
+    reader: Reader,
+    row: int,
+    reason: str,
+    feature: str | None,
+    advice: str | None = None,
+    *,
+    expected: Any = None,
+    got: Any = None,
+) -> EncodeError:
     """The error about the record of a row."""
     path, record = reader.origin(row)
-    return EncodeError(reason, path=path, record=record, feature=feature, advice=advice)
+    return EncodeError(reason, path=path, record=record, feature=feature, expected=expected, got=got, advice=advice)
+
+
+def named_as_image(name: str, content: pa.Buffer) -> str:
+    """The name of the file of an image, by whose suffix readers find it: that of its content is added where it is none.
+
+    >>> named_as_image("ISIC_0", pa.py_buffer(b"GIF89a")), named_as_image("a.jpg", pa.py_buffer(b"GIF89a"))
+    ('ISIC_0.gif', 'a.jpg')
+    """
+    suffix = file_suffix(content)
+    is_named = name.lower().endswith(IMAGE_SUFFIXES) or suffix not in IMAGE_SUFFIXES
+    return name if is_named else name + suffix
 
 
 def file_suffix(content: pa.Buffer) -> str:
+    """The suffix of a file by its first bytes: ``.bin`` if they are of no known kind."""
     head = content.slice(0, min(12, content.size)).to_pybytes()
     if head[:4] == b"RIFF":
         return {b"WEBP": ".webp", b"WAVE": ".wav"}.get(head[8:], ".bin")

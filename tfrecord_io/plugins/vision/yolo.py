@@ -15,7 +15,16 @@ from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, Folder, find_fo
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
-from tfrecord_io.plugins.vision.annotated_images import MOST_BYTES, AnnotatedImage, Objects, Reading, read_annotations
+from tfrecord_io.plugins.vision.annotated_images import (
+    FRACTIONS,
+    MOST_BYTES,
+    AnnotatedImage,
+    Objects,
+    Reading,
+    StatedClass,
+    is_fraction,
+    read_annotations,
+)
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
@@ -113,7 +122,8 @@ def open_yolo(
     chosen = dataset.images(folder, image_set)
     annotated = [labels.read(image, content) for image, content in _contents(chosen, options)]
     shapes = ShapeColumns(masks, labels.keypoints[0])
-    return Reading(options, {}, "object", shapes).open(annotated, chosen.folder)
+    classes = [StatedClass(number, name) for number, name in enumerate(names, start=1)]
+    return Reading(options, {}, "object", classes, shapes).open(annotated, chosen.folder)
 
 
 class _Images(NamedTuple):
@@ -345,7 +355,10 @@ class _Labels(NamedTuple):
         if count:
             if len(values) != 4 + count * each:
                 raise ValueError(f"it has {len(numbers)} numbers, expected {5 + count * each}")
+            _check_fractions([*values[:4], *_labelled(values[4:], each)])
             return int(label), _box(values[:4]), _points(values[4:], each)
+        if len(values) == 4 or (len(values) >= 6 and len(values) % 2 == 0):
+            _check_fractions(values)
         if len(values) == 4:
             x0, y0, x1, y1 = box = _box(values)
             corners = [x0, y0, x1, y0, x1, y1, x0, y1]
@@ -366,6 +379,21 @@ def _box(values: list[float]) -> tuple[float, float, float, float]:
 
 def _on_edge(value: float) -> float:
     return min(max(value, 0.0), 1.0) if -_ROUNDED <= value <= 1 + _ROUNDED else value
+
+
+def _check_fractions(places: Sequence[float]) -> None:
+    """Raise ValueError for places that are stated in pixels."""
+    for place in places:
+        if not is_fraction(place):
+            expected = f"a fraction of the width or height from {FRACTIONS[0]} to {FRACTIONS[1]}"
+            raise ValueError(f"{place} is not {expected}: it looks like pixels")
+
+
+def _labelled(values: list[float], each: int) -> Iterator[float]:
+    """The coordinates of the key points of an object, those that are not labelled left out: these say nothing."""
+    for at in range(0, len(values), each):
+        if each == 2 or values[at + 2 : at + 3] != [0]:
+            yield from values[at : at + 2]
 
 
 def _points(values: list[float], each: int) -> Shape:
