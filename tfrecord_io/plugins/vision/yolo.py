@@ -11,7 +11,7 @@ from tfrecord_io.arrow.image_header import pillow
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError, MissingDependencyError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, Folder, find_folder, list_folder, warn_of_others
+from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, Folder, find_folder, list_images, warn_of_others
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
@@ -194,7 +194,7 @@ class _Dataset(NamedTuple):
         if place is not None and place.endswith(".txt"):
             return self._listed(place)
         images = images or (f"{self.path.rstrip('/')}/{place}" if place else self.path)
-        folder = list_folder(images, self.storage, IMAGE_SUFFIXES)
+        folder = list_images(images, self.storage)
         if not folder.files:
             text = say("the folder has no {} files", ", ".join(IMAGE_SUFFIXES))
             text = text if image_set else text & say("{image_set=} names another folder")
