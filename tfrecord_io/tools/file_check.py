@@ -287,8 +287,8 @@ class FileCheck:
         return replace(self, error=self.error or problem.error, problems=problems, problem_count=count)
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("path", "status", "size", "records", "bytes", "intact", "intact_bytes", "compression", "record_type")
-        names += () if self.images is None else ("images", "bad_images")
+        names = ["path", "status", "size", "records", "bytes", "intact", "intact_bytes", "compression", "record_type"]
+        names += [] if self.images is None else ["images", "bad_images"]
         problems = [problem.to_dict() for problem in self.problems]
         values = {name: getattr(self, name) for name in names}
         counted = {"problem_count": self.problem_count, "problems": problems}

@@ -391,3 +391,25 @@ def test_damaged_classes_are_named(tmp_path: Path, text: bytes) -> None:
     with pytest.raises(tfr.errors.SchemaError, match=r"its metadata is damaged: tfrecord_io\.classes"):
         convert(tmp_path / "a.tfrecord", tmp_path / "out", "yolo")
     convert(tmp_path / "a.tfrecord", tmp_path / "out", "yolo", class_names=["cat"])
+
+
+# ---- files of a folder that nothing names
+
+
+def test_labels_of_yolo_without_an_image_are_named(tmp_path: Path) -> None:
+    folder = yolo_folder(tmp_path, "0 .5 .5 .5 .5\n")
+    for name in ("b.txt", "c.txt", "classes.txt"):
+        (folder / "labels" / name).write_text("0 .5 .5 .5 .5\n")
+    with pytest.warns(UserWarning, match=r"labels: without an image, left out: 'b\.txt' and 1 more$"):
+        assert tfr.formats.open_yolo(folder).read_all().num_rows == 1
+
+
+def test_images_of_voc_without_an_annotation_are_named(tmp_path: Path) -> None:
+    convert(write(tmp_path, record("a.jpg", QUARTER), record("b.jpg", QUARTER)), tmp_path / "voc", "voc")
+    (tmp_path / "voc/JPEGImages/c.jpg").write_bytes(jpeg())
+    (tmp_path / "voc/JPEGImages/ISIC_0").write_bytes(jpeg())
+    with pytest.warns(UserWarning, match=r"JPEGImages: without an annotation, left out: 'ISIC_0' and 1 more$"):
+        assert tfr.formats.open_voc(tmp_path / "voc").read_all().num_rows == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.formats.open_voc(tmp_path / "voc", image_set="trainval").read_all()  # which says what is read

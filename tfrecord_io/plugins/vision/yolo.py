@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
@@ -11,7 +12,15 @@ from tfrecord_io.arrow.image_header import pillow
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError, MissingDependencyError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, Folder, find_folder, list_images, warn_of_others
+from tfrecord_io.file_formats.files_below import (
+    IMAGE_SUFFIXES,
+    Folder,
+    FolderFile,
+    find_folder,
+    is_hidden_file,
+    list_images,
+    warn_of_others,
+)
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
@@ -27,6 +36,7 @@ from tfrecord_io.plugins.vision.annotated_images import (
 )
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
+from tfrecord_io.storage.paths.file_names import natural_key
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
@@ -121,6 +131,7 @@ def open_yolo(
     folder = os.fspath(images) if images is not None else None
     chosen = dataset.images(folder, image_set)
     annotated = [labels.read(image, content) for image, content in _contents(chosen, options)]
+    _warn_of_labels(chosen)
     shapes = ShapeColumns(masks, labels.keypoints[0])
     classes = [StatedClass(number, name) for number, name in enumerate(names, start=1)]
     return Reading(options, {}, "object", classes, shapes).open(annotated, chosen.folder)
@@ -302,6 +313,18 @@ def _contents(images: _Images, options: AnnotationOptions) -> Iterator[tuple[tup
             yield (name, shown), shown, None if entry is None or entry.directory else entry
 
     return read_annotations(checked(), fs, options.threads)
+
+
+def _warn_of_labels(images: _Images) -> None:
+    """Warn of label files without an image, where a folder has nothing but labels."""
+    if LABELS not in images.labels.split("/"):
+        return
+    start, read = f"{images.labels}/", {*images.files, CLASSES}
+    entries = (entry for entry in images.fs.glob(f"{glob.escape(start)}**") if entry.basename.endswith(".txt"))
+    others = [FolderFile(entry.name.removeprefix(start).replace(os.sep, "/"), entry) for entry in entries]
+    others = [file for file in others if file.name not in read and not any(map(is_hidden_file, file.name.split("/")))]
+    others.sort(key=lambda file: natural_key(file.name))
+    warn_of_others(images.fs.display_path(images.labels), "without an image", others)
 
 
 class _Labels(NamedTuple):
