@@ -97,19 +97,19 @@ def _byte_columns(scan: Scan) -> list[str]:
 def _image_columns(scan: Scan) -> set[str]:
     """The columns that are declared as images, are called so, or have one in the first records."""
     possible = _byte_columns(scan)
-    found = {name for name in possible if name == _ENCODED or IMAGE_KEY in (scan.schema.field(name).metadata or {})}
-    others = [name for name in possible if name not in found]
+    columns = {name for name in possible if name == _ENCODED or IMAGE_KEY in (scan.schema.field(name).metadata or {})}
+    others = [name for name in possible if name not in columns]
     if not others:
-        return found
+        return columns
     with open_as_it_is(scan.only(others).limited(_SAMPLE)) as reader:
         reader.warns_of_damage = False
         for batch in reader:
             for name in others:
                 column = batch.column(name)
                 values = column.flatten() if is_list_like(column.type) else column
-                if name not in found and any(_begins_as_image(scalar) for scalar in values):
-                    found.add(name)
-    return found
+                if name not in columns and any(_begins_as_image(scalar) for scalar in values):
+                    columns.add(name)
+    return columns
 
 
 def _begins_as_image(scalar: pa.Scalar) -> bool:
@@ -128,12 +128,12 @@ def _stated_columns(image: str, names: Sequence[str], *, is_only: bool) -> dict[
     """
     folder = image.rpartition("/")[0]
     prefixes = [f"{folder}/"] if folder else [f"{image}/", f"{image}_", *([""] if is_only else [])]
-    found = {}
+    columns = {}
     for what, words in _STATED.items():
         possible = (f"{prefix}{word}" for prefix in prefixes for word in words)
         if (name := next((name for name in possible if name in names), None)) is not None:
-            found[what] = name
-    return found
+            columns[what] = name
+    return columns
 
 
 Fault = tuple[str, Any, Any]

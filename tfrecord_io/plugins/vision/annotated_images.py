@@ -175,7 +175,7 @@ class StatedClass(NamedTuple):
 
 def with_classes(column: pa.Field, classes: Sequence[StatedClass]) -> pa.Field:
     """The column of labels, with all classes in its metadata."""
-    stated = [{name: value for name, value in known._asdict().items() if value or name == "id"} for known in classes]
+    stated = [{name: value for name, value in class_._asdict().items() if value or name == "id"} for class_ in classes]
     return column.with_metadata({**(column.metadata or {}), CLASSES_KEY: json.dumps(stated).encode()})
 
 
@@ -191,11 +191,11 @@ def classes_of(column: pa.Field) -> list[StatedClass]:
     if text is None:
         return []
     try:
-        classes = [StatedClass(**known) for known in json.loads(text)]
+        classes = [StatedClass(**members) for members in json.loads(text)]
         is_valid = all(
-            isinstance(known.id, int)
-            and all(isinstance(name, str) for name in (known.name, known.supercategory, *known.keypoints))
-            for known in classes
+            isinstance(class_.id, int)
+            and all(isinstance(name, str) for name in (class_.name, class_.supercategory, *class_.keypoints))
+            for class_ in classes
         )
     except (TypeError, ValueError, RecursionError):
         is_valid = False

@@ -352,7 +352,7 @@ class ClassNames:
     stated_names: dict[int, str] = field(init=False)  # by label
 
     def __post_init__(self) -> None:
-        self.stated_names = {known.id: known.name for known in self.stated}
+        self.stated_names = {class_.id: class_.name for class_ in self.stated}
         if self.given is None:
             return
         check_class_names(self.given)

@@ -182,11 +182,11 @@ class _Folder(NamedTuple):
     def warn_of_images(self, annotated: Sequence[AnnotatedImage], storage: StorageOptions) -> None:
         """Warn of images that no annotation names."""
         try:
-            found = list_images(self.images, storage).files
+            files = list_images(self.images, storage).files
         except FileNotFoundError:
             return  # without a folder of images, reading them says so
         named = {below("", image.name).removeprefix("/") for image in annotated}
-        warn_of_others(self.images, "without an annotation", [file for file in found if file.name not in named])
+        warn_of_others(self.images, "without an annotation", [file for file in files if file.name not in named])
 
     def image_set(self, name: str, files: list[Entry]) -> list[Entry]:
         """The annotation files that a text file of an image set names."""

@@ -260,12 +260,12 @@ class _Coco(_Target):
     def finish(self) -> None:
         self._flush()
         categories: list[str] = []
-        names, stated = self._names.seen, {known.id: known for known in self._names.stated}
+        names, stated = self._names.seen, {class_.id: class_ for class_ in self._names.stated}
         names |= self._names.without_objects(names)
         for id_, name in sorted(names.items()):
-            known = stated.get(id_)
-            known = known if known is not None and known.name == name else StatedClass(id_, name)
-            places, group_name = self._keypoints.get(id_, known.keypoints), self._groups.get(id_, known.supercategory)
+            class_ = stated.get(id_)
+            class_ = class_ if class_ is not None and class_.name == name else StatedClass(id_, name)
+            places, group_name = self._keypoints.get(id_, class_.keypoints), self._groups.get(id_, class_.supercategory)
             points = {"keypoints": [*places], "skeleton": []} if places else {}
             group = {"supercategory": group_name} if group_name else {}
             categories.append(json.dumps({"id": id_, "name": name, **group, **points}))

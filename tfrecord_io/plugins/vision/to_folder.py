@@ -433,8 +433,8 @@ def named_as_image(name: str, content: pa.Buffer) -> str:
 def _other_suffix(name: str, content: pa.Buffer) -> str | None:
     """The suffix of the content, if the name has that of another format of images."""
     suffix = file_suffix(content)
-    own = next((suffixes for suffixes in IMAGES.values() if name.lower().endswith(suffixes)), ())
-    return suffix if own and suffix in IMAGE_SUFFIXES and suffix not in own else None
+    of_name = next((suffixes for suffixes in IMAGES.values() if name.lower().endswith(suffixes)), ())
+    return suffix if of_name and suffix in IMAGE_SUFFIXES and suffix not in of_name else None
 
 
 def _record_text(reader: Reader, row: int) -> str:

@@ -412,10 +412,10 @@ def _check_fractions(places: Sequence[float]) -> None:
             raise ValueError(f"{place} is not {expected}: it looks like pixels")
 
 
-def _labelled(values: list[float], each: int) -> Iterator[float]:
+def _labelled(values: list[float], size: int) -> Iterator[float]:
     """The coordinates of the key points of an object, those that are not labelled left out: these say nothing."""
-    for at in range(0, len(values), each):
-        if each == 2 or values[at + 2 : at + 3] != [0]:
+    for at in range(0, len(values), size):
+        if size == 2 or values[at + 2 : at + 3] != [0]:
             yield from values[at : at + 2]
 
 
