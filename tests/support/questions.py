@@ -16,6 +16,7 @@ QUESTIONS = {
     "gcs google cloud storage": "howto/buckets",
     "append to existing": "howto/shards",
     "decode jpeg images": "howto/images",
+    "which images are broken": "howto/images",
     "pad variable length": "howto/train-with-shuffling howto/tensors howto/language-model",
     "shuffle larger than memory": "howto/train-with-shuffling howto/split-and-shuffle",
     "train test split": "howto/split-and-shuffle",

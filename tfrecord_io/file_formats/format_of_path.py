@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from tfrecord_io.errors import CorruptRecordError, printable, say, secret_url, warn
-from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, has_file
+from tfrecord_io.file_formats.files_below import has_image
 from tfrecord_io.format import format_registry as formats
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys, load
 from tfrecord_io.options import StorageOptions, TransferOptions
@@ -204,10 +204,12 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         return _format_of_names(path, [frames[0].basename]) or TFRECORD
     found = (_format_of_name(name) for name in names)
     may_be_images = not has_named and not any(each is not None and each.typed for each in found)
-    if may_be_images and has_file(path, storage, IMAGE_SUFFIXES):
+    if may_be_images and has_image(path, storage, by_content=False):
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
     if record_files(listing) or _has_records(fs, listing):
         return TFRECORD
+    if may_be_images and has_image(path, storage, by_content=True):
+        return FORMATS[FOLDERS["images"]]
     format = _format_of_names(path, names)
     if format is None and not has_named:
         reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"

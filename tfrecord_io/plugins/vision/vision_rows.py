@@ -25,7 +25,8 @@ class VisionOptions(Options):
         "The column with the tasks, for LeRobot; by default, language_instruction.", "NAME"
     )
     images: Path | None = format_option(
-        "The folder of the images of COCO, Pascal VOC or YOLO annotations.", "DIRECTORY"
+        "The folder of the images of COCO, Pascal VOC or YOLO annotations; as a target, none: annotations alone.",
+        "DIRECTORY|none",
     )
     image_set: str | None = format_option("The image set of Pascal VOC or YOLO, such as train or val.", "NAME")
     invalid_boxes: InvalidBoxes | None = format_option(
@@ -46,6 +47,7 @@ class VisionOptions(Options):
 _FILES = frozenset({"filters", "shuffle_seed", "threads"})
 _IMAGES = _FILES | {"on_error"}
 _ANNOTATED = _IMAGES | {"images", "invalid_boxes", "check_sizes", "orient"}
+_ANNOTATIONS = frozenset({"class_names", "images", "check_sizes"})
 _CODE = "tfrecord_io.plugins.vision."
 
 TAR = Format(
@@ -68,7 +70,7 @@ COCO = Format(
     open=f"{_CODE}coco:open_coco",
     write=f"{_CODE}to_annotated:to_coco",
     reads=_ANNOTATED | {"masks"},
-    writes=frozenset({"class_names"}),
+    writes=_ANNOTATIONS,
     needs={"images": "the folder that its file names are relative to"},
     options=VisionOptions,
     extra="image",
@@ -79,7 +81,7 @@ VOC = Format(
     open=f"{_CODE}pascal_voc:open_voc",
     write=f"{_CODE}to_annotated:to_pascal_voc",
     reads=_ANNOTATED | {"image_set", "class_names"},
-    writes=frozenset({"image_set", "class_names"}),
+    writes=_ANNOTATIONS | {"image_set"},
     options=VisionOptions,
     extra="image",
 )
@@ -89,7 +91,7 @@ YOLO = Format(
     open=f"{_CODE}yolo:open_yolo",
     write=f"{_CODE}to_annotated:to_yolo",
     reads=_ANNOTATED | {"image_set", "class_names", "masks"},
-    writes=frozenset({"class_names"}),
+    writes=_ANNOTATIONS,
     options=VisionOptions,
     extra="yolo",
 )
