@@ -28,6 +28,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(://|::)")  # a single letter is a na
 _NO_BUCKET = r"(?:^|::)(?:s3a?|gc?s|az|abfss?)://(?:/|$)"
 _ONE_SLASH = re.compile(r"(s3a?|gc?s|az|abfss?|https?|hf|memory):/(?!/)")
 _S3 = "s3a?://"
+_CHAINED_S3 = re.compile("::(s3a?)://")
 _BUCKETS = "s3://bucket/name, gs://bucket/name, az://container/name"
 _EXTRAS = {
     **dict.fromkeys(("s3", "s3a"), "tfrecord_io[s3]"),
@@ -70,7 +71,9 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
 
         options = storage.storage_options or {}
         try:
-            own = s3_options(options) if re.match(_S3, text) else options
+            own = s3_options(options) if re.match(_S3, text) else dict(options)
+            for protocol in _CHAINED_S3.findall(text):
+                own[protocol] = s3_options(own.get(protocol) or {})
             # Some connect here; of a chained URL, the file that another one is in is opened.
             fsspec_filesystem, name = answer_to(partial(fsspec.core.url_to_fs, text, **own), text)
             return _wrap(fsspec_filesystem, name, text)
