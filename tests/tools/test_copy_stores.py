@@ -8,9 +8,11 @@ import os
 import time
 import warnings
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import crc32c
 import pytest
@@ -279,8 +281,41 @@ def test_damage_of_a_file_that_the_store_copies_is_found(s3: Bucket) -> None:
     assert store.read("e").equals(TABLE)
 
 
-def test_a_damaged_copy_of_a_store_without_checksums_is_removed(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_copy, "_stated", lambda answer: None)  # as older servers answer
+@pytest.fixture
+def without_checksums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores answer copies without a checksum, as older servers do."""
+    monkeypatch.setattr(store_copy, "_stated", lambda answer: None)
+    monkeypatch.setattr(store_copy, "_STATED", WeakKeyDictionary())
+
+
+@pytest.mark.usefixtures("without_checksums")
+@pytest.mark.parametrize("way", ["dataset", "files"])
+def test_the_first_answer_without_a_checksum_decides_for_the_store(
+    s3: Bucket, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """It is copied twice, all others are read and stored: by two requests."""
+    store, count = Store(s3.url("root"), s3.storage_options), 24
+    store.write("d/", shards=count)
+    if way == "files":
+        s3.fs.rm_file(f"{s3.name}/root/d/_MANIFEST.json")
+    asked = Counter[str]()
+
+    async def handle(name: str, key: str, request: Callable[[], Awaitable[Any]]) -> Any:
+        asked[name] += 1
+        return await request()
+
+    around_requests(s3, monkeypatch, handle)
+    for target, most in (("e/", 25), ("f/", 15)):
+        asked.clear()
+        report = copied(store, "d/", store, target)
+        assert (len(report.copied), report.records) == (count, len(TABLE))
+        assert asked["copy_object"] <= (3 if target == "e/" else 0)
+        assert asked.total() <= 2 * count + most, asked
+        assert store.read(target).equals(TABLE)
+
+
+@pytest.mark.usefixtures("without_checksums")
+def test_a_damaged_copy_of_a_store_without_checksums_is_removed(s3: Bucket) -> None:
     store = Store(s3.url("root"), s3.storage_options)
     store.write("a.tfrecord")
     assert copied(store, "a.tfrecord", store, "b.tfrecord").records == len(TABLE)
