@@ -335,6 +335,23 @@ def test_from_a_web_server(web: Web, tmp_path: Path) -> None:
     assert (tmp_path / "b.tfrecord.gz").read_bytes() == web.files["a.tfrecord.gz"]
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_dataset_of_a_web_server_that_was_appended_to(web: Web, tmp_path: Path, times: int) -> None:
+    """Its manifest has the names of all shards, as no folder can be listed."""
+    for at in range(times + 1):
+        tfr.write_tfrecord(TABLE.slice(100 * at, 100), tmp_path / "d/t@2", mode="append" if at else "error")
+    web.files.update((path.name, path.read_bytes()) for path in (tmp_path / "d").iterdir())
+    report = tfr.copy(web.url("t@2"), tmp_path / "e/")
+    assert (len(report.copied), report.records) == (2 * times + 2, 100 * times + 100)
+    assert tfr.read_table(tmp_path / "e/t@2").equals(TABLE.slice(0, 100 * times + 100))
+    assert tfr.copy(web.url("t@2"), tmp_path / "e/", update=True).kept == 2 * times + 2
+    path = tmp_path / "d" / sorted(os.listdir(tmp_path / "d"))[-1]
+    web.files[path.name] = path.read_bytes()[:-1] + b"?"
+    with pytest.raises(tfr.errors.CorruptRecordError, match=path.name):
+        tfr.copy(web.url("t@2"), tmp_path / "f/")
+    assert not (tmp_path / "f/_MANIFEST-t.json").exists()
+
+
 def test_requests_that_are_made_again_are_counted(web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_limits(monkeypatch, backoff_seconds=0.001)
     tfr.write_tfrecord(TABLE, tmp_path / "a.tfrecord")
