@@ -14,6 +14,7 @@ QUESTIONS = {
     "float64 precision": "quickstart faq",
     "s3 credentials profile": "howto/buckets",
     "gcs google cloud storage": "howto/buckets",
+    "hadoop hdfs libjvm": "howto/hdfs",
     "append to existing": "howto/shards",
     "decode jpeg images": "howto/images",
     "which images are broken": "howto/images",
