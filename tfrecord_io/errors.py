@@ -139,6 +139,8 @@ class TFRecordError(Exception):
         The record may be intact, but `Limits.expansion_bytes` leaves no room for it.
     of_argument : bool
         An argument is wrong, whatever the records are.
+    of_image : bool
+        The record is intact, but an image in it cannot be decoded: ``verify(images="full")`` finds it.
     region : SkippedRegion or None
         What is left out if reading goes on, where a callable passed as ``on_error`` decides about that.
     """
@@ -158,11 +160,13 @@ class TFRecordError(Exception):
         hint_cli: str | None = None,
         of_memory: bool = False,
         of_argument: bool = False,
+        of_image: bool = False,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.of_memory = of_memory
         self.of_argument = of_argument
+        self.of_image = of_image
         self.path = path
         self.record = record
         self.offset = offset

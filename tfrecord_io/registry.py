@@ -143,7 +143,10 @@ def find_point(group: str, name: str) -> Point | None:
 
 
 # Of TFRecord files: no row has them, so that the names of such files never ask for those of other packages.
-RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".record", ".records", "_tfrecord")
+RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".tfr", ".record", ".records", "_tfrecord")
+# Of files that may be TFRecord: written where a caller names one, or read by a shard number. In a directory, content
+# decides, as MXNet has other files of records, and a "config.example" is text.
+POSSIBLE_RECORD_SUFFIXES = (".rec", ".example")
 _SUFFIX = re.compile(r"\.[a-z_]\w*")  # not ".tfrecord-00000-of-00008"
 
 

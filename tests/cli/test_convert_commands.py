@@ -80,7 +80,7 @@ def test_shards_and_compression(run, doubles: Path, tmp_path: Path) -> None:
     ("option", "source", "target"),
     [
         ("--float64=raw", "d.tfrecord", "x.npz"),
-        ("--shards=2", "d.tfrecord", "x.parquet"),
+        ("--shards=2", "d.tfrecord", "x.npz"),
         ("--column=x", "d.npz", "x.tfrecord"),
         ("--on-error=stop", "d.npz", "x.tfrecord"),
     ],
@@ -285,9 +285,28 @@ def test_options_that_contradict_each_other(run, doubles: Path, tmp_path: Path, 
 
 def test_modes_are_for_tfrecord(run, doubles: Path, tmp_path: Path) -> None:
     tfr.convert(doubles, tmp_path / "a.tfrecord")
-    shown = run("convert", tmp_path / "a.tfrecord", tmp_path / "a.parquet", "--append")
-    assert (shown.exit_code, "is only for TFRecord" in shown.stderr) == (2, True)
+    for name, text in (("a.npz", "is only for TFRecord"), ("a.parquet", "adds to a folder")):
+        shown = run("convert", tmp_path / "a.tfrecord", tmp_path / name, "--append")
+        assert (shown.exit_code, text in shown.stderr) == (2, True)
     assert run("convert", tmp_path / "a.tfrecord", "-", "--append").exit_code == 2
     for more in (["-o", tmp_path / "a.parquet"], []):
         shown = run("sql", "SELECT 1 AS x", "--append", *more)
         assert (shown.exit_code, "--partition-by and --evolve are" in shown.stderr) == (2, True)
+
+
+def test_a_target_with_a_slash_is_a_folder_of_tables(run, tmp_path: Path) -> None:
+    rows = {"n": range(6), "day": ["a", "b", "c"] * 2}
+    source = tfr.write_tfrecord(rows, tmp_path / "a.tfrecord").path
+    target = f"{tmp_path}/days/"
+    by_day = ["--to", "parquet", "--partition-by", "day"]
+    assert run("convert", source, target, *by_day).exit_code == 0
+    assert sorted(folder.name for folder in Path(target).iterdir()) == ["day=a", "day=b", "day=c"]
+    shown = run("convert", source, target, *by_day)
+    assert (shown.exit_code, "not empty" in shown.stderr) == (3, True)
+    for mode, records in ((["--append"], 12), (["--mode", "overwrite_partitions", "--where", "day == 'a'"], 10)):
+        assert run("convert", source, target, *by_day, *mode).exit_code == 0
+        assert tfr.convert(target, tmp_path / "back.tfrecord", mode="overwrite").records == records
+    assert run("convert", source, f"{tmp_path}/parts/", "--to", "csv", "--shards", "3").exit_code == 0
+    assert len([*(tmp_path / "parts").iterdir()]) == 3
+    assert run("convert", source, f"{tmp_path}/sized/", "--to", "jsonl", "--max-file-bytes", "20").exit_code == 0
+    assert len([*(tmp_path / "sized").iterdir()]) > 1

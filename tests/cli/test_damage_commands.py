@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import tfrecord_io as tfr
 from interposed import before_opening
@@ -133,3 +135,23 @@ def test_bombs_are_refused(run, tmp_path: Path) -> None:
     salvage = ["salvage", "--max-decompression-ratio", "4", tmp_path / "a.tfrecord.gz", tmp_path / "b.tfrecord"]
     assert run(*salvage).exit_code == 1
     assert 0 < tfr.count(tmp_path / "b.tfrecord") < 300
+
+
+def test_verify_images(run, tmp_path: Path) -> None:
+    file = io.BytesIO()
+    Image.effect_noise((32, 24), 50).save(file, "JPEG")
+    images = {"image/encoded": [file.getvalue(), file.getvalue()[:-200], b""]}
+    tfr.write_tfrecord(images, tmp_path / "a.tfrecord", embed_schema=False)
+    assert run("verify", tmp_path / "a.tfrecord").exit_code == 0
+    for arguments, count in (
+        (["--images", tmp_path / "a.tfrecord"], 1),
+        ([tmp_path / "a.tfrecord", "--images"], 1),
+        (["--images=full", tmp_path / "a.tfrecord"], 2),
+    ):
+        shown = run("verify", *arguments)
+        assert shown.exit_code == 1
+        assert f"1 bad images, 3 intact records, 3 images, {count} of them bad" in shown.stdout
+        assert "record 2: feature 'image/encoded': it has no bytes" in shown.stdout
+    document = json.loads(run("verify", "--json", "--images", tmp_path / "a.tfrecord").stdout)
+    assert (document["files"][0]["images"], document["files"][0]["bad_images"]) == (3, 1)
+    assert "'some'" in run("verify", "--images=some", tmp_path / "a.tfrecord").output

@@ -206,11 +206,9 @@ def test_names_that_leave_the_directory_are_refused(splits: Path, tmp_path: Path
 
 
 def test_other_file_formats_are_named(splits: Path, tmp_path: Path) -> None:
-    text = (
-        (splits / "dataset_info.json").read_text().replace('"fileFormat": "tfrecord"', '"fileFormat": "array_record"')
-    )
+    text = (splits / "dataset_info.json").read_text().replace('"fileFormat": "tfrecord"', '"fileFormat": "parquet"')
     (tmp_path / "dataset_info.json").write_text(text)
-    with pytest.raises(tfr.errors.SchemaError, match=r"'array_record', not TFRecord; .* read it with tfr\.convert"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"'parquet', not TFRecord or ArrayRecord; .* tfr\.convert\("):
         tfr.read_table(tfr.dataset(tmp_path, split="all"))
 
 

@@ -8,9 +8,11 @@ import os
 import time
 import warnings
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import crc32c
 import pytest
@@ -140,6 +142,17 @@ def test_a_copy_that_is_replaced_before_it_has_its_names_claims_nothing(
     with pytest.raises(OSError, match="another writer has written this dataset meanwhile: copy it again"):
         copied(store, "d/", store, "e/", mode="overwrite")
     assert store.read("e/") == TABLE.slice(900)
+
+
+@pytest.mark.parametrize("how", [{}, {"all_files": True}, {"update": True}], ids=str)
+@pytest.mark.parametrize("name", ["nope", "nope/", "a/nope/"])
+def test_a_missing_folder_is_an_error_with_a_reason(s3: Bucket, tmp_path: Path, name: str, how: dict[str, Any]) -> None:
+    tfr.write_tfrecord({"x": [1]}, s3.url("a/b.tfrecord"), storage_options=s3.storage_options)
+    for target in (str(tmp_path / "out"), s3.url("out/")):
+        with pytest.raises(FileNotFoundError) as caught:
+            tfr.copy(s3.url(name), target, storage_options=s3.storage_options, **how)
+        assert caught.value.filename == s3.url(name)
+        assert caught.value.strerror.lower().startswith("no such file")
 
 
 def test_a_store_copies_large_objects_in_parts(s3: Bucket) -> None:
@@ -279,8 +292,41 @@ def test_damage_of_a_file_that_the_store_copies_is_found(s3: Bucket) -> None:
     assert store.read("e").equals(TABLE)
 
 
-def test_a_damaged_copy_of_a_store_without_checksums_is_removed(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_copy, "_stated", lambda answer: None)  # as older servers answer
+@pytest.fixture
+def without_checksums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores answer copies without a checksum, as older servers do."""
+    monkeypatch.setattr(store_copy, "_stated", lambda answer: None)
+    monkeypatch.setattr(store_copy, "_STATED", WeakKeyDictionary())
+
+
+@pytest.mark.usefixtures("without_checksums")
+@pytest.mark.parametrize("way", ["dataset", "files"])
+def test_the_first_answer_without_a_checksum_decides_for_the_store(
+    s3: Bucket, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """It is copied twice, all others are read and stored: by two requests."""
+    store, count = Store(s3.url("root"), s3.storage_options), 24
+    store.write("d/", shards=count)
+    if way == "files":
+        s3.fs.rm_file(f"{s3.name}/root/d/_MANIFEST.json")
+    asked = Counter[str]()
+
+    async def handle(name: str, key: str, request: Callable[[], Awaitable[Any]]) -> Any:
+        asked[name] += 1
+        return await request()
+
+    around_requests(s3, monkeypatch, handle)
+    for target, most in (("e/", 25), ("f/", 15)):
+        asked.clear()
+        report = copied(store, "d/", store, target)
+        assert (len(report.copied), report.records) == (count, len(TABLE))
+        assert asked["copy_object"] <= (3 if target == "e/" else 0)
+        assert asked.total() <= 2 * count + most, asked
+        assert store.read(target).equals(TABLE)
+
+
+@pytest.mark.usefixtures("without_checksums")
+def test_a_damaged_copy_of_a_store_without_checksums_is_removed(s3: Bucket) -> None:
     store = Store(s3.url("root"), s3.storage_options)
     store.write("a.tfrecord")
     assert copied(store, "a.tfrecord", store, "b.tfrecord").records == len(TABLE)
@@ -298,6 +344,23 @@ def test_from_a_web_server(web: Web, tmp_path: Path) -> None:
     report = tfr.copy(web.url("a.tfrecord.gz"), tmp_path / "b.tfrecord.gz")
     assert (report.copied, report.records) == (("b.tfrecord.gz",), len(TABLE))
     assert (tmp_path / "b.tfrecord.gz").read_bytes() == web.files["a.tfrecord.gz"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_dataset_of_a_web_server_that_was_appended_to(web: Web, tmp_path: Path, times: int) -> None:
+    """Its manifest has the names of all shards, as no folder can be listed."""
+    for at in range(times + 1):
+        tfr.write_tfrecord(TABLE.slice(100 * at, 100), tmp_path / "d/t@2", mode="append" if at else "error")
+    web.files.update((path.name, path.read_bytes()) for path in (tmp_path / "d").iterdir())
+    report = tfr.copy(web.url("t@2"), tmp_path / "e/")
+    assert (len(report.copied), report.records) == (2 * times + 2, 100 * times + 100)
+    assert tfr.read_table(tmp_path / "e/t@2").equals(TABLE.slice(0, 100 * times + 100))
+    assert tfr.copy(web.url("t@2"), tmp_path / "e/", update=True).kept == 2 * times + 2
+    path = tmp_path / "d" / sorted(os.listdir(tmp_path / "d"))[-1]
+    web.files[path.name] = path.read_bytes()[:-1] + b"?"
+    with pytest.raises(tfr.errors.CorruptRecordError, match=path.name):
+        tfr.copy(web.url("t@2"), tmp_path / "f/")
+    assert not (tmp_path / "f/_MANIFEST-t.json").exists()
 
 
 def test_requests_that_are_made_again_are_counted(web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

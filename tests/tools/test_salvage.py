@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import warnings
 import zlib
 from datetime import date
 from pathlib import Path
@@ -19,6 +20,7 @@ from reading import read_by
 from records import blobs, example, flip, framed, int64s, written
 from servers import Bucket
 from tfrecord_io.compression import CODECS
+from tfrecord_io.errors import SchemaWarning
 from tfrecord_io.schema.embedded import FIELD
 from tfrecord_io.storage.paths.file_names import ShardName
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -125,6 +127,30 @@ def test_the_schema_of_a_lost_first_record_is_that_of_another_shard(dataset: Pat
     report = salvage(dataset, tmp_path / "out/")
     assert [file.schema for file in report.files] == ["restored", "restored", "kept", "kept"]
     assert str(tfr.read_table(tmp_path / "out").schema.field("n").type) == "int32"
+
+
+@pytest.mark.parametrize("damaged", [(0,), (1,), (2,), (1, 2), (0, 2), (0, 1, 2)], ids=str)
+def test_a_dataset_with_added_columns_is_read_after_its_first_records_were_lost(
+    tmp_path: Path, damaged: tuple[int, ...]
+) -> None:
+    """Without a manifest, a schema is put only before records that it describes."""
+    for columns in ("x", "xy", "xyz"):
+        columns_of_round = {name: pa.array(range(10), pa.int32()) for name in columns}
+        tfr.write_tfrecord(pa.table(columns_of_round), tmp_path / "d/", mode="append", evolve=True)
+    (tmp_path / "d/_MANIFEST.json").unlink()
+    files = sorted((tmp_path / "d").iterdir())
+    for number in damaged:
+        flip(files[number], 20)
+    report = salvage(tmp_path / "d", tmp_path / "out/")
+    assert report.records == 30 - len(damaged)
+    for path in (tmp_path / "out", *sorted((tmp_path / "out").glob("part-*"))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SchemaWarning)  # the types of some columns are inferred
+            table = tfr.read_table(path)
+        if path == tmp_path / "out":
+            assert sorted(table.schema.names) == ["x", "y", "z"]
+            assert (table.num_rows, len(table["z"].drop_null())) == (30 - len(damaged), 10 - (2 in damaged))
+    assert tfr.verify(tmp_path / "out").ok
 
 
 def test_no_schema_is_put_where_there_was_none(tmp_path: Path) -> None:

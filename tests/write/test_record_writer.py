@@ -52,6 +52,21 @@ def test_overwrite_false_refuses_an_existing_file(engine: str, tmp_path: Path) -
     assert os.listdir(tmp_path) == ["a"]
 
 
+@pytest.mark.parametrize("name", ["a.data", "b.parquet", "c.foo.bar", "d.csv.gz", "e.py"])
+def test_a_stated_compression_allows_any_name_as_in_tensorflow(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="this writes TFRecord"):
+        tfr.RecordWriter(tmp_path / name)
+    for number, compression in enumerate(("none", "gzip", "zlib", None)):
+        with tfr.RecordWriter(tmp_path / f"{number}{name}", compression=compression) as writer:
+            writer.write(b"x")
+        with tfr.RecordReader(tmp_path / f"{number}{name}") as reader:
+            assert list(reader) == [b"x"]
+    for number, options in enumerate((None, "", "NONE", "GZIP", tfr.io.TFRecordOptions("ZLIB"))):
+        with tfr.io.TFRecordWriter(str(tmp_path / f"tf{number}{name}"), options) as writer:
+            writer.write(b"y")
+        assert tfr.count(tmp_path / f"tf{number}{name}") == 1
+
+
 def test_shards_are_refused(engine: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="sharded"):
         tfr.RecordWriter(tmp_path / "train@2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -85,7 +86,7 @@ class PixelReader:
         RowFault if it cannot be decoded.
         """
         row, data = item
-        fault = partial(RowFault, row, feature=self.feature)
+        fault = partial(RowFault, row, feature=self.feature, of_image=True)
         try:
             with self.pillow.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
                 self._refuse_size(image.height, image.width, fault)
@@ -104,15 +105,14 @@ class PixelReader:
             reason = reason if form is None else f"{reason}; they look like {form}"
             raise fault(reason, expected=KNOWN_FORMATS) from error
         except Exception as error:  # Pillow's decoders raise exceptions of any type, some with the image's bytes
-            reason = f"its {len(data)} bytes are not an image that can be decoded ({type(error).__name__})"
-            raise fault(reason, expected=KNOWN_FORMATS) from None
+            raise _undecodable(data, error, fault) from None
         return row, self._checked(pixels, fault)
 
     def _refuse_size(self, height: int, width: int, fault: Callable[..., RowFault]) -> None:
-        limit = self.pillow.MAX_IMAGE_PIXELS
-        if limit is not None and height * width > limit:
-            reason = f"its {width}×{height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
-            raise fault(reason, expected=limit, got=height * width)
+        try:
+            check_pixel_count(height, width)
+        except DecodeError as error:
+            raise fault(error.reason, expected=error.expected, got=error.got) from None
 
     def _checked(self, pixels: Array, fault: Callable[..., RowFault]) -> Array:
         shape = self.form.shape
@@ -242,6 +242,38 @@ class PixelReader:
         padded = self.pillow.new(image.mode, (width, height), 0)
         padded.paste(image, (round((width - inner[0]) / 2), round((height - inner[1]) / 2)))
         return padded
+
+
+def check_pixel_count(height: int, width: int) -> None:
+    """Raise DecodeError for more pixels than `PixelReader` decodes."""
+    limit = pillow("reading the sizes of images").MAX_IMAGE_PIXELS
+    if limit is not None and height * width > limit:
+        reason = f"its {width}×{height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
+        raise DecodeError(reason, expected=limit, got=height * width)
+
+
+def check_pixels(data: bytes, feature: str) -> None:
+    """Decode all pixels of an image, in whatever mode they are; RowFault if they cannot be decoded.
+
+    MissingDependencyError for a TIFF that Pillow does not know, without tifffile.
+    """
+    images = pillow(f"decoding images ('{feature}')")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of odd metadata
+            with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
+                image.load()
+    except MemoryError:
+        raise
+    except images.UnidentifiedImageError:  # a TIFF, of which the header is readable
+        PixelReader.for_column(feature, ImageForm(mode="unchanged")).read((0, data))
+    except Exception as error:  # Pillow's decoders raise exceptions of any type, some with the image's bytes
+        raise _undecodable(data, error, partial(RowFault, 0, feature=feature)) from None
+
+
+def _undecodable(data: bytes, error: Exception, fault: Callable[..., RowFault]) -> RowFault:
+    reason = f"its {len(data)} bytes are not an image that can be decoded ({type(error).__name__})"
+    return fault(reason, expected=KNOWN_FORMATS)
 
 
 @cache

@@ -31,6 +31,7 @@ class RowFault(Exception):
     hint_cli: str | None = None  # the same for the command, where it differs
     error: type[TFRecordError] = DecodeError
     of_memory: bool = False  # the row may be intact, but exceeds the room under `Limits.expansion_bytes`
+    of_image: bool = False  # an image of the row cannot be decoded
 
     def __str__(self) -> str:
         return self.reason
@@ -43,7 +44,9 @@ class RowFault(Exception):
 
     def to_error(self, path: str | None, record: int | None) -> TFRecordError:
         """The exception, about a record of a file."""
-        facts = {name: getattr(self, name) for name in ("feature", "expected", "got", "hint", "hint_cli", "of_memory")}
+        facts = {
+            name: getattr(self, name) for name in ("feature", "expected", "got", "advice", "of_memory", "of_image")
+        }
         return self.error(self.reason, path=path, record=record, **facts)
 
 

@@ -460,7 +460,9 @@ def options(*items: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
     return declare
 
 
-def inspection(*items: str | Callable[[Any], Any], section: str = "Show") -> Callable[[Any], click.Command]:
+def inspection(
+    *items: str | Callable[[Any], Any], section: str = "Show", **keywords: Any
+) -> Callable[[Any], click.Command]:
     """Declare a command that has PATH and the options that all have, besides those of `items`."""
     declared = options(paths, *items, "split", "allow_missing_shards", "storage_options", "json")
-    return lambda function: tfr.declare(section)(declared(function))
+    return lambda function: tfr.declare(section, **keywords)(declared(function))

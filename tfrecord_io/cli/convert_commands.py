@@ -193,8 +193,8 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
         raise click.UsageError("--resume needs a path as TARGET, not -")
     if to_stdout and not {"mode", "partition_by"}.isdisjoint(given):
         raise click.UsageError("--append, --mode and --partition-by need a path as TARGET, not -")
-    if to_stdout and not {"shards", "max_shard_bytes"}.isdisjoint(given):
-        raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
+    if to_stdout and not {"shards", "max_shard_bytes", "max_file_bytes"}.isdisjoint(given):
+        raise click.UsageError("--shards, --max-shard-bytes and --max-file-bytes need a path as TARGET, not -")
     row = FORMATS.get(given.get("target_format", ""))
     if to_stdout and row is not None and row.write and not row.suffixes:
         raise click.UsageError("a folder needs a path as TARGET, not -")

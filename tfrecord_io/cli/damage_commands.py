@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -28,8 +28,30 @@ def _input(ctx: click.Context, argument: click.Parameter, path: str) -> str:
     return with_stdin(ctx, argument, (path, *before))[0]
 
 
-@inspection(plain_record_type, "compression", "max_decompression_ratio", "threads", section="Check and repair")
-def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
+class _Verify(click.Command):
+    """Its ``--images`` may stand alone, before a path that is not its value."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        options = ["--images=headers" if argument == "--images" else argument for argument in args[:end]]
+        return super().parse_args(ctx, [*options, *args[end:]])
+
+
+@inspection(
+    click.option(
+        "--images",
+        type=click.Choice(["headers", "full"]),
+        metavar="[=full]",
+        help="Check images, too: empty, broken or mislabelled ones, and sizes; with =full, decode their pixels.",
+    ),
+    plain_record_type,
+    "compression",
+    "max_decompression_ratio",
+    "threads",
+    section="Check and repair",
+    cls=_Verify,
+)
+def verify(path: str | list[str], as_json: bool, images: str | None, **keywords: Any) -> None:
     """Check checksums, records, schema, manifest and index.
 
     Prints a table of the files and a line for each problem. Exit codes: 0 all files are good, 1 problems were found,
@@ -40,7 +62,9 @@ def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     from tfrecord_io.tools.verify import HEADINGS, check_files
 
     source, record_type = read_from(path, keywords), keywords.pop("record_type")
-    report = check_files(source, record_type, FrameOptions(progress=True, **keywords))
+    checked: bool | Literal["full"] = "full" if images == "full" else images is not None
+    report = check_files(source, record_type, FrameOptions(progress=True, **keywords), images=checked)
+    words = partial(error_line, speaker=option_names(click.get_current_context().command))
     table = partial(output.TextTable, HEADINGS, report.rows(report.files))
     output.print_result(as_json, report.to_dict(), report.title(), table, report.problem_lines(error_line))
     if not report.ok:

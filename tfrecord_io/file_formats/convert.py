@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +22,17 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.embed_files import embed_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
-from tfrecord_io.format.format_registry import EMBEDDING, FOLDERS, FORMATS, TFRECORD, Format, load, own_options
+from tfrecord_io.file_formats.tables.table_folders import FOLDER_OPTIONS, write_table_folder
+from tfrecord_io.format.format_registry import (
+    EMBEDDING,
+    FOLDERS,
+    FORMATS,
+    IN_FOLDERS,
+    TFRECORD,
+    Format,
+    load,
+    own_options,
+)
 from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions, TransferOptions, stops
 from tfrecord_io.options.checked_options import datasets_in
 from tfrecord_io.options.write import ADDING, WriteOptions
@@ -33,8 +45,8 @@ from tfrecord_io.read.sources import paths_of
 from tfrecord_io.registry import listed
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.storage.filesystem.interface import Entry
-from tfrecord_io.storage.filesystem.locate import path_text, storage_for
+from tfrecord_io.storage.filesystem.interface import Entry, LocalFileSystem
+from tfrecord_io.storage.filesystem.locate import locate, path_text, storage_for
 from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -116,7 +128,8 @@ def convert(
     target : str or PathLike
         A path with the suffix of a format, with a second one if it is compressed as a whole (``x.csv.gz``). A suffix
         of TFRecord, a name without one, or a directory is written as TFRecord; any other suffix (``x.xlsx``) is an
-        error unless `target_format` is stated. Output is atomic.
+        error unless `target_format` is stated. Output is atomic. Of CSV, JSON lines, Parquet, Arrow and ORC, a path
+        that ends in a slash is a folder of files, and so is a directory.
     source_format, target_format : str, optional
         For pipes and names without a suffix; by default, names and content decide. The formats, their suffixes, and
         their options:
@@ -161,7 +174,9 @@ def convert(
     storage_options : dict or filesystem, optional
         Options for fsspec, or the filesystem, of source and target.
     mode, compression, float64, shards
-        As for `write_tfrecord`; other files have the modes "error" and "overwrite".
+        As for `write_tfrecord`; other files have the modes "error" and "overwrite". Folders of tables have all modes
+        and `shards`, and as options ``partition_by`` and ``max_file_bytes``: about so many bytes of uncompressed values
+        in a file. pyarrow.dataset writes them.
     files : {"images", "all"} or str, optional
         Read a folder like `formats.open_image_folder` or `formats.open_file_folder`; write one like
         `formats.write_image_folder` or, with the name of a column, `formats.write_file_folder`.
@@ -267,40 +282,43 @@ def convert_given(
         source_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     listings: dict[str, list[Entry]] = {}
     reads, writes = formats_of(paths, name, both, source_format, target_format, files, listings)
-    sides.check(given, reads, writes)
-    sides = sides.stated(beside_datasets=has_datasets)
-    if columns is None and _copies(reads, writes, {**given, **sides.source_options, **sides.target_options}):
-        given["record_type"] = "bytes"
-    stated = {**given, "source_format": source_format, "columns": columns}
-    settings = _settings(reads, writes, sides, stated) if resume else {}
-    _check(given, reads, paths[0], writes, name)
-    reading = {**{key: given[key] for key in given if key in reads.reads}, **sides.source_options}
-    writing = {**{key: given[key] for key in given if key in writes.writes}, **sides.target_options}
-    if columns is not None:
-        reading["columns"] = columns
-    if reads.plan and listings:
-        reading["listings"] = listings
-    if writes is TFRECORD:
-        reading.pop("compression", None)  # that of the target: a source shows its own
-    inputs = _Inputs(reads, parts if has_datasets else paths, read_from, source_format is not None, reading)
-    if writes is not TFRECORD:
-        if files is not None and files not in FOLDERS:
-            writing["file"] = files
-        is_apart = both.source_storage is not None and not has_datasets
-        return _write_other(inputs, target, writes, {**writing, **both.target.keywords}, is_apart)
-    progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
-    embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
-    options = WriteOptions.from_keywords({**write_to.keywords, **writing})
-    options = replace(options, any_suffix=target_format is not None)
-    if resume:
-        files_of: TableSource | RecordFiles = RecordFiles(inputs.scan()) if reads.records else inputs.planned()
-        if reads.records:
-            check_outside(paths, read_from, target, write_to, files_of.sources)
-        return convert_by_file(files_of, target, options, settings, progress, embedded)
-    with inputs.opened() as rows:
-        if isinstance(rows, Reader):
-            check_outside(paths, read_from, target, write_to, rows.scan.sources)
-        return write(embedded(rows), target, options)
+    with addressed_to(_Side.of(reads, writes)):
+        sides.check(given, reads, writes)
+        sides = sides.stated(beside_datasets=has_datasets)
+        if columns is None and _copies(reads, writes, {**given, **sides.source_options, **sides.target_options}):
+            given["record_type"] = "bytes"
+        stated = {**given, "source_format": source_format, "columns": columns}
+        settings = _settings(reads, writes, sides, stated) if resume else {}
+        is_folder = _is_folder_of_tables(name, writes, {**given, **sides.target_options}, both.target)
+        _check(given, reads, paths[0], writes, name, is_folder=is_folder)
+        reading = {**{key: given[key] for key in given if key in reads.reads}, **sides.source_options}
+        writing = {**{key: given[key] for key in given if key in writes.writes}, **sides.target_options}
+        if columns is not None:
+            reading["columns"] = columns
+        if reads.plan and listings:
+            reading["listings"] = listings
+        if writes is TFRECORD:
+            reading.pop("compression", None)  # that of the target: a source shows its own
+        inputs = _Inputs(reads, parts if has_datasets else paths, read_from, source_format is not None, reading)
+        if writes is not TFRECORD:
+            if files is not None and files not in FOLDERS:
+                writing["file"] = files
+            is_apart = both.source_storage is not None and not has_datasets
+            writing |= both.target.keywords
+            return _write_other(inputs, target, writes, writing, is_apart=is_apart, is_folder=is_folder)
+        progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
+        embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
+        options = WriteOptions.from_keywords({**write_to.keywords, **writing})
+        options = replace(options, any_suffix=target_format is not None)
+        if resume:
+            files_of: TableSource | RecordFiles = RecordFiles(inputs.scan()) if reads.records else inputs.planned()
+            if reads.records:
+                check_outside(paths, read_from, target, write_to, files_of.sources)
+            return convert_by_file(files_of, target, options, settings, progress, embedded)
+        with inputs.opened() as rows:
+            if isinstance(rows, Reader):
+                check_outside(paths, read_from, target, write_to, rows.scan.sources)
+            return write(embedded(rows), target, options)
 
 
 def _copies(reads: Format, writes: Format, given: Mapping[str, Any]) -> bool:
@@ -310,11 +328,18 @@ def _copies(reads: Format, writes: Format, given: Mapping[str, Any]) -> bool:
 
 
 def _write_other(
-    inputs: _Inputs, target: Path, writes: Format, writing: Mapping[str, Any], is_apart: bool
+    inputs: _Inputs, target: Path, writes: Format, writing: Mapping[str, Any], *, is_apart: bool, is_folder: bool
 ) -> WriteReport:
-    """Write another format than TFRecord; `is_apart` if the storage of the source is not that of the target."""
+    """Write another format than TFRecord; `is_apart` if the storage of the source is not that of the target.
+
+    A target that `is_folder` gets several files.
+    """
     source, reading = (inputs.scan(), {}) if is_apart else inputs.records()
     keywords = {**writes.named, **reading, **writing}
+    if is_folder:
+        return write_table_folder(source, target, writes, keywords)
+    if writes.suffixes and not writes.folders and path_text(target).endswith("/"):
+        raise IsADirectoryError(errno.EISDIR, f"a directory, and {writes.title} is written as one file", target)
     if writes.write is None:
         return write_table_file(source, target, writes, keywords)
     report: WriteReport = load(writes.write)(source, target, **keywords)
@@ -408,11 +433,26 @@ def _paths(source: Any) -> list[str]:
     raise TypeError(f"expected a path or a list of paths, got a {type(other).__name__}; {advice}")
 
 
-def _check(given: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str) -> None:
+def _is_folder_of_tables(path: str, writes: Format, given: Mapping[str, Any], storage: StorageOptions) -> bool:
+    """True if a target is a folder of files of a format of tables: by its slash, its keywords, or on the disk."""
+    if not writes.writes >= IN_FOLDERS:
+        return False
+    if path.endswith("/") or any(given.get(key) for key in FOLDER_OPTIONS):
+        return True
+    fs, name = locate(path, storage)
+    return isinstance(fs, LocalFileSystem) and os.path.isdir(name)
+
+
+def _check(
+    given: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str, *, is_folder: bool
+) -> None:
     """Raise TypeError for a keyword that neither the format of the source nor that of the target has."""
-    if writes is not TFRECORD and (mode := given.get("mode")) in ADDING:
-        text = f"mode={mode!r} is only for TFRecord targets, and '{printable(target)}' is {writes.title}"
-        raise TypeError(f"{text}; target_format= names another format")
+    if not is_folder and writes.writes >= IN_FOLDERS and (mode := given.get("mode")) in ADDING:
+        text = say("{mode=} adds to a folder, and '{}' is one file", printable(target), mode=mode)
+        raise TypeError(text & "end the target in a slash")
+    if writes is not TFRECORD and not is_folder and (mode := given.get("mode")) in ADDING:
+        text = say("{mode=} is only for TFRecord targets, and '{}' is {}", printable(target), writes.title, mode=mode)
+        raise TypeError(text & say("{target_format=} names another format"))
     for key in given:
         if key in reads.reads or key in writes.writes:
             continue

@@ -16,13 +16,15 @@ import pyarrow as pa
 from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DamagedDataWarning, EncodeError, TFRecordError, printable, warn
-from tfrecord_io.format.foreign_files import IMAGES
+from tfrecord_io.errors import DamagedDataWarning, EncodeError, TFRecordError, printable, say, warn
+from tfrecord_io.format.foreign_files import IMAGES, looks_like
 from tfrecord_io.options import LIMITS, StorageOptions, raises
 from tfrecord_io.options.checked_options import cpu_count
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import natural_key
+from tfrecord_io.storage.paths.file_names import is_record_file, natural_key
+from tfrecord_io.storage.paths.resolve_output import other_suffix
+from tfrecord_io.storage.paths.sniff_files import MOST_CHECKED
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import OnError
 from tfrecord_io.value_class import value_class
@@ -109,6 +111,35 @@ def list_folder(path: str, storage: StorageOptions, suffixes: tuple[str, ...] | 
     return folder
 
 
+def list_images(path: str, storage: StorageOptions) -> Folder:
+    """The files below a folder, images apart: by their suffix, or without one by their first bytes."""
+    folder = list_folder(path, storage, IMAGE_SUFFIXES)
+    if images := images_by_content(folder):
+        folder.files.extend(images)
+        folder.files.sort(key=lambda file: natural_key(file.name))
+        folder.others[:] = [file for file in folder.others if file not in images]
+    return folder
+
+
+def images_by_content(folder: Folder, most: int | None = None) -> list[FolderFile]:
+    """The images among the files of a folder without a suffix, of which at most so many are looked at."""
+    unnamed = [file for file in folder.others if other_suffix(file.name) is None and not is_record_file(file.name)]
+    unnamed = unnamed[:most]
+    if not unnamed:
+        return []
+    threads = min(reader_threads(None, folder.fs), len(unnamed))
+    are_images = ordered((partial(_is_image, folder.fs, file.entry) for file in unnamed), threads, "sniff")
+    return [file for file, is_image in zip(unnamed, are_images, strict=True) if is_image]
+
+
+def _is_image(fs: FileSystem, entry: Entry) -> bool:
+    """True if a file begins as an image that is read; False also for one that cannot be opened, which is left out."""
+    try:
+        return bool(entry.size) and looks_like(read_whole(fs, entry, 0)) in _READ_IMAGES
+    except OSError:
+        return False
+
+
 def warn_of_others(path: str, reason: str, others: Sequence[FolderFile]) -> None:
     """Warn of files of a folder that are left out."""
     if others:
@@ -116,12 +147,13 @@ def warn_of_others(path: str, reason: str, others: Sequence[FolderFile]) -> None
         warn(f"{printable(path)}: {reason}, left out: {named}", UserWarning)
 
 
-def has_file(path: str, storage: StorageOptions, suffixes: tuple[str, ...]) -> bool:
-    """Whether there is a file with one of the suffixes below a folder."""
+def has_image(path: str, storage: StorageOptions, *, by_content: bool) -> bool:
+    """True if there is an image below a folder: by its suffix, or by the content of a file without one."""
     try:
-        return bool(list_folder(path, storage, suffixes).files)
+        folder = list_folder(path, storage, IMAGE_SUFFIXES)
     except EncodeError:
         return False
+    return bool(images_by_content(folder, MOST_CHECKED) if by_content else folder.files)
 
 
 class Named(Protocol):
@@ -282,3 +314,4 @@ def _batch(rows: list[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
 
 
 IMAGE_SUFFIXES = tuple(suffix for suffixes in IMAGES.values() for suffix in suffixes)
+_READ_IMAGES = {"a JPEG image", "a PNG image", "a GIF image", "a BMP image", "a WebP image", "a TIFF image"}

@@ -7,16 +7,19 @@ import glob
 import re
 from collections.abc import Sequence
 
-from tfrecord_io.errors import CorruptRecordError, printable, secret_url, warn
-from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, has_file
+from tfrecord_io.errors import CorruptRecordError, printable, say, secret_url, warn
+from tfrecord_io.file_formats.files_below import has_image
 from tfrecord_io.format import format_registry as formats
-from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys
+from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys, load
 from tfrecord_io.options import StorageOptions, TransferOptions
 from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.read.dataset_splits import tfds_format
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_hidden, is_record_file, is_sidecar, parse_shard
 from tfrecord_io.storage.paths.manifest import Manifests
+from tfrecord_io.storage.paths.plain_files import tfds_descriptions
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import other_suffix, similar_suffix, without_compression, without_query
 from tfrecord_io.storage.paths.similar_files import files_below
@@ -44,6 +47,9 @@ def formats_of(
         if source_format is None
         else _named("source_format", source_format, *paths)
     )
+    holds = None if source_format is not None else reads.holds_records
+    if holds is not None and load(holds)(paths[0], places.source):
+        reads = TFRECORD  # files of records in a file of another format
     writes = format_of_target(target) if target_format is None else _named("target_format", target_format, target)
     if files is not None:
         if not reads.records:
@@ -96,6 +102,9 @@ def _named(keyword: str, key: str, *paths: str) -> Format:
 def format_of_target(path: str) -> Format | None:
     """The format of a target by its name; None for TFRecord."""
     format = _format_of_name(path)
+    if format is None and path.endswith("/"):
+        of_folder = formats.format_of_name(path.lower().rstrip("/"))
+        format = None if of_folder is None or of_folder.writer is None else of_folder
     if format is not None and not format.is_target:
         raise _unwritable(path, format.title)
     return format
@@ -168,14 +177,20 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     fs, name = locate(path, storage)
     entry = fs.entry(name)
     if entry is None:
-        matched = {format_of_source(match.basename) for match in fs.glob(name)} if has_magic(fs, name) else set()
+        matches = fs.glob(name) if has_magic(fs, name) else []
+        described = tfds_descriptions(fs, matches)
+        matched = {format_of_source(match.basename) for match in matches if match.name not in described}
         return (matched.pop() if len(matched) == 1 else None) or TFRECORD
     if not entry.directory:
         return TFRECORD
     listing = listings[path] = list_directory(fs, entry.name)
+    described = tfds_descriptions(fs, listing)
+    listing = [child for child in listing if child.name not in described]
     present = {child.basename for child in listing}
     names = sorted(present)
     has_named = any(map(is_record_file, names))
+    if described and not has_named and (of_tfds := tfds_format(fs, entry.name)) is not None:
+        return of_tfds
     if files in FOLDERS and not has_named:
         return FORMATS[FOLDERS[files]]
     of_folders = (row for row in FORMATS if row.folders and all(present & {*each.split("|")} for each in row.folders))
@@ -188,10 +203,12 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         return _format_of_names(path, [frames[0].basename]) or TFRECORD
     found = (_format_of_name(name) for name in names)
     may_be_images = not has_named and not any(each is not None and each.typed for each in found)
-    if may_be_images and has_file(path, storage, IMAGE_SUFFIXES):
+    if may_be_images and has_image(path, storage, by_content=False):
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
     if record_files(listing) or _has_records(fs, listing):
         return TFRECORD
+    if may_be_images and has_image(path, storage, by_content=True):
+        return FORMATS[FOLDERS["images"]]
     format = _format_of_names(path, names)
     if format is None and not has_named:
         reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"

@@ -32,7 +32,8 @@ class Format:
 
     ``open(path, **keywords, storage_options=…)`` returns a stream of Arrow, such as `ArrayStream`;
     ``plan(paths, options, **keywords)`` a `TableSource`, of files that can be read each by itself;
-    ``records(paths, keywords)`` what is read instead of TFRecord files, and with which keywords. It is written by
+    ``records(paths, keywords)`` what is read instead of TFRecord files, and with which keywords. With ``content(source,
+    begin, end, length)``, the records of one file are read by all calls that read TFRecord files. It is written by
     ``writer(file, schema, **keywords)``, a context manager with ``write_batch``, or by ``write(paths, target,
     **keywords)``, which makes a file or a folder of TFRecord files and returns a `WriteReport`.
     """
@@ -49,6 +50,8 @@ class Format:
     projects: bool = False  # `open` takes ``project=``, a function of all names that selects those which are needed
     plan: Code | None = None
     records: Code | None = None
+    content: Code | None = None
+    holds_records: Code | None = None  # of a path and its storage: True if its files are read by `content`, not `plan`
     writer: Code | None = None
     write: Code | None = None
     reads: frozenset[str] = frozenset({"filters"})  # keywords of `tfrecord_io.convert` for such a source,
@@ -110,6 +113,9 @@ class FormatOptions(Options):
         "Text of CSV cells that are missing values, instead of empty cells; may be repeated.", "TEXT"
     )
     record_dim: str | None = format_option("The dimension of NetCDF, HDF5 or Zarr that counts the rows.", "NAME")
+    max_file_bytes: int | None = format_option(
+        "Start a new file of a folder of tables at about this size, in bytes of uncompressed values.", "N"
+    )
     decode_cf: bool | None = format_option(
         "Whether to decode packed values and times of NetCDF, HDF5 or Zarr; by default, they are decoded."
     )
@@ -126,6 +132,8 @@ class FormatOptions(Options):
     )
 
 
+IN_FOLDERS = frozenset({"mode", "shards", "max_file_bytes", "partition_by"})  # of tables
+_SHARD_NUMBER = re.compile(r"-[0-9]+-of-[0-9]+$")
 EMBEDDING = ("embed", "embed_folder", "missing_files")
 _STORAGE = {"storage_options", "filesystem"}
 READING = frozenset(f.name for f in fields(ReadOptions)) - ReadOptions.internal - _STORAGE - {"columns"}
@@ -159,7 +167,7 @@ CSV = Format(
     needs_columns=True,
     instead=("exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes"),
     reads=ORDERED | _CELLS,
-    writes=frozenset({"mode", "delimiter"}),
+    writes=IN_FOLDERS | {"delimiter"},
     named={"delimiter": ","},
     compressed=True,
     typed=False,
@@ -185,6 +193,7 @@ JSON = Format(
     plan=f"{_CODE}tables.json_files:json_source",
     writer=f"{_CODE}tables.json_files:JsonWriter",
     reads=ORDERED,
+    writes=IN_FOLDERS,
     compressed=True,
     typed=False,
     looks=("JSON",),
@@ -198,6 +207,7 @@ PARQUET = Format(
     writer=f"{_CODE}tables.columnar_files:parquet_writer",
     needs_columns=True,
     reads=ORDERED,
+    writes=IN_FOLDERS,
     looks=("a Parquet file",),
     **by_convert("parquet", "pandas.read_parquet"),
     magic=(b"PAR1", b"PARE"),
@@ -210,6 +220,7 @@ ARROW = Format(
     plan=f"{_CODE}tables.columnar_files:arrow_source",
     writer="pyarrow.ipc:new_file",
     reads=ORDERED,
+    writes=IN_FOLDERS,
     looks=("an Arrow IPC (Feather) file",),
     **by_convert("arrow", "pandas.read_feather"),
     magic=(b"ARROW1",),
@@ -221,6 +232,7 @@ ORC = Format(
     writer=f"{_CODE}tables.columnar_files:OrcWriter",
     needs_columns=True,
     reads=ORDERED,
+    writes=IN_FOLDERS,
     looks=("an ORC file",),
     **by_convert("orc", "pandas.read_orc"),
     magic=(b"ORC",),
@@ -313,6 +325,21 @@ def format_of_name(plain: str) -> Format | None:
 
     found = of_pattern(FORMATS.core) or FORMATS.of_path(plain)
     return of_pattern(FORMATS) if found is None and not plain.endswith(RECORD_SUFFIXES) else found
+
+
+def format_of_records(name: str, plain: str | None = None) -> Format | None:
+    """The format, with a `content`, of a file of this name; `plain` is the name without the suffix of a compression.
+
+    The number of a shard may follow the suffix.
+
+    >>> format_of_records("mine-train.array_record-00000-of-00002").name, format_of_records("a.tfrecord")
+    ('array_record', None)
+    """
+    found = FORMATS.of_path(_SHARD_NUMBER.sub("", name))
+    if found is None and plain is not None:
+        packed = FORMATS.of_path(_SHARD_NUMBER.sub("", plain))
+        found = packed if packed is not None and packed.compressed else None
+    return found if found is not None and found.content is not None else None
 
 
 def keys(rows: Iterable[Format] = FORMATS, *, written: bool = False) -> tuple[str, ...]:

@@ -12,20 +12,25 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from tfrecord_io.compression import CODECS
 from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import SchemaError, printable, without_secrets
 from tfrecord_io.options import FrameOptions, StorageOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import given, record_sources
+from tfrecord_io.remedies import Call, Message
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths.file_names import is_record_file
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, source_of
 
 if TYPE_CHECKING:
+    from tfrecord_io.format.format_registry import Format
     from tfrecord_io.options.split_slices import Split
     from tfrecord_io.options.write import CopyOptions
     from tfrecord_io.schema.formats.tfds_info import TfdsInfo, TfdsSplit
@@ -64,7 +69,12 @@ def resolve_sources(
     is_resolved = is_list and all(isinstance(item, Source) for item in path)
     if split is None or has_datasets or is_resolved:
         how.setdefault("allow_missing_shards", options.allow_missing_shards)
-        return resolve_inputs(path, storage, **how)
+        try:
+            sources = resolve_inputs(path, storage, other_formats=True, **how)
+        except FileNotFoundError:
+            _refuse_other_format(path, storage)
+            raise
+        return list(map(_with_content, sources))
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"split={split!r} takes the path of one dataset, not {type(path).__name__}")
     return _of_split(path, split, storage, options.allow_missing_shards)
@@ -87,13 +97,7 @@ def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOption
     from tfrecord_io.storage.paths.safe_names import below
 
     fs, name, info = _find_dataset(path, storage)
-    if info.file_format != "tfrecord":
-        from tfrecord_io.format.format_registry import FORMATS
-
-        reason = f"its files are of the format '{printable(info.file_format, 60)}', not TFRecord"
-        known = FORMATS.get(info.file_format)
-        advice = None if known is None else known.advice
-        raise SchemaError(reason, path=info.path, expected="tfrecord", got=info.file_format, hint=advice)
+    format = _record_format(info)
     sources: list[Source] = []
     for of_split, begin, end in split.ranges({each: part.lengths for each, part in info.splits.items()}):
         files = _files_of(info.splits[of_split], begin, end)
@@ -106,10 +110,75 @@ def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOption
                     text = f"this file of the split '{of_split}' is missing; allow_missing_shards=True reads the others"
                     raise FileNotFoundError(errno.ENOENT, text, fs.display_path(below(name, file)))
                 source = source_of(fs, entry)
-                sources.append(source if rows == (0, length) else _piece(source, *rows, length))
+                if format is not None:
+                    source = _content(format, source, *rows, length)
+                else:
+                    source = source if rows == (0, length) else _piece(source, *rows, length)
+                sources.append(source)
     if not sources:
         raise ValueError(f"split={split!r} has no rows: '{printable(info.path)}' lists {_listed(info)}")
     return sources
+
+
+def _record_format(info: TfdsInfo) -> Format | None:
+    """The format of a dataset's files; None for TFRecord. SchemaError if its records cannot be read as those are."""
+    if info.file_format == "tfrecord":
+        return None
+    from tfrecord_io.format.format_registry import FORMATS
+
+    format = FORMATS.get(info.file_format)
+    if format is not None and format.content is not None:
+        return format
+    reason = f"its files are of the format '{printable(info.file_format, 60)}', not TFRecord or ArrayRecord"
+    advice: Message | str = "TFDS writes it anew as TFRecord or ArrayRecord, which both are read"
+    if format is not None:
+        files = f"{info.path.rpartition('/')[0]}/*.{format.name}-*"
+        python = f"tfr.convert({files!r}, …, source_format={format.name!r})"
+        call = Call(python, f"tfr convert --from {format.name} {files!r}")
+        advice = advice | say("{} reads its columns as they are stored", call)
+    raise SchemaError(reason, path=info.path, expected="tfrecord", got=info.file_format, advice=advice)
+
+
+def _refuse_other_format(path: Any, storage: StorageOptions) -> None:
+    """Raise SchemaError if a directory is that of a dataset of TFDS whose files are of a format that is not read."""
+    if isinstance(path, str | os.PathLike):
+        tfds_format(*locate(path, storage))
+
+
+def tfds_format(fs: FileSystem, name: str) -> Format | None:
+    """The format of the files of a directory that TFDS wrote, None for TFRecord, or if TFDS did not write it.
+
+    SchemaError if they are of a format that is not read.
+    """
+    from tfrecord_io.schema.formats.tfds_info import read_info
+    from tfrecord_io.storage.paths.plain_files import Directory
+
+    info = None
+    if fs.can_list:
+        with suppress(NotADirectoryError):
+            info = read_info(Directory.on(fs, name))
+    return None if info is None else _record_format(info)
+
+
+def _with_content(source: Source) -> Source:
+    """The source; of a file of another format by its name, with the records that it has."""
+    if source.derived is not None or source.is_file_object or source.span is not None:
+        return source
+    if is_record_file(source.path.rpartition("/")[2]):  # the table of formats takes time to import
+        return source
+    from tfrecord_io.format.format_registry import format_of_records
+
+    format = format_of_records(source.path, CODECS.without_suffix(source.path))
+    return source if format is None else _content(format, source, 0, None, None)
+
+
+def _content(format: Format, source: Source, begin: int, end: int | None, length: int | None) -> Source:
+    """The records of a file of another format from `begin` to `end`, of `length`, as those of a TFRecord file."""
+    from tfrecord_io.format.format_registry import load
+
+    assert format.content is not None
+    made: Source = load(format.content)(source, begin, end, length)
+    return made
 
 
 def _files_of(split: TfdsSplit, begin: int, end: int) -> Iterator[tuple[str, tuple[int, int], int]]:

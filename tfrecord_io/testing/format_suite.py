@@ -292,9 +292,9 @@ class FormatSuite:
         with pytest.raises(FeatureNotFoundError):
             convert(records, tmp_path / f"b{self.suffix}", columns=["nonsense"])
         with pytest.raises(
-            TypeError, match=r"shards= is only for TFRecord .*targets, and .* is .*; target_format= names"
+            TypeError, match=r"float64= is only for TFRecord .*targets, and .* is .*; target_format= names"
         ):
-            convert(records, tmp_path / f"b{self.suffix}", shards=2)
+            convert(records, tmp_path / f"b{self.suffix}", float64="raw")
 
     @needs("is_target")
     def test_no_rows(self, tmp_path: Path) -> None:

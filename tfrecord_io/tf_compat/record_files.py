@@ -47,6 +47,7 @@ def TFRecordWriter(path: OutputPath, options: TFRecordOptions | str | None = Non
     Parameters
     ----------
     path : str, PathLike, URL or binary file object
+        The file may have any name, also one without a suffix of TFRecord.
     options : TFRecordOptions or str, optional
         The compression: "GZIP", "ZLIB" or "", or `TFRecordOptions`.
 

@@ -215,7 +215,12 @@ def _part(sources: Sequence[Source]) -> FoundDataset:
     names = {source.location[1][len(root) :] for source in sources}
     files = tuple(file for file in manifest.files if file.path in names)
     is_part = len(files) < len(manifest.files)
-    listing = {each.name[len(root) :]: each for each in list_directory(fs, root) if not each.directory}
+    if fs.can_list:
+        entries = [entry for entry in list_directory(fs, root) if not entry.directory]
+    else:  # a web server: as for single files, no indexes are looked for
+        looked_up = fs.entries([root + (file.staged or file.path) for file in files], are_files=True)
+        entries = [entry for entry in looked_up if entry is not None]
+    listing = {entry.name[len(root) :]: entry for entry in entries}
     manifest = replace(manifest, files=files, sources_without_rows=() if is_part else manifest.sources_without_rows)
     return FoundDataset(fs, manifest, version, root, listing, is_part)
 

@@ -7,7 +7,7 @@ import hashlib
 import os
 import threading
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -55,7 +55,7 @@ from tfrecord_io.tools.copied_files import (
     matching,
 )
 from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
-from tfrecord_io.tools.store_copy import can_copy, copy_within
+from tfrecord_io.tools.store_copy import can_copy, copy_within, is_known_to_state_checksums
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
 from tfrecord_io.value_class import value_class
 
@@ -527,8 +527,9 @@ class _Copy:
             target.begin()
             sizes = [planned.wanted.files[number].bytes for number in planned.moved]
             share = self._share(sizes, [found.fs])
-            calls = (partial(self._move_shard, found, target, number, share) for number in planned.moved)
-            self._together(calls, share)
+            calls = [partial(self._move_shard, found, target, number, share) for number in planned.moved]
+            first = [found.source(found.manifest.files[number]) for number in planned.moved[:1] if planned.by_store]
+            self._together(calls, share, first)
             target.publish_copy(self.listing)
             self._own.add(manifest_name(planned.wanted.dataset))
             self._move_indexes(copied)
@@ -540,7 +541,7 @@ class _Copy:
     def _move_shard(self, found: FoundDataset, target: CopiedDataset, number: int, share: _Share) -> _Done:
         file, records = target.plan.wanted.files[number], self.options.verify == "records"
         source, is_exclusive = found.source(found.manifest.files[number]), target.is_exclusive(number)
-        if target.plan.by_store:
+        if target.plan.by_store and can_copy(source, self.fs):
             make_room = partial(target.make_room, number) if is_exclusive else None
             passed = self._copy_by_store(source, target.target_of(number), make_room)
             if passed is not None:
@@ -574,7 +575,7 @@ class _Copy:
         move = self._move_file if found is None else partial(self._move_index, found)
         stores = [FsspecFileSystem(source.remote[0]) for _, source in files[:1] if source.remote is not None]
         share = self._share([source.size or SMALL_BYTES + 1 for _, source in files], stores)
-        self._together((partial(move, *each, records, share) for each in files), share)
+        self._together([partial(move, *each, records, share) for each in files], share, [file[1] for file in files[:1]])
 
     def _move_index(self, found: FoundDataset, name: str, source: Source, records: bool, share: _Share) -> _Done | None:
         """Copy an index; None if it was removed, by a writer that is about to replace the dataset or the index."""
@@ -629,17 +630,22 @@ class _Copy:
         (make_room or partial(self.fs.remove, target))()
         return None
 
-    def _together(self, calls: Iterable[Callable[[], _Done | None]], share: _Share) -> None:
-        """Make calls on several threads, and count the requests that they make again."""
+    def _together(self, calls: Sequence[Callable[[], _Done | None]], share: _Share, first: Sequence[Source]) -> None:
+        """Make calls on several threads, and count the requests that they make again.
+
+        The file of the first one goes alone if its store's answer decides how all go.
+        """
 
         def counted_call(call: Callable[[], _Done | None]) -> _Done | None:
             with counting_retries(self._count):
                 return call()
 
+        alone = 0 if all(is_known_to_state_checksums(source, self.fs) for source in first) else 1
         stop = self.traffic.stopped.set
-        for done in ordered((partial(counted_call, call) for call in calls), share.threads, "copy", stop):
-            if done is not None:
-                self._moved.add(*done)
+        for some in (calls[:alone], calls[alone:]):
+            for done in ordered((partial(counted_call, call) for call in some), share.threads, "copy", stop):
+                if done is not None:
+                    self._moved.add(*done)
 
     def _count(self, made: int) -> None:
         with self._lock:

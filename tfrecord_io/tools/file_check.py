@@ -192,7 +192,7 @@ class Problem:
     ----------
     part : str
         Where it is: "frames", "compression", "records" (payloads that are not valid, or contradict the schema),
-        "schema" (the embedded one), "manifest", "index" or "storage".
+        "schema" (the embedded one), "manifest", "index", "storage" or "images".
     error : TFRecordError or OSError
         As reading would raise it.
     end : int or None
@@ -246,6 +246,9 @@ class FileCheck:
         The number of all.
     size : int or None
         Bytes of the file as it is stored, compressed or not; None: unknown, as of a pipe.
+    images, bad_images : int or None
+        Number of the images that were checked, and of those with a problem, which are in intact records; None: images
+        were not checked.
     """
 
     path: str
@@ -259,16 +262,20 @@ class FileCheck:
     problems: tuple[Problem, ...] = ()
     problem_count: int = 0
     size: int | None = None
+    images: int | None = None
+    bad_images: int | None = None
 
     @property
     def status(self) -> str:
-        """ "good", "damaged", "mixed types" or "unreadable".
+        """ "good", "damaged", "mixed types", "bad images" or "unreadable".
 
-        "mixed types": all records are intact, but a feature has values of several feature types. "unreadable": the
-        storage failed.
+        "mixed types": all records are intact, but a feature has values of several feature types. "bad images": the file
+        is good, but for its images. "unreadable": the storage failed.
         """
         if self.problem_count == 0:
             return "good"
+        if all(problem.part == "images" for problem in self.problems):
+            return "bad images"
         if all(isinstance(problem.error, FeatureTypeError) for problem in self.problems):
             return "mixed types"
         return "unreadable" if any(problem.part == "storage" for problem in self.problems) else "damaged"
@@ -280,7 +287,8 @@ class FileCheck:
         return replace(self, error=self.error or problem.error, problems=problems, problem_count=count)
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("path", "status", "size", "records", "bytes", "intact", "intact_bytes", "compression", "record_type")
+        names = ["path", "status", "size", "records", "bytes", "intact", "intact_bytes", "compression", "record_type"]
+        names += [] if self.images is None else ["images", "bad_images"]
         problems = [problem.to_dict() for problem in self.problems]
         values = {name: getattr(self, name) for name in names}
         counted = {"problem_count": self.problem_count, "problems": problems}

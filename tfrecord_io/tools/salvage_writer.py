@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
@@ -14,16 +15,29 @@ from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.fault_messages import is_other_format
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
+from tfrecord_io.errors import (
+    CompressionError,
+    CorruptRecordError,
+    DamagedDataWarning,
+    DecodeError,
+    SchemaError,
+    TFRecordError,
+    printable,
+)
 from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.options import FrameOptions, StorageOptions
+from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.options.write import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.recovery import MOST_REGIONS, Recovery, SkippedRegion
+from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.read.reader import open_as_it_is
+from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.registry import RECORD_SUFFIXES
-from tfrecord_io.schema.embedded import embedded_content, field_bytes
+from tfrecord_io.schema.column_features import FEATURE_LIST
+from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, field_bytes
+from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.paths.file_names import ShardName, dataset_of, folder_names, parse_shard, parse_spec, stem_of
@@ -336,7 +350,7 @@ class SalvageWriter:
     options: SalvageOptions
     dry_run: bool
     progress: ProgressMeter
-    _schemas: dict[tuple[str, str], bytes | None] = field(default_factory=dict)  # by dataset
+    _schemas: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)  # that its shards have, by dataset
 
     def run(self) -> list[SalvagedFile]:
         """Salvage all files; returns a result for each, in order."""
@@ -377,7 +391,7 @@ class SalvageWriter:
         dataset = self._open_dataset(targets)
         sinks: list[FrameSink] = []
         shards: list[WrittenShard] = []
-        results, contents = [], set[bytes]()
+        results, contents = [], set[bytes | None]()
         numbers: Counter[str] = Counter()  # of shards in each folder
         try:
             for target in targets:
@@ -389,7 +403,7 @@ class SalvageWriter:
                 sinks.append(sink := FrameSink(file.path, compression=codec, output=file))
                 result, found = self._copy(target, records, sink)
                 sink.finish()
-                contents.update(() if found is None else (found,))
+                contents.update(() if found is None and not records.lost_first else (found,))
                 results.append(replace(result, target=sink.path) if target.folder else result)
                 shard = WrittenShard(index, sink.records, sink.bytes, sink.crc32c, sink.output, folder=target.folder)
                 shards.append(shard)
@@ -472,7 +486,11 @@ class SalvageWriter:
         return file, content
 
     def _schema_of(self, target: Target) -> bytes | None:
-        """The embedded schema in the manifest of a file's dataset, or in the first record of another of its shards."""
+        """The embedded schema in the manifest of a file's dataset, or in the first record of another of its shards.
+
+        Without a manifest, the shards of a dataset to which columns were added have several schemas: the schema has to
+        describe the records that are kept.
+        """
         if target.source.shard is not None and target.source.shard.manifest.schema is not None:
             return target.source.shard.manifest.schema
         dataset = dataset_of(target.source.path)
@@ -481,8 +499,9 @@ class SalvageWriter:
         if dataset not in self._schemas:
             shards = (other for other in self.targets if dataset_of(other.source.path) == dataset)
             contents = (self._first_schema(shard) for shard in shards)
-            self._schemas[dataset] = next((content for content in contents if content is not None), None)
-        return self._schemas[dataset]
+            self._schemas[dataset] = list(dict.fromkeys(content for content in contents if content is not None))
+        candidates = self._schemas[dataset]
+        return next((content for content in candidates if _is_described(target.source, content, self.options)), None)
 
     def _first_schema(self, target: Target) -> bytes | None:
         records = IntactRecords(target.source, self.options)
@@ -490,3 +509,30 @@ class SalvageWriter:
             for data, sizes in blocks:
                 return None if records.lost_first else embedded_content(data[: sizes[0]])
         return None
+
+
+def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool:
+    """True if an embedded schema names all features of the intact records of a file, with types that fit."""
+    try:
+        embedded = EmbeddedSchema.parse(content, source.path)
+    except EmbeddedSchemaUnreadable:
+        return False
+    schema = Schema.parse(embedded.schema)
+    has_steps = any(field.part == FEATURE_LIST for field in schema)
+    record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
+    resolved = ResolvedSchema(schema, "embedded", record_type, embedded)  # which has to name all features
+    reading = ReadOptions(schema=schema, compression=options.compression, limits=options.limits, on_error=_is_damage)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamagedDataWarning)  # the report of the call has it
+        try:
+            with open_as_it_is(Scan((source,), reading, resolved, PartitionColumns())) as batches:
+                for _ in batches:
+                    pass
+        except (SchemaError, DecodeError):
+            return False
+    return True
+
+
+def _is_damage(error: Exception) -> bool:
+    """True if an error is one of bytes that are lost, and not of a record that does not fit a schema."""
+    return isinstance(error, CorruptRecordError | CompressionError)

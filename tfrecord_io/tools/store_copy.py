@@ -1,10 +1,15 @@
-"""Copy an object within a store, which moves the bytes itself and states the CRC32C of what it has stored."""
+"""Copy an object within a store, which moves the bytes itself and states the CRC32C of what it has stored.
+
+Ceph, older releases of MinIO and some emulators state none. The first answer of a store decides: its objects are then
+read and stored, as those of two stores are.
+"""
 
 from __future__ import annotations
 
 from base64 import b64decode
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from fsspec.asyn import AsyncFileSystem, sync
 
@@ -20,11 +25,29 @@ from tfrecord_io.storage.write.atomic_remote import error_code
 
 _PART = 1 << 30  # bytes
 _PARTS = 8  # at a time
+_LARGEST = 5 << 30  # bytes that S3 copies by one request
 _REPLACED = ("PreconditionFailed", "412", "NoSuchKey", "404")
+# By filesystem: whether its store states the checksum of a copied object, and that of a copied part.
+_STATED: WeakKeyDictionary[Any, dict[bool, bool]] = WeakKeyDictionary()
 
 
 def can_copy(source: Source, fs: FileSystem) -> bool:
-    """Whether a store that states checksums holds both the source and the target."""
+    """True if one store holds both the source and the target, and has not answered a copy without a checksum."""
+    return _is_in_store(source, fs) and _states_checksum(source, fs) is not False
+
+
+def is_known_to_state_checksums(source: Source, fs: FileSystem) -> bool:
+    """True if the store has answered a copy with a checksum, or the source is not copied by it."""
+    return not _is_in_store(source, fs) or _states_checksum(source, fs) is not None
+
+
+def _states_checksum(source: Source, fs: FileSystem) -> bool | None:
+    """True or False by the first answer of the store to a copy as that of the source; None if there was none."""
+    assert isinstance(fs, FsspecFileSystem)
+    return _STATED.get(unwrap(fs.fsspec, "")[0], {}).get((source.size or 0) > _LARGEST)
+
+
+def _is_in_store(source: Source, fs: FileSystem) -> bool:
     if not isinstance(fs, FsspecFileSystem) or source.remote is None or source.size is None:
         return False
     if source.remote[0] is not fs.fsspec:
@@ -34,7 +57,7 @@ def can_copy(source: Source, fs: FileSystem) -> bool:
 
 
 def copy_within(
-    source: Source, fs: FsspecFileSystem, target: str, largest: int = 5 << 30, *, exclusive: bool = False
+    source: Source, fs: FsspecFileSystem, target: str, largest: int = _LARGEST, *, exclusive: bool = False
 ) -> int | None:
     """Copy an object to another name in its store; more than `largest` bytes in parts, as S3 demands.
 
@@ -71,6 +94,9 @@ def copy_within(
                     raise replaced_error(source.path) from error
                 raise
         inner.invalidate_cache(inner_target)
+    is_in_parts = store_of(inner) == "s3" and (source.size or 0) > largest
+    answers = _STATED.setdefault(inner, {})
+    answers[is_in_parts] = stated is not None and answers.get(is_in_parts, True)
     if stated is None or isinstance(stated, int):
         return stated
     return int.from_bytes(b64decode(stated), "big")
@@ -94,7 +120,7 @@ class _S3Copy:
         return _stated(answer["CopyObjectResult"])
 
     def parts(self, size: int) -> int | None:
-        """Copy parts side by side; returns their checksums as one."""
+        """Copy parts side by side, once the first has a checksum; returns their checksums as one."""
         upload = {"UploadId": self._call("create_multipart_upload", ChecksumAlgorithm="CRC32C")["UploadId"]}
         part = _PART
         begins = range(0, size, part)
@@ -105,7 +131,11 @@ class _S3Copy:
             return answer
 
         try:
-            answers = list(ordered((partial(one, *each) for each in enumerate(begins, 1)), _PARTS, "copy"))
+            answers = [one(1, 0)]
+            if _stated(answers[0]) is None:
+                self._call("abort_multipart_upload", **upload)
+                return None
+            answers += ordered((partial(one, n, begin) for n, begin in enumerate(begins[1:], 2)), _PARTS, "copy")
             tags = [{"PartNumber": n, **_tags(answer)} for n, answer in enumerate(answers, 1)]
             self._call("complete_multipart_upload", **upload, **self._condition, MultipartUpload={"Parts": tags})
         except BaseException:

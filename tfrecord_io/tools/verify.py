@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from tfrecord_io.background import Flag, ordered
 from tfrecord_io.call_errors import check_keywords
@@ -25,7 +25,7 @@ from tfrecord_io.errors import (
 from tfrecord_io.format.feature_types import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
 from tfrecord_io.options import LIMITS, MIB, FrameOptions
-from tfrecord_io.options.checked_options import datasets_in
+from tfrecord_io.options.checked_options import check_choice, datasets_in
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.sources import whole_files
@@ -35,6 +35,7 @@ from tfrecord_io.storage.paths.file_names import dataset_of
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.file_check import FileCheck, FileChecker, FileContents, Problem
+from tfrecord_io.tools.image_check import check_images, refuse_files_read_once
 from tfrecord_io.typing import InputPath, ProgressLike, RecordTypeName, StorageLike
 
 _WAITING = 32  # remote files at a time
@@ -99,6 +100,10 @@ class VerifyReport(Report):
         state = ", ".join(f"{count:,} {status}" for status, count in bad.items()) or "good"
         size = total(file.size for file in self.files)
         text = f"{files}: {state}, {counted(self.intact, 'intact record')}"
+        if any(file.images is not None for file in self.files):
+            bad_images = sum(file.bad_images or 0 for file in self.files)
+            text += f", {counted(sum(file.images or 0 for file in self.files), 'image')}"
+            text += f", {bad_images:,} of them bad" if bad_images else ""
         return text if size is None else f"{text}, {byte_size(size)}"
 
     def problem_lines(self, text_of: Callable[[Exception], str] | None = None) -> list[str]:
@@ -132,7 +137,11 @@ class VerifyReport(Report):
 
 @check_keywords
 def verify(
-    source: InputPath, *, storage_options: StorageLike | None = None, progress: ProgressLike = False
+    source: InputPath,
+    *,
+    images: bool | Literal["full"] = False,
+    storage_options: StorageLike | None = None,
+    progress: ProgressLike = False,
 ) -> VerifyReport:
     """Check every record of files, and compare the files with their schema, manifest and index.
 
@@ -156,6 +165,11 @@ def verify(
         not compressed are split. By default this is the number of CPU cores, for files that are not local up to 32, as
         256 MiB of memory allow. The report does not depend on it. By default, records must parse as Examples or
         SequenceExamples; with its ``record_type=``, as that type. "bytes" checks only framing.
+    images : bool or "full"
+        Whether images are checked, too: that they are there, their headers are valid, and the format, the suffix of the
+        file name and the size that the record states (``image/format``, ``image/filename``, ``image/height``,
+        ``image/width``) are theirs. "full" also decodes their pixels. Columns are found by the schema, by the name
+        ``image/encoded``, or by the first records. It needs the package pillow, and reads the files twice.
     storage_options, progress
         As in `read_tfrecord`.
 
@@ -171,37 +185,52 @@ def verify(
     OSError
         None of the files can be read. If some can, the others have the status "unreadable", also paths of a list that
         match nothing.
+    FeatureNotFoundError
+        With `images`: no file has a column of images.
+    MissingDependencyError
+        With `images`: the package pillow is not installed.
     """
+    check_choice("images", images, (False, True, "full"))
     stated = {each.stated.record_type for each in datasets_in(source) if hasattr(each.stated, "record_type")}
     record_type = stated.pop() if len(stated) == 1 else None
     if record_type not in (*RECORD_TYPES, "bytes"):
         names = ", ".join(map(repr, RECORD_TYPES))
         raise ValueError(f"record_type={record_type!r}: expected one of {names}, 'bytes'")
     options = FrameOptions.of_call(verify, locals(), source)
-    return check_files(whole_files(source, "verify"), record_type, options)
+    return check_files(whole_files(source, "verify"), record_type, options, images=images)
 
 
-def check_files(paths: Any, record_type: RecordTypeName | None, options: FrameOptions) -> VerifyReport:
+def check_files(
+    paths: Any, record_type: RecordTypeName | None, options: FrameOptions, *, images: bool | Literal["full"] = False
+) -> VerifyReport:
     """Check every record of files; see `verify`. If a dataset was replaced meanwhile, check its new files, too."""
+    if images and record_type == "bytes":
+        raise ValueError(say("{images=} looks into records, which {record_type='bytes'} does not"))
     known: _Checked = {}
     try:
-        report = _check_files(paths, record_type, options, known)
+        report = _check_files(paths, record_type, options, known, images)
     except ReplacedError:
         pass
     else:
         if not any(_was_replaced(file) for file in report.files):
             return report
-    return _check_files(paths, record_type, replace(options, progress=False), known)
+    return _check_files(paths, record_type, replace(options, progress=False), known, images)
 
 
 def _check_files(
-    paths: Any, record_type: RecordTypeName | None, options: FrameOptions, known: _Checked
+    paths: Any,
+    record_type: RecordTypeName | None,
+    options: FrameOptions,
+    known: _Checked,
+    images: bool | Literal["full"],
 ) -> VerifyReport:
     """Check the files that are there now, but for those `known`, to which they are added."""
     unnamed: dict[str, str] = {}
     faults: list[CorruptRecordError] = []
     found = _found(paths, options, unnamed=unnamed, manifest_faults=faults)
     sources = [each for each in found if isinstance(each, Source)]
+    if images:
+        refuse_files_read_once(sources)
     indexes = find_indexes(sources)
     to_check = (source.size for source in sources if _content(source) not in known)
     with ProgressMeter(options.progress, total(to_check), "bytes") as bar:
@@ -214,7 +243,10 @@ def _check_files(
         results = list(ordered(iter(calls), min(_at_a_time(sources, options), len(calls)), "verify", stopped.set))
     checkers, files = [checker for checker, _ in results], [file for _, file in results]
     known |= {_content(each[0].source): each for each in results if not _was_replaced(each[1])}
-    checked = iter(_compare_shards(checkers, files))
+    files = _compare_shards(checkers, files)
+    if images:
+        files = check_images(sources, files, record_type, options, full=images == "full")
+    checked = iter(files)
     files = [next(checked) if isinstance(each, Source) else each for each in found]
     if all(file.status == "unreadable" for file in files):
         assert files[0].error is not None

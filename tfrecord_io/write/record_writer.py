@@ -37,6 +37,7 @@ class RecordWriter(PublishingWriter):
     path : str, PathLike, URL or binary file object
         A file object is written to directly: not atomically, and it is not closed. A suffix that is
         not TFRecord's (``.parquet``, ``.data``) is a ValueError; versions (``.v2``), numbers and dates are none.
+        With a stated `compression` ("none" is one), any name is accepted, as by TensorFlow.
     mode : {"error", "overwrite"}, optional
         "error": an existing file is an error.
     compression, storage_options
@@ -59,7 +60,8 @@ class RecordWriter(PublishingWriter):
         options = WriteOptions.of_call(RecordWriter, {**locals(), "mode": None})  # which the sink checks
         if isinstance(path, str | os.PathLike):
             text = path_text(path)
-            check_suffix(text)
+            if options.compression == "infer":
+                check_suffix(text)
             if parse_spec(text) is not None and resolve_output(path, options.storage).sharded:
                 reason = "is a sharded dataset, but a RecordWriter writes one file: open one per shard"
                 raise ValueError(f"'{text}' {reason}")

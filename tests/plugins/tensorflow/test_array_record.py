@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
 import random
 import subprocess
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +20,7 @@ import pytest
 import tfrecord_io as tfr
 from forked import interpreter
 from rounds import rounds
+from servers import Bucket
 from transfers import convert_flat
 
 module = pytest.importorskip("array_record.python.array_record_module")
@@ -97,7 +101,7 @@ def test_a_folder_of_tfds_is_its_array_record_files(tmp_path: Path) -> None:
     write(folder / "mine-test.array_record-00000-of-00001", [b""])
     with pytest.raises(ValueError, match=r"2 families of shards; name one: .*mine-test\.array_record") as caught:
         tfr.convert(folder, tmp_path / "b.tfrecord")
-    assert "split=" not in str(caught.value)
+    assert "'split': …} reads one" in str(caught.value)
     (folder / "mine-test.array_record-00000-of-00001").unlink()
     (folder / "mine-train.array_record-00001-of-00002").unlink()
     with pytest.raises(FileNotFoundError, match="shard 1 of 2 is missing"):
@@ -226,3 +230,134 @@ def test_a_full_disk_is_an_error_of_the_target(tmp_path: Path) -> None:
     """
     subprocess.run([*interpreter(), "-c", textwrap.dedent(code)], check=True)
     assert os.listdir(tmp_path) == [source.name]
+
+
+ROWS = {"x": pa.array(range(10), pa.int16()), "image": [np.full((2, 2), n, np.uint8) for n in range(10)]}
+SPLITS = ["train", "test", "train[2:7]", "train[-3:]", "train[:50%]+test", "train[1shard]", "all"]
+
+
+def tfds_folders(root: Path, form: str) -> tuple[Path, Path]:
+    """A dataset as TFDS writes it in TFRecord files, and the same in those of another format."""
+    first, other = root / "tfrecord" / "mine" / "1.0.0", root / form / "mine" / "1.0.0"
+    for split in ("train", "test"):
+        tfr.formats.write_tfds(ROWS, first, split=split, shards=3)
+    other.mkdir(parents=True)
+    (other / "features.json").write_bytes((first / "features.json").read_bytes())
+    info = json.loads((first / "dataset_info.json").read_text())
+    info["fileFormat"] = form
+    for split in info["splits"]:
+        split["filepathTemplate"] = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
+    (other / "dataset_info.json").write_text(json.dumps(info))
+    for file in first.glob("*.tfrecord-*"):
+        target = other / file.name.replace("tfrecord", form)
+        if form == "array_record":
+            tfr.convert(file, target, target_format=form)
+        else:
+            target.write_bytes(b"data of another format")
+    return first, other
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_dataset_of_tfds_is_read_by_the_calls_for_tfrecord(tmp_path: Path, split: str) -> None:
+    first, other = tfds_folders(tmp_path, "array_record")
+    expected = tfr.dataset(first.parent, split=split)
+    table = tfr.read_table(expected)
+    for path in (other, other.parent):
+        found = tfr.dataset(path, split=split)
+        assert tfr.read_table(found).equals(table)
+        assert tfr.read_table(pickle.loads(pickle.dumps(found))).equals(table)
+        assert tfr.read_table(found).schema.equals(table.schema)
+        assert tfr.count(found) == found.count_rows() == table.num_rows
+        assert tfr.read_table(found, filters=[("x", ">", 3)]).equals(tfr.read_table(expected, filters=[("x", ">", 3)]))
+        arrays, expected_arrays = tfr.read_arrays(found), tfr.read_arrays(expected)
+        assert np.array_equal(arrays["image"], expected_arrays["image"])
+        for keywords in ({}, {"shuffle_buffer": 4, "seed": 1}, {"epochs": 2}):
+            batches = [tfr.iter_arrays(each, batch_size=3, **keywords) for each in (found, expected)]
+            assert len({str([batch["x"].tolist() for batch in every]) for every in batches}) == 1
+        for target in ("a.parquet", "a.tfrecord"):
+            tfr.convert(path, tmp_path / target, mode="overwrite", source_options={"split": split})
+        assert pq.read_table(tmp_path / "a.parquet")["x"].equals(table["x"])
+        assert tfr.read_table(tmp_path / "a.tfrecord").equals(table)
+
+
+def test_files_of_a_dataset_are_read_with_its_types(tmp_path: Path) -> None:
+    first, other = tfds_folders(tmp_path, "array_record")
+    expected = tfr.read_table(tfr.dataset(first, split="test"))
+    assert tfr.read_table(f"{other}/mine-test*").equals(expected)
+    assert tfr.read_table(sorted(other.glob("mine-test*"))).equals(expected)
+    for file in other.glob("mine-train*"):
+        file.unlink()
+    assert tfr.read_table(other).equals(expected)
+    assert [batch["x"].dtype for batch in tfr.iter_arrays(other, batch_size=10)] == [np.int16]
+    assert tfr.verify(other)
+    with pytest.raises(ValueError, match="are of another format, and are read from the first to the last"):
+        tfr.open_random(other)
+    write(other / "mine-test.array_record-00000-of-00003", [b""])
+    with pytest.raises(tfr.errors.CorruptRecordError, match=r"has 1 records, dataset_info\.json lists"):
+        tfr.read_table(tfr.dataset(other, split="test"))
+    (other / "mine-test.array_record-00001-of-00003").unlink()
+    with pytest.raises(FileNotFoundError, match="shard 1 of 3 is missing"):
+        tfr.read_table(other)
+    with pytest.raises(FileNotFoundError, match="of the split 'test' is missing"):
+        tfr.read_table(tfr.dataset(other, split="test"))
+
+
+def test_iteration_goes_on_from_a_state(tmp_path: Path) -> None:
+    _, other = tfds_folders(tmp_path, "array_record")
+    train = tfr.dataset(other, split="train")
+    keywords: dict[str, Any] = {"batch_size": 2, "shuffle_buffer": 3, "seed": 5}
+    whole = [batch["x"].tolist() for batch in tfr.iter_arrays(train, **keywords)]
+    begun = tfr.iter_arrays(train, **keywords)
+    first = [next(begun)["x"].tolist() for _ in range(2)]
+    rest = [batch["x"].tolist() for batch in tfr.iter_arrays(train, **keywords, state=begun.state())]
+    assert [*first, *rest] == whole
+
+
+def test_a_dataset_of_tfds_in_a_bucket(s3: Bucket, tmp_path: Path) -> None:
+    first, other = tfds_folders(tmp_path, "array_record")
+    for file in other.iterdir():
+        s3.fs.pipe_file(s3.url(f"mine/1.0.0/{file.name}").removeprefix("s3://"), file.read_bytes())
+    for split in ("train[2:7]", "test"):
+        found = tfr.dataset(s3.url("mine"), split=split, storage_options=s3.storage_options)
+        assert tfr.read_table(found).equals(tfr.read_table(tfr.dataset(first, split=split)))
+
+
+@pytest.mark.parametrize("form", ["riegeli", "parquet", "bagz"])
+def test_other_formats_of_tfds_are_named(tmp_path: Path, form: str) -> None:
+    _, other = tfds_folders(tmp_path, form)
+    out = tmp_path / "out.tfrecord"
+    calls: list[Callable[[], object]] = [
+        lambda: tfr.read_table(other),
+        lambda: tfr.read_table(tfr.dataset(other, split="train")),
+        lambda: tfr.read_table(tfr.dataset(other.parent, split="train")),
+        lambda: next(iter(tfr.iter_arrays(other, batch_size=1))),
+        lambda: tfr.convert(other, out),
+        lambda: tfr.convert(f"{other}/", out),
+        lambda: tfr.convert(other, out, source_options={"split": "train"}),
+    ]
+    for call in calls:
+        with pytest.raises(tfr.errors.SchemaError, match=f"of the format '{form}', not TFRecord or ArrayRecord"):
+            call()
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("keywords", [{}, {"source_format": "jsonl"}], ids=str)
+@pytest.mark.parametrize("pattern", ["", "/*", "/*.json"])
+def test_descriptions_of_tfds_are_no_data(tmp_path: Path, keywords: dict[str, Any], pattern: str) -> None:
+    _, other = tfds_folders(tmp_path, "array_record")
+    for file in other.glob("mine-*"):
+        file.unlink()
+    for _ in range(2):  # with one description, and with both
+        with pytest.raises((FileNotFoundError, tfr.errors.TFRecordError)):
+            tfr.convert(f"{other}{pattern}", tmp_path / "out.tfrecord", **keywords)
+        (other / "dataset_info.json").unlink(missing_ok=True)
+    (other / "a.jsonl").write_text('{"x": 1}\n')
+    if pattern != "/*.json":
+        tfr.convert(f"{other}{pattern}", tmp_path / "out.tfrecord", source_format="jsonl")
+        assert tfr.read_table(tmp_path / "out.tfrecord").to_pylist() == [{"x": 1}]
+
+
+def test_features_of_another_program_are_data(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "features.json").write_text('{"type": "Point"}\n')
+    assert tfr.convert(tmp_path / "in", tmp_path / "out.tfrecord").records == 1

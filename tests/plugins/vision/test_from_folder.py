@@ -213,3 +213,21 @@ def test_shards_of_a_known_number_of_rows(tmp_path: Path) -> None:
     make(tmp_path / "photos", [f"{i}.png" for i in range(10)])
     report = tfr.convert(tmp_path / "photos", tmp_path / "out.tfrecord@2")
     assert [file.records for file in report.files] == [5, 5]
+
+
+def test_images_without_a_suffix_are_read(tmp_path: Path) -> None:
+    """Folders as clusters and older versions wrote them: the images were left out, and metadata.csv converted alone."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("ISIC_0", "ISIC_1", "c.v2"):
+        Image.new("RGB", (4, 3)).save(folder / name, "JPEG")
+    (folder / "notes").write_text("not one")
+    (folder / "metadata.csv").write_text("image_name\nISIC_0\nISIC_1\n")
+    with pytest.warns(UserWarning, match=r"not an image, left out: 'metadata.csv' and 1 more"):
+        report = tfr.convert(folder, tmp_path / "a.tfrecord")
+    assert report.records == 3
+    assert tfr.read_table(tmp_path / "a.tfrecord")["image/filename"].to_pylist() == ["ISIC_0", "ISIC_1", "c.v2"]
+    for name in ("ISIC_0", "ISIC_1", "c.v2"):
+        (folder / name).unlink()
+    tfr.convert(folder, tmp_path / "b.tfrecord")  # a table and no image is a table
+    assert tfr.read_table(tmp_path / "b.tfrecord").column_names == ["image_name"]

@@ -140,12 +140,12 @@ def test_boxes_sizes_order_and_damage(folder: Path, form: str) -> None:
         (
             "instances.json",
             ["--images", "photos"],
-            "COCO, Pascal VOC and YOLO sources, and 'instances.json' is JSON; --from names",
+            "COCO, Pascal VOC and YOLO files, and 'instances.json' is JSON, 'out.tfrecord' is TFRecord; --from or --to",
         ),
         (
             "photos",
             ["--images", "photos"],
-            "--images is only for COCO, Pascal VOC and YOLO sources, and 'photos' is a folder",
+            "--images is only for COCO, Pascal VOC and YOLO files, and 'photos' is a folder",
         ),
         (
             "a.tfrecord",
@@ -153,7 +153,7 @@ def test_boxes_sizes_order_and_damage(folder: Path, form: str) -> None:
             "--image-set is only for Pascal VOC and YOLO sources and Pascal VOC targets",
         ),
         ("a.tfrecord", ["--invalid-boxes", "clip"], "--invalid-boxes is only for COCO, Pascal VOC and YOLO sources"),
-        ("a.tfrecord", ["--no-check-sizes"], "--check-sizes is only for COCO, Pascal VOC and YOLO sources"),
+        ("a.tfrecord", ["--no-check-sizes"], "--check-sizes is only for COCO, Pascal VOC and YOLO files"),
         ("instances.json", ["--from", "coco", "--images", "photos", "--image-set", "val"], "'instances.json' is COCO"),
         ("instances.json", ["--from", "coco", "--images", "photos", "--class-names", "a"], "'instances.json' is COCO"),
         ("voc", ["--files", "images", "--from", "voc"], "--files is for folders, and 'voc' is Pascal VOC"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import tempfile
@@ -11,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -19,6 +21,7 @@ import tfrecord_io as tfr
 from folder_trees import content
 from rounds import rounds
 from servers import Bucket
+from tfrecord_io.cli import tfr as command
 from transfers import convert_flat
 
 HOSTILE = [
@@ -290,3 +293,70 @@ def test_files_in_folders_of_classes_come_back_without_the_table(tmp_path: Path)
     (tmp_path / "out" / "x.csv").touch()
     with pytest.raises(ValueError, match="both in folders"):
         tfr.formats.open_file_folder(tmp_path / "out")
+
+
+# ---- names without a suffix, records without an image
+
+
+def picture(format: str) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (4, 3)).save(file, format)
+    return file.getvalue()
+
+
+SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "GIF": ".gif", "BMP": ".bmp", "WEBP": ".webp", "TIFF": ".tif"}
+STEMS = st.text("abé_.-0", min_size=1, max_size=5).filter(lambda n: n.strip(".-") == n)
+
+
+@settings(max_examples=rounds(30), deadline=None)
+@given(st.lists(st.tuples(STEMS, st.sampled_from([*SUFFIXES])), min_size=1, max_size=5, unique_by=lambda i: i[0]))
+def test_images_have_the_suffix_of_their_content(images: list[tuple[str, str]]) -> None:
+    """``ISIC_0`` was written without one, and the folder read as a folder of CSV."""
+    names = [name for name, _ in images]
+    pictures = [picture(format) for _, format in images]
+    with tempfile.TemporaryDirectory() as temporary:
+        data = {"image": pictures, "image_name": names, "target": [*range(len(names))]}
+        tfr.write_tfrecord(data, f"{temporary}/a.tfrecord")
+        run = CliRunner().invoke(
+            command,
+            ["convert", f"{temporary}/a.tfrecord", f"{temporary}/out", "--files", "images", "--filename", "image_name"],
+        )
+        assert run.exit_code == 0, run.output
+        written = [f"{name}{SUFFIXES[format]}" for name, format in images]
+        assert content(Path(temporary, "out")).keys() == {*written, "metadata.csv"}
+        rows = list(csv.DictReader(Path(temporary, "out/metadata.csv").read_text().splitlines()))
+        assert [row["image_name"] for row in rows] == written
+        with pytest.warns(UserWarning, match=r"not an image, left out: 'metadata\.csv'"):
+            tfr.convert(f"{temporary}/out", f"{temporary}/b.tfrecord")
+        back = tfr.read_table(f"{temporary}/b.tfrecord")
+    assert dict(zip(back["image/filename"].to_pylist(), back["image/encoded"].to_pylist(), strict=True)) == dict(
+        zip(written, pictures, strict=True)
+    )
+
+
+def test_a_name_of_another_format_is_kept_and_named(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"image": [picture("PNG")] * 3, "n": ["a.png", "b.JPG", "c.jpeg"]}, tmp_path / "a.tfrecord")
+    with pytest.warns(
+        UserWarning, match=r"2 of 3 images have the suffix of another format, the first: 'b\.JPG' is \.png"
+    ):
+        tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", filename="n", table=None)
+    assert sorted(os.listdir(tmp_path / "out")) == ["a.png", "b.JPG", "c.jpeg"]
+
+
+def test_an_image_without_bytes_is_an_error(tmp_path: Path) -> None:
+    """It became a file of 0 bytes."""
+    tfr.write_tfrecord({"image": [picture("PNG"), b""], "n": ["a.png", "b.png"]}, tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.errors.EncodeError, match="it has no image bytes") as caught:
+        tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", filename="n")
+    assert (caught.value.path, caught.value.record, caught.value.feature) == (str(tmp_path / "a.tfrecord"), 1, "image")
+    assert os.listdir(tmp_path) == ["a.tfrecord"]
+    tfr.formats.write_file_folder(tmp_path / "a.tfrecord", tmp_path / "out", filename="n")  # a file may be empty
+    assert content(tmp_path / "out")["b.png"] == b""
+
+
+def test_records_without_an_image_are_counted(tmp_path: Path) -> None:
+    data = pa.table({"image": pa.array([None, picture("PNG"), None]), "n": [1, 2, 3]})
+    tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
+    with pytest.warns(UserWarning, match=r"out: 2 of 3 records have no image.* the first: record 0"):
+        tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "out")
+    assert sorted(os.listdir(tmp_path / "out")) == ["00000001.png", "metadata.csv"]

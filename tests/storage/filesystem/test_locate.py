@@ -167,3 +167,38 @@ def test_archives_and_caches_are_read_only(tmp_path: Path, name: str, mode: str)
             tfr.write_tfrecord({"x": [1]}, url, mode=mode)
         assert caught.value.errno == errno.EROFS
     assert os.listdir(tmp_path) == ["a.zip"]
+
+
+HDFS = """
+import os, sys, time
+os.environ["JAVA_HOME"] = sys.argv[1]
+import tfrecord_io as tfr
+import tfrecord_io.storage.filesystem.retries
+time.sleep = lambda _: sys.exit("a request is made again")
+for call in [tfr.read_table, tfr.count, lambda url: tfr.write_tfrecord({"x": [1]}, url)]:
+    for url in ["hdfs://namenode:8020/a.tfrecord", "hdfs:///a.tfrecord"]:
+        try:
+            call(url)
+        except tfr.errors.MissingDependencyError as error:
+            print(error)
+"""
+
+
+def test_hdfs_without_hadoop_is_one_error_that_names_what_is_missing(tmp_path: Path) -> None:
+    """pyarrow states the reason once in a process."""
+    if not hasattr(pytest.importorskip("pyarrow.fs"), "HadoopFileSystem"):
+        pytest.skip("this pyarrow has no HDFS")
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("HADOOP", "ARROW_LIBHDFS"))
+    }
+    program = [sys.executable, "-c", HDFS, str(tmp_path)]
+    done = subprocess.run(program, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 6
+    for line in lines:
+        assert re.match(
+            "hdfs://.*: hdfs:// needs Java and Hadoop's client, and pyarrow cannot load lib(jvm|hdfs)", line
+        )
+        assert re.search("set JAVA_HOME.*webhdfs://", line)
+        assert len(line) < 500
+    assert len({line.partition("tfrecord: ")[2] for line in lines}) == 1

@@ -94,7 +94,8 @@ def test_number_of_tries_is_limited_and_pauses_grow(monkeypatch: pytest.MonkeyPa
     ("error", "kind", "text"),
     [
         (PermissionError("Forbidden"), PermissionError, "Forbidden"),
-        (FileNotFoundError("bucket/key"), FileNotFoundError, "bucket/key"),
+        (FileNotFoundError("bucket/key"), FileNotFoundError, "] No such file or directory: 's3://bucket/key'"),
+        (NotADirectoryError(errno.ENOTDIR, "bucket/key/"), NotADirectoryError, "] Not a directory: 's3://bucket/key'"),
         (FileNotFoundError("https://storage.googleapis.com/b/o"), FileNotFoundError, "there is no such bucket or file"),
         (TimeoutError(), TimeoutError, "TimeoutError"),
         (OSError(errno.EBUSY, "SlowDown"), OSError, "SlowDown"),

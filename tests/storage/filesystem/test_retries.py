@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import errno
 import pickle
+import socketserver
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import pyarrow.fs
 import pytest
 
 import tfrecord_io as tfr
@@ -131,12 +133,104 @@ def test_expired_credentials_are_named_at_once(refusing: Refusing) -> None:
     assert max(refusing.requests.values()) == 1
 
 
-@cases("SlowDown")
-def test_retries_that_the_caller_chose(refusing: Refusing) -> None:
+RETRIES = [{"total_max_attempts": 1}, {"max_attempts": 1, "mode": "standard"}]
+
+
+class Silent(socketserver.ThreadingTCPServer):
+    """A server that counts requests and answers none; with `refuses`, by status 503."""
+
+    daemon_threads, block_on_close, request_queue_size = True, False, 128
+
+    def __init__(self, *, refuses: bool) -> None:
+        self.requests, server, ended = 0, self, Event()
+        answer = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                if self.request.recv(1 << 16):
+                    server.requests += 1
+                    self.request.sendall(answer) if refuses else ended.wait()
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self._ended = ended
+        self.address = f"127.0.0.1:{self.server_address[1]}"
+        Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def close(self) -> None:
+        self._ended.set()
+        self.shutdown()
+        self.server_close()
+
+
+@pytest.fixture(params=[False, True], ids=["silent", "503"])
+def silent(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Silent]:
+    monkeypatch.setattr("random.random", lambda: 0.0)
+    server = Silent(refuses=request.param)
+    yield server
+    server.close()
+
+
+@pytest.mark.parametrize("passes", ["options", "filesystem", "cache"])
+@pytest.mark.parametrize("retries", RETRIES, ids=str)
+def test_one_layer_makes_requests_again_as_often_as_the_caller_states(
+    silent: Silent, retries: dict[str, Any], passes: str
+) -> None:
+    s3fs = pytest.importorskip("s3fs")
+    config = {"retries": dict(retries), "read_timeout": 0.2}
+    options = {"key": "k", "secret": "s", "endpoint_url": f"http://{silent.address}", "config_kwargs": config}
+    storage = s3fs.S3FileSystem(**options, skip_instance_cache=True) if passes == "filesystem" else options
+    url, most = "s3://b/a.tfrecord", retries.get("total_max_attempts") or retries["max_attempts"] + 1
+    if passes == "cache":
+        url, storage = f"simplecache::{url}", {"s3": options}
+    with pytest.raises(OSError, match=r"b/a\.tfrecord"):
+        read(url, storage_options=storage)
+    assert 1 <= silent.requests <= most
+    if passes == "filesystem":
+        assert storage.retries == type(storage).retries > 1, "the filesystem of the caller is not changed"
+    else:
+        assert config["retries"] == retries, "the dict of the caller is not changed"
+
+
+CALLS: dict[str, Callable[..., Any]] = {
+    "write": lambda url, options: tfr.write_tfrecord({"x": [1]}, url, storage_options=options),
+    "overwrite": lambda url, options: tfr.write_tfrecord({"x": [1]}, url, storage_options=options, mode="overwrite"),
+    "append": lambda url, options: tfr.write_tfrecord(
+        {"x": [1]}, url.replace("a.tfrecord", "a/"), storage_options=options, mode="append"
+    ),
+    "count": lambda url, options: tfr.count(tfr.dataset(url, storage_options=options)),
+    "folder": lambda url, options: tfr.read_table(url.replace("a.tfrecord", "a/"), storage_options=options),
+    "glob": lambda url, options: tfr.read_table(url.replace("a.tfrecord", "a*"), storage_options=options),
+    "copy": lambda url, options: tfr.copy(tfr.dataset(url, storage_options=options), "here/"),
+    "verify": lambda url, options: tfr.verify(url, storage_options=options),
+}
+
+
+@pytest.mark.parametrize("silent", [True], indirect=True, ids=["503"])
+@pytest.mark.parametrize("call", CALLS)
+def test_calls_ask_a_store_once_if_the_caller_states_one_try(silent: Silent, call: str) -> None:
     pytest.importorskip("s3fs")
-    options = {**s3_options(refusing), "config_kwargs": {"retries": {"total_max_attempts": 1}}}
-    filesystem = locate("s3://b/a", StorageOptions(options))[0].fsspec  # type: ignore[attr-defined]
-    assert filesystem.retries == type(filesystem).retries > 1
+    config = {"retries": {"total_max_attempts": 1}, "read_timeout": 0.2}
+    options = {"key": "k", "secret": "s", "endpoint_url": f"http://{silent.address}", "config_kwargs": config}
+    with pytest.raises(OSError, match="b/a"):
+        CALLS[call]("s3://b/a.tfrecord", options)
+    assert silent.requests == 1
+
+
+@pytest.mark.parametrize("tries", [1, 2])
+def test_a_store_of_pyarrow_makes_requests_again_itself(silent: Silent, tries: int) -> None:
+    pytest.importorskip("pyarrow._s3fs")
+    fs = pyarrow.fs.S3FileSystem(
+        access_key="k",
+        secret_key="s",
+        endpoint_override=silent.address,
+        scheme="http",
+        region="us-east-1",
+        request_timeout=0.2,
+        retry_strategy=pyarrow.fs.AwsStandardS3RetryStrategy(max_attempts=tries),
+    )
+    with pytest.raises(OSError, match=r"b/a\.tfrecord"):
+        read("b/a.tfrecord", storage_options=fs)
+    assert 1 <= silent.requests <= tries
 
 
 def test_another_process_has_the_same_retries() -> None:

@@ -15,8 +15,7 @@ from rounds import COMPLETE
 from tfrecord_io.compression import CODECS
 from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.registry import RECORD_SUFFIXES
-from tfrecord_io.storage.paths.file_names import shard_name
+from tfrecord_io.storage.paths.file_names import WRITTEN_SUFFIXES, shard_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import check_outside, other_suffix, resolve_output
 from tfrecord_io.write.record_writer import RecordWriter
@@ -159,6 +158,28 @@ def test_what_an_existing_directory_is_written_with_it_reads(tmp_path, split):
     round_trip(tmp_path / "d", {}, **split)
 
 
+@pytest.mark.parametrize("suffix", WRITTEN_SUFFIXES)
+def test_each_suffix_that_is_written_is_read_in_all_forms(tmp_path, suffix):
+    """A file, shards, and a whole directory of either, by `write_tfrecord`, `open_writer` and `merge`."""
+    for number, (form, split) in enumerate(FORMS):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        round_trip(f"{directory}/train{suffix}{form}", {}, **split)
+        if form != "/":  # whose shards are in a folder of that name
+            assert tfr.read_table(directory).num_rows == tfr.count(directory) == 8
+    with tfr.open_writer(tmp_path / f"a{suffix}.gz") as writer:
+        writer.write({"n": [1]})
+    tfr.merge([tmp_path / f"a{suffix}.gz"] * 2, tmp_path / f"b{suffix}")
+    assert tfr.read_table(tmp_path / f"b{suffix}")["n"].to_pylist() == [1, 1]
+
+
+def test_a_file_that_only_has_the_name_of_records_is_not_read_with_a_directory(tmp_path):
+    tfr.write_tfrecord({"n": [1]}, tmp_path / "a.tfrecord")
+    (tmp_path / "config.example").write_text("port = 80")
+    (tmp_path / "b.rec").write_bytes(b"\x0a\x23\xd7\xce" * 8)  # MXNet's
+    assert tfr.read_table(tmp_path)["n"].to_pylist() == [1]
+
+
 def test_datasets_are_named_like_files(tmp_path):
     for name in ("train", "val.tfrecord"):
         tfr.write_tfrecord({"n": [1, 2]}, tmp_path / name, shards=2)
@@ -227,13 +248,13 @@ letters = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=9)
 
 @given(
     stem=st.sampled_from(["a", "a-00001", "a.v2", "a.b"]),
-    suffix=letters | st.sampled_from([suffix[1:] for suffix in (*RECORD_SUFFIXES, *FORMATS.suffixes())]),
+    suffix=letters | st.sampled_from([suffix[1:] for suffix in (*WRITTEN_SUFFIXES, *FORMATS.suffixes())]),
     compression=st.sampled_from(["", ".gz", ".zst"]),
     end=st.sampled_from(["", "@2", "-00000-of-00002"]),
 )
 def test_a_name_is_written_only_if_no_suffix_contradicts_tfrecord(stem, suffix, compression, end):
     """Wherever the suffix is, and before that of a compression."""
-    is_record, path = f".{suffix}" in RECORD_SUFFIXES, f"memory://{stem}.{suffix}{compression}{end}"
+    is_record, path = f".{suffix}" in WRITTEN_SUFFIXES, f"memory://{stem}.{suffix}{compression}{end}"
     if f".{suffix}" in CODECS.suffixes():
         return
     is_known = FORMATS.of_path(f"x.{suffix}") is not None

@@ -400,3 +400,11 @@ def test_memory_takes_names_that_would_be_patterns(tmp_path: Path) -> None:
         tfr.write_tfrecord({"x": [1, 2], "y": [1, 2]}, f"{folder}/[c]/", **keywords)
     assert tfr.count(f"{folder}/b[1].tfrecord") == 1
     assert tfr.read_table(f"{folder}/[c]/")["x"].to_pylist() == [1, 2]
+
+
+def test_a_file_with_a_slash_is_refused_in_every_store(bucket: Bucket, tmp_path: Path) -> None:
+    """In a bucket, it would be an object without the slash."""
+    for path, storage in ((bucket.url("out/"), bucket.storage_options), (f"{tmp_path}/out/", None)):
+        with pytest.raises(IsADirectoryError, match="a directory, not a file"):
+            tfr.RecordWriter(path, storage_options=storage)
+        assert not list(tmp_path.iterdir())

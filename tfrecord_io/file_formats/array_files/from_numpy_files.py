@@ -30,6 +30,7 @@ from tfrecord_io.file_formats.array_files.open_array import (
     open_array,
 )
 from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE
+from tfrecord_io.file_formats.tables.left_out_files import warn_of_left_out
 from tfrecord_io.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.format.format_registry import NPY, NPZ
 from tfrecord_io.options import Options
@@ -90,6 +91,7 @@ def open_npy(path: Paths, *, storage_options: StorageLike | None = None) -> Arra
     if isinstance(path, str | os.PathLike):
         files = find_files(path, suffixes_of(NPY), storage)
         if files.is_directory:
+            warn_of_left_out(files, (NPY,))
             return stream_of_objects(files.sources, partial(_array, name=array_name(os.fspath(path))))
         source = files.single(_WAYS)
         return _stream({array_name(source.path): source}, npy_array)
@@ -199,6 +201,7 @@ def stream_of_npz(path: Any, *, project: Project | None = None, **keywords: Any)
         raise TypeError(f"open_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
     files = find_files(path, NPZ.suffixes, storage)
     if files.is_directory:
+        warn_of_left_out(files, (NPZ,))
         return stream_of_objects(files.sources, partial(_members, project=project))
     with ExitStack() as opened:
         arrays = opened.enter_context(_members(files.single(_ARCHIVES), project))

@@ -18,7 +18,8 @@ from tfrecord_io.arrow.buffers import empty_batch, selectable
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
-from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable, say
+from tfrecord_io.file_formats.tables.left_out_files import warn_of_left_out
 from tfrecord_io.format.format_registry import Format, load
 from tfrecord_io.options import DEFAULT_LIMITS, DEFAULT_STORAGE, Limits, ReadOptions, StorageOptions
 from tfrecord_io.options.filters import condition_of
@@ -115,6 +116,8 @@ class TableFiles:
         found = [
             find_files(path, suffixes, options.storage, partitioned=True, listed=listed.get(path)) for path in paths
         ]
+        for match in found:
+            warn_of_left_out(match, formats)
         sources = [source for match in found for source in match.sources]
         folders, overrides = PartitionColumns.in_folders_of(sources).overridden(options.schema_overrides, sources)
         if formats[0].typed and overrides:
@@ -379,17 +382,22 @@ def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, f
     with open_writer(stream, reader.schema) as writer:
         for batch in reader:
             if format.needs_columns and not batch.num_columns and len(batch):
-                advice = "write JSON lines (.jsonl), where such a record is {}"
-                raise EncodeError("records without columns cannot be stored in this file format", hint=advice)
+                raise no_columns_error()
             try:
                 writer.write_batch(batch)
             except pa.ArrowException:  # its message holds the value
-                if (error := _refused_value(batch, open_writer, format.instead)) is None:
+                if (error := refused_value(batch, open_writer, format.instead)) is None:
                     raise
                 error.path, error.record = reader.origin(rows + (error.record or 0))
                 raise error from None
             rows += len(batch)
     return rows
+
+
+def no_columns_error() -> EncodeError:
+    """The error for records without columns, where a format has no rows of them."""
+    advice = "write JSON lines (.jsonl), where such a record is {}"
+    return EncodeError("records without columns cannot be stored in this file format", advice=advice)
 
 
 class _SinkStream(io.RawIOBase):
@@ -415,7 +423,7 @@ def refuse_types(schema: pa.Schema, open_writer: OpenWriter, advice: str) -> Non
             raise EncodeError(reason, feature=field.name, hint=advice)
 
 
-def _refused_value(batch: pa.RecordBatch, open_writer: OpenWriter, advice: str) -> EncodeError | None:
+def refused_value(batch: pa.RecordBatch, open_writer: OpenWriter, advice: str) -> EncodeError | None:
     """The error for the first value that the format cannot hold, whose ``record`` is its row in the batch."""
     for at, field in enumerate(batch.schema):
         column = batch.select([at])

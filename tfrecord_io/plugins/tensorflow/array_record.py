@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, MissingDependencyError, printable
 from tfrecord_io.file_formats.format_of_path import format_of_source
@@ -27,8 +27,11 @@ from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.read.sources import PieceStream, made_records, paths_of
+from tfrecord_io.remedies import Keyword, Written
+from tfrecord_io.schema.formats.tfds_info import check_length
 from tfrecord_io.storage.filesystem.locate import locate, storage_for
 from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
+from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.paths.resolve import check_complete, check_single_family, resolve_inputs
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.source import Origin, Source, source_of, total
@@ -64,6 +67,56 @@ def array_record_rows(paths: Any, keywords: dict[str, Any]) -> tuple[list[Source
     _module()
     made, changed = made_records(sources[0].path, rows, rows, options)
     return made, {**keywords, **changed}
+
+
+def array_record_source(file: Source, begin: int, end: int | None, length: int | None) -> Source:
+    """The records of an ArrayRecord file from number `begin` to `end`, by default to its last, as a TFRecord file.
+
+    `length` is the number of records that its dataset states.
+    """
+    content = _Records(file, begin, end, length)
+    count = None if end is None else end - begin
+    return Source(file.path, None, False, partitions=file.partitions, origin=content, derived=content, records=count)
+
+
+class _Records:
+    """Records of an ArrayRecord file; see `tfrecord_io.storage.read.source.DerivedContent`."""
+
+    schema: bytes | None = None
+
+    def __init__(self, file: Source, begin: int, end: int | None, length: int | None) -> None:
+        self.file, self.begin, self.end, self.length = file, begin, end, length
+        self.can_be_read_again = file.can_be_read_again
+
+    def open(self) -> PieceStream:
+        return PieceStream(self._frames())
+
+    def read_once(self) -> None:
+        """The file can be read any number of times."""
+
+    def __call__(self, record: int) -> Origin | None:
+        """The number of a record in the file; see `tfrecord_io.storage.read.source.Origins`."""
+        return Origin(self.file.path, self.begin + record, None)
+
+    def byte(self, record: int, byte: int) -> int:
+        """Records are not changed."""
+        return byte
+
+    def _frames(self) -> Generator[Array]:
+        engine = get_engine()
+        with _on_this_machine(self.file) as file:
+            if self.length is not None:
+                check_length(self.file.path, len(_Opened(file, self.file.path, 0)), self.length)
+            for payloads in _payloads(file, self.file.path, MAX_RECORD_BYTES, self.begin, self.end):
+                yield np.frombuffer(engine.frame(payloads), np.uint8)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacked, (PackedSources.pack([self.file.absolute()]), self.begin, self.end, self.length)
+
+
+def _unpacked(packed: PackedSources, begin: int, end: int | None, length: int | None) -> _Records:
+    (file,) = packed.unpack()
+    return _Records(file, begin, end, length)
 
 
 def _sources(paths: Any, options: ReadOptions) -> list[Source]:
@@ -145,10 +198,13 @@ def _on_this_machine(source: Source) -> Iterator[str]:
         yield copy
 
 
-def _payloads(file: str, path: str, max_record_bytes: int) -> Generator[list[bytes]]:
-    """The records of a file, some at once; near damage one by one, so that all before it are returned."""
-    at, step = 0, _FIRST_RECORDS
+def _payloads(
+    file: str, path: str, max_record_bytes: int, begin: int = 0, end: int | None = None
+) -> Generator[list[bytes]]:
+    """Records of a file, some at once; near damage one by one, so that all before it are returned."""
+    at, step = begin, _FIRST_RECORDS
     count = len(_Opened(file, path, 0))
+    count = count if end is None else min(count, end)
     while at < count:
         opened = _Opened(file, path, at)
         while at < count:

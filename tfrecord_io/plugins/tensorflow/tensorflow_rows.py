@@ -31,6 +31,7 @@ ARRAY_RECORD = Format(
     *("array_record", "ArrayRecord", "files of Grain and TFDS; records are copied, and parsed only for other formats"),
     suffixes=(".array_record", ".arrayrecord"),
     records=f"{_CODE}array_record:array_record_rows",
+    content=f"{_CODE}array_record:array_record_source",
     write=f"{_CODE}array_record:to_array_record",
     reads=READING,
     writes=frozenset({"mode", "group_size", "record_compression"}),

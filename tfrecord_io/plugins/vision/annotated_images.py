@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
+import json
 import os
 import re
 import struct
@@ -14,6 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import (
@@ -27,12 +29,12 @@ from tfrecord_io.arrow.image_header import (
     pillow,
     png_chunks,
 )
-from tfrecord_io.errors import DecodeError, printable, warn
+from tfrecord_io.errors import DecodeError, SchemaError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled
 from tfrecord_io.options import StorageOptions, leaves_out, raises
 from tfrecord_io.options.file_options import AnnotationOptions
-from tfrecord_io.plugins.vision.masks_and_keypoints import ShapeColumns
+from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
 from tfrecord_io.typing import InvalidBoxes, Path
@@ -131,6 +133,10 @@ def _is_inside(box: Sequence[float], height: int, width: int) -> bool:
 
 
 OBJECT = "image/object/"
+LABEL = "class/label"
+CLASSES_KEY = b"tfrecord_io.classes"  # in the metadata of the column of labels: all classes, also those of no object
+FRACTIONS = (-0.1, 1.1)  # what the boxes of a trainer may be: of others TensorFlow says that they are pixels
+_LEAST, _MOST = (float(np.float32(edge)) for edge in FRACTIONS)
 _IMAGE = {
     "image/height": pa.int64(),
     "image/width": pa.int64(),
@@ -146,8 +152,58 @@ _OBJECTS = {
     "bbox/ymin": pa.float32(),
     "bbox/ymax": pa.float32(),
     "class/text": pa.string(),
-    "class/label": pa.int64(),
+    LABEL: pa.int64(),
 }
+
+
+def is_fraction(place: float) -> bool:
+    """True if a place on an axis can be a fraction of its length, and is not one in pixels.
+
+    >>> is_fraction(1.05), is_fraction(320.0)
+    (True, False)
+    """
+    return _LEAST <= place <= _MOST
+
+
+class StatedClass(NamedTuple):
+    """A class that a data set has, also if no object is of it."""
+
+    id: int  # the label of its objects
+    name: str
+    supercategory: str = ""
+    keypoints: Sequence[str] = ()  # their names
+
+
+def with_classes(column: pa.Field, classes: Sequence[StatedClass]) -> pa.Field:
+    """The column of labels, with all classes in its metadata."""
+    stated = [{name: value for name, value in class_._asdict().items() if value or name == "id"} for class_ in classes]
+    return column.with_metadata({**(column.metadata or {}), CLASSES_KEY: json.dumps(stated).encode()})
+
+
+def classes_of(column: pa.Field) -> list[StatedClass]:
+    """The classes in the metadata of a column; none if there is no such metadata.
+
+    Raises
+    ------
+    SchemaError
+        The metadata is damaged.
+    """
+    text = (column.metadata or {}).get(CLASSES_KEY)
+    if text is None:
+        return []
+    try:
+        classes = [StatedClass(**members) for members in json.loads(text)]
+        is_valid = all(
+            isinstance(class_.id, int)
+            and all(isinstance(name, str) for name in (class_.name, class_.supercategory, *class_.keypoints))
+            for class_ in classes
+        )
+    except (TypeError, ValueError, RecursionError):
+        is_valid = False
+    if not is_valid:
+        reason = f"its metadata is damaged: {CLASSES_KEY.decode()}"
+        raise SchemaError(reason, feature=column.name, advice=say("{class_names=} names the classes"))
+    return classes
 
 
 class AnnotatedImage(NamedTuple):
@@ -213,6 +269,7 @@ class Reading:
     options: AnnotationOptions
     columns: Mapping[str, pa.DataType]  # of objects, besides the boxes and the classes
     kind: str  # what an object is called in the annotation file
+    classes: Sequence[StatedClass]
     shapes: ShapeColumns | None = None
 
     def __post_init__(self) -> None:
@@ -227,6 +284,8 @@ class Reading:
         shapes = self.shapes.types if self.shapes else {}
         columns = {**_OBJECTS, **self.columns, **shapes}
         schema = pa.schema({**_IMAGE, **{f"{OBJECT}{name}": pa.list_(type_) for name, type_ in columns.items()}})
+        at = schema.get_field_index(OBJECT + LABEL)
+        schema = schema.set(at, with_classes(schema.field(at), self.classes))
         turned = Turned(self.options.orient, len(found))
         batches = _Batches(self, fs, found, schema, left_out, turned).read()
         rows = None if leaves_out(self.options.on_error) else len(found)
@@ -301,6 +360,8 @@ class _Batches:
         size = (1, 1) if image.fractions else (height, width)
         columns = rule.normalized(image.objects, *size, self.reading.kind, image.text, image.path)
         shapes = self.reading.shapes
+        if self.reading.options.invalid_boxes != "keep":
+            self._check_points(image, *size)
         if not columns:
             columns = tuple([] for _ in range(len(self.schema) - len(_IMAGE)))
         elif shapes is not None:
@@ -310,6 +371,20 @@ class _Batches:
                 raise DecodeError(f"a mask of {image.text} cannot be used: {error}", path=image.path) from None
         key = hashlib.sha256(content).hexdigest()
         return height, width, image.name, image.source_id, key, content, header.format, *columns
+
+    def _check_points(self, image: AnnotatedImage, height: int, width: int) -> None:
+        """Refuse labelled key points far beyond the image."""
+        if self.reading.shapes is None:
+            return
+        for name, values in zip(image.objects.names, image.objects.values, strict=True):
+            shape: Shape = values[-1]
+            where = f"{self.reading.kind} {name} of {image.text}"
+            for x, y, visibility in zip(*(shape.keypoints[at::3] for at in range(3)), strict=True):
+                if visibility and not (is_fraction(x / width) and is_fraction(y / height)):
+                    expected = f"fractions of the width and height from {FRACTIONS[0]} to {FRACTIONS[1]}"
+                    reason = f"a key point of {where} is far beyond the image, which has {width}×{height} pixels"
+                    advice = say('{invalid_boxes="keep"} keeps it')
+                    raise DecodeError(reason, path=image.path, expected=expected, got=(x, y), advice=advice)
 
 
 def upright(content: bytes, orientation: int, path: str | None, advice: str) -> bytes:

@@ -11,19 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.image_header import image_header
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
+from tfrecord_io.arrow.image_header import ImageHeader, image_header
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say, warn
 from tfrecord_io.file_formats.files_below import LeftOut, check_class_names
 from tfrecord_io.options.write import ExportOptions
-from tfrecord_io.plugins.vision.annotated_images import OBJECT
-from tfrecord_io.plugins.vision.to_folder import file_suffix, row_error, schema_to_choose_from
+from tfrecord_io.plugins.vision.annotated_images import FRACTIONS, LABEL, OBJECT, StatedClass, classes_of, is_fraction
+from tfrecord_io.plugins.vision.to_folder import file_suffix, named_as_image, row_error, schema_to_choose_from
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.paths.safe_names import refused
 
 _BOX = ("bbox/xmin", "bbox/xmax", "bbox/ymin", "bbox/ymax")
-_LABEL, _CLASS = "class/label", "class/text"
+_BY_CORNER = ("bbox/xmin", "bbox/ymin", "bbox/xmax", "bbox/ymax")
+_LABEL, _CLASS = LABEL, "class/text"
 _NEVER_LOST = {*_BOX, _LABEL, _CLASS, "area", "keypoint/num"}  # the last two can be computed
 _POINTS = {
     "keypoint/x": pa.float32(),
@@ -46,10 +47,10 @@ _ENCODED, _NAME, _ID, _HEIGHT, _WIDTH = (
 )
 _IMAGE = {_ENCODED: pa.binary(), _NAME: pa.string(), _ID: None, _HEIGHT: pa.int64(), _WIDTH: pa.int64()}
 _DERIVED = {"image/format", "image/key/sha256"}  # of the image
-NUMBERS = "columns='!image/filename' numbers the images"
-NUMBERS_CLI = "--columns '!image/filename' numbers the images"
-_NAMES = "class_names= (--class-names) gives the names of the labels 1, 2, …"
-_NAMES_CLI = "--class-names (--class-names) gives the names of the labels 1, 2, …"
+NUMBERS = say("{columns='!image/filename'} numbers the images")
+_NAMES = say("{class_names=} (--class-names) gives the names of the labels 1, 2, …")
+_ALONE = say('{images="none"} writes annotations without images')
+_UNSEEN = say("{check_sizes=False} writes the stated size, whatever the image")
 
 
 class KeyPoint(NamedTuple):
@@ -87,6 +88,7 @@ class AnnotatedRow:
     width: int
     states_size: bool  # else it is that of the stored pixels
     content: pa.Buffer | None  # of the file
+    header: ImageHeader | None  # of the content, if it was looked at
     objects: list[DetectedObject]
     reader: Reader
 
@@ -116,14 +118,23 @@ class AnnotatedRecords:
     options: ExportOptions  # with the columns, and their types
     names: ClassNames
     others: list[str]  # columns that say something else
+    needs_images: bool  # else annotations alone are written
+    check_sizes: bool
     left_out: LeftOut = field(default_factory=lambda: LeftOut("objects", 0))
     count: int = 0  # of the records that have been read
 
     @classmethod
     def plan(
-        cls, source: Any, options: ExportOptions, columns: Any, class_names: Sequence[str] | None
+        cls,
+        source: Any,
+        options: ExportOptions,
+        columns: Any,
+        class_names: Sequence[str] | None,
+        *,
+        needs_images: bool = True,
+        check_sizes: bool = True,
     ) -> AnnotatedRecords:
-        """Find the columns.
+        """Find the columns, and the classes that their schema states.
 
         Raises
         ------
@@ -138,15 +149,20 @@ class AnnotatedRecords:
             chosen = projection.order(schema.names)
         types = {**_IMAGE, **{f"{OBJECT}{name}": pa.list_(type_) for name, type_ in _OBJECTS.items()}}
         used = [name for name in types if name in chosen]
-        for names in ([_ENCODED], *([f"{OBJECT}{name}"] for name in _BOX), [OBJECT + _LABEL, OBJECT + _CLASS]):
+        needed = [[f"{OBJECT}{name}"] for name in _BOX] + [[OBJECT + _LABEL, OBJECT + _CLASS]]
+        for names in [[_ENCODED], *needed] if needs_images else needed:
             if not set(names) & set(used):
                 reason = f"no column '{names[-1]}', which annotated images have"
-                raise FeatureNotFoundError(reason, feature=names[-1], hint=f"it has: {', '.join(schema.names)}")
+                advice = say("{}", f"it has: {', '.join(schema.names)}")
+                advice = _ALONE & advice if names == [_ENCODED] else advice
+                raise FeatureNotFoundError(reason, feature=names[-1], advice=advice)
         declared = {name: types[name] for name in used if types[name] is not None}
         overrides = {**declared, **(options.schema_overrides or {})} if options.schema is None else None
         options = replace(options, columns=tuple(used), schema_overrides=overrides)
         others = [name for name in chosen if name not in types and name not in _DERIVED]
-        return cls(source, options, ClassNames(class_names), others)
+        at = schema.get_field_index(OBJECT + _LABEL)
+        stated = classes_of(schema.field(at)) if at >= 0 and class_names is None else []
+        return cls(source, options, ClassNames(class_names, stated), others, needs_images, check_sizes)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -168,10 +184,11 @@ class AnnotatedRecords:
         with open_path(self.source, options) as reader:
             for batch in reader:
                 of_labels, of_names = (
-                    batch.column(name).flatten().to_pylist() if name in columns else ()
+                    batch.column(name).to_pylist() if name in columns else [None] * len(batch)
                     for name in (OBJECT + _LABEL, OBJECT + _CLASS)
                 )
-                yield from itertools.zip_longest(of_labels, of_names)
+                for labels, names in zip(of_labels, of_names, strict=True):
+                    yield from itertools.zip_longest(labels or (), names or ())
 
     def warn(self, title: str, held: frozenset[str]) -> None:
         """Warn of what the files of a format do not hold."""
@@ -186,44 +203,71 @@ class AnnotatedRecords:
 
     def _rows(self, batch: pa.RecordBatch, reader: Reader) -> Iterator[AnnotatedRow]:
         plain = {name: batch.column(name).to_pylist() for name in batch.schema.names if name != _ENCODED}
-        for at, scalar in enumerate(batch.column(_ENCODED)):
+        encoded = batch.column(_ENCODED) if _ENCODED in batch.schema.names else [None] * len(batch)
+        for at, scalar in enumerate(encoded):
             values = {name: column[at] for name, column in plain.items()}
-            row, content = self.count, scalar.as_buffer()
+            row, content = self.count, None if scalar is None else scalar.as_buffer()
+            content = content if content is not None and content.size else None
+            if content is None and self.needs_images:
+                raise row_error(reader, row, "it has no image bytes", _ENCODED, _ALONE)
             name = values.get(_NAME)
             if name is None:
-                if content is None:
-                    raise row_error(reader, row, "there is neither an image nor the name of one", _ENCODED)
-                name = f"{row:08d}{file_suffix(content)}"
+                name = f"{row:08d}{'.jpg' if content is None else file_suffix(content)}"
             if (wrong := refused(name)) is not None:
                 text = f"the name '{printable(name)}' of a file cannot be used: {wrong}"
                 raise row_error(reader, row, text, _NAME, NUMBERS)
-            height, width = self._size(values, content, reader)
+            name = name if content is None else named_as_image(name, content)
+            height, width, header = self._size(values, content, reader)
             source_id = values.get(_ID)
             if isinstance(source_id, bytes | list):
                 raise row_error(reader, row, "the id is not text", _ID, f"columns={f'!{_ID}'!r} numbers the images")
             source_id = None if source_id is None else str(source_id)
-            objects = self._objects(values, reader)
+            objects = self._objects(values, reader, f"image '{printable(name, 80)}'")
             self.left_out.total += len(objects)
             states_size = bool(values.get(_HEIGHT) and values.get(_WIDTH))
-            yield AnnotatedRow(row, name, source_id, height, width, states_size, content, objects, reader)
+            content = content if self.needs_images else None
+            yield AnnotatedRow(row, name, source_id, height, width, states_size, content, header, objects, reader)
             self.count += 1
 
-    def _size(self, values: Mapping[str, Any], content: pa.Buffer | None, reader: Reader) -> tuple[int, int]:
-        height, width = values.get(_HEIGHT), values.get(_WIDTH)
-        if not height or not width:
-            if content is None:
-                raise row_error(reader, self.count, "there is neither an image nor its size", _HEIGHT)
-            path, record = reader.origin(self.count)
-            try:
-                header = image_header(content.to_pybytes(), path or "", _ENCODED)
-            except DecodeError as error:
-                raise DecodeError(error.reason, path=path, record=record, feature=_ENCODED) from None
-            height, width = header.height, header.width
-        if not (0 < height < 2**31 and 0 < width < 2**31):
+    def _size(
+        self, values: Mapping[str, Any], content: pa.Buffer | None, reader: Reader
+    ) -> tuple[int, int, ImageHeader | None]:
+        """The height and width of an image, which the record and the header of the image agree on, and that header."""
+        height, width = values.get(_HEIGHT) or None, values.get(_WIDTH) or None
+        if not all(side is None or 0 < side < 2**31 for side in (height, width)):
             raise row_error(reader, self.count, f"an image of {height}×{width} pixels", _HEIGHT)
-        return height, width
+        if height is not None and width is not None and (content is None or not self.check_sizes):
+            return height, width, None
+        if content is None:
+            raise row_error(reader, self.count, "there is neither an image nor its size", _HEIGHT)
+        path, record = reader.origin(self.count)
+        try:
+            header = image_header(content.to_pybytes(), path or "", _ENCODED)
+        except DecodeError as error:
+            advice = say("{}", error.advice) | _UNSEEN if error.advice else _UNSEEN
+            raise DecodeError(
+                error.reason,
+                path=path,
+                record=record,
+                feature=_ENCODED,
+                expected=error.expected,
+                got=error.got,
+                advice=None if None in (height, width) else advice,
+            ) from None
+        stored, turned = (header.height, header.width), header.turned_size
+        if not self.check_sizes:
+            return height or stored[0], width or stored[1], header
+        for size in (stored, turned):
+            if height in (None, size[0]) and width in (None, size[1]):
+                return *size, header
+        text = f"the image has {stored[1]}×{stored[0]} pixels, "
+        text += f"or {turned[1]}×{turned[0]} turned by its EXIF orientation, " if turned != stored else ""
+        text += f"but the record states {width or '?'}×{height or '?'}, so its boxes may be of another image"
+        feature = _HEIGHT if height not in (None, stored[0]) else _WIDTH
+        advice = _UNSEEN | say("{columns=} takes the size of the image", columns=[f"!{_HEIGHT}", f"!{_WIDTH}"])
+        raise row_error(reader, self.count, text, feature, advice, expected=stored, got=(height, width))
 
-    def _objects(self, values: Mapping[str, Any], reader: Reader) -> list[DetectedObject]:
+    def _objects(self, values: Mapping[str, Any], reader: Reader, image: str) -> list[DetectedObject]:
         lists = {name.removeprefix(OBJECT): value or [] for name, value in values.items() if name.startswith(OBJECT)}
         count = len(lists[_BOX[0]])
         points = {name: lists.pop(name, []) for name in _POINTS}
@@ -239,11 +283,36 @@ class AnnotatedRecords:
             if not all(value is None or math.isfinite(value) for value in columns.get(name, ())):
                 raise row_error(reader, self.count, "a value is not finite", f"{OBJECT}{name}")
         each = self._points(points, count, reader)
+        self._check_fractions(columns, each, reader, image)
         rows = zip(zip(*columns.values(), strict=True), zip(*map(columns.get, _BOX), strict=True), strict=True)
         return [
             DetectedObject(number, dict(zip(columns, row, strict=True)), each[number], *box)
             for number, (row, box) in enumerate(rows)
         ]
+
+    def _check_fractions(
+        self, columns: Mapping[str, Any], points: list[list[KeyPoint]], reader: Reader, image: str
+    ) -> None:
+        """Refuse boxes and labelled key points that are no fractions of an image, but pixels."""
+        wrong = None
+        for number, box in enumerate(zip(*map(columns.get, _BY_CORNER), strict=True)):
+            side = next((side for side, value in zip(_BY_CORNER, box, strict=True) if not is_fraction(value)), None)
+            if side is not None:
+                wrong = side, f"'{side}' of object {number} of {image} is {box[_BY_CORNER.index(side)]}"
+                break
+        for number, places in enumerate(points):
+            for point in places:
+                if wrong is None and point.visibility and not (is_fraction(point.x) and is_fraction(point.y)):
+                    side = "keypoint/y" if is_fraction(point.x) else "keypoint/x"
+                    place = point.y if is_fraction(point.x) else point.x
+                    wrong = side, f"a key point of object {number} of {image} is at {place}"
+        if wrong is None:
+            return
+        size = _WIDTH if wrong[0].rpartition("/")[2] in ("x", "xmin", "xmax") else _HEIGHT
+        expected = f"a fraction from {FRACTIONS[0]} to {FRACTIONS[1]}"
+        reason = f"{wrong[1]}, expected {expected}: it looks like pixels"
+        advice = f"divide it by '{size}' when the records are written"
+        raise row_error(reader, self.count, reason, OBJECT + wrong[0], advice, expected=expected)
 
     def _points(self, points: Mapping[str, list[Any]], count: int, reader: Reader) -> list[list[KeyPoint]]:
         """The key points of each object."""
@@ -270,14 +339,18 @@ class AnnotatedRecords:
 
 @dataclass(slots=True)
 class ClassNames:
-    """The names and numbers of classes."""
+    """The names and numbers of classes: as the caller gives them, or as the schema and the records state them."""
 
     given: Sequence[str] | None
+    stated: Sequence[StatedClass] = ()  # of the schema, those without objects among them
     seen: dict[int, str] = field(default_factory=dict)  # by label
     numbered: list[str] = field(default_factory=list)  # in the order of `index`
-    _labels: dict[Any, int] = field(default_factory=dict)  # from label, or name, to index
+    _indices: dict[Any, int] = field(default_factory=dict)  # by label, or by name as they are given
+    _labels: dict[str, int] | None = None  # of the names, once all records have been read for them
+    stated_names: dict[int, str] = field(init=False)  # by label
 
     def __post_init__(self) -> None:
+        self.stated_names = {class_.id: class_.name for class_ in self.stated}
         if self.given is None:
             return
         check_class_names(self.given)
@@ -294,50 +367,86 @@ class ClassNames:
         if label is None:
             raise row.error(f"object {each.number} has no class", OBJECT + _LABEL)
         if self.given is None:
+            if label in self.stated_names:
+                return self.stated_names[label]
             raise row.error(f"the label {label} has no name", OBJECT + _CLASS, _NAMES)
         if not 1 <= label <= len(self.given):
             raise row.error(f"the label {label} is not one of the {len(self.given)} of class_names=", OBJECT + _LABEL)
         return self.given[label - 1]
 
-    def category(self, each: DetectedObject, row: AnnotatedRow) -> int:
-        """The label of an object, which always has the same name; without one, the number of its name, from 1."""
+    def category(self, each: DetectedObject, row: AnnotatedRow, rows: AnnotatedRecords) -> int:
+        """The label of an object, which always has the same name.
+
+        Without one, the number of its name: that of `class_names`, or of the sorted names of all records.
+        """
         name, label = self.text(each, row), each.get(_LABEL)
         if label is None:
             if self.given is not None and name not in self.given:
-                raise row.error(f"the class '{printable(name, 80)}' is not among class_names=", OBJECT + _CLASS)
-            label = self.given.index(name) + 1 if self.given else self._labels.setdefault(name, len(self._labels) + 1)
+                raise row.error(say("the class '{}' is not among {class_names=}", printable(name, 80)), OBJECT + _CLASS)
+            label = self.given.index(name) + 1 if self.given else self._label_of(name, rows)
         if self.seen.setdefault(label, name) != name:
             names = f"'{printable(self.seen[label], 80)}' and '{printable(name, 80)}'"
             raise row.error(f"the label {label} has two names, {names}", OBJECT + _CLASS)
         return int(label)
 
     def number_all(self, rows: AnnotatedRecords) -> None:
-        """Number the classes from 0: as they are given, or in the order of their labels, or names."""
+        """Number the classes from 0: as they are given, or in the order of their labels."""
         if self.given is not None:
             self.numbered = [*self.given]
-            self._labels = {name: at for at, name in enumerate(self.given)}
+            self._indices = {name: at for at, name in enumerate(self.given)}
             return
-        found: dict[Any, str | None] = {}
-        for label, name in rows.classes():
-            key = name if label is None else label
-            if key is not None and found.get(key) is None:  # of objects with neither, `text` raises the error
-                found[key] = name
-        ordered = sorted(found, key=lambda key: (isinstance(key, str), key))
-        if unnamed := [label for label in ordered if found[label] is None]:
+        names = self._all_names(rows)
+        if unnamed := [label for label, name in names.items() if name is None]:
             raise rows.error(f"the label {unnamed[0]} has no name", _NAMES)
-        self.numbered = [name for label in ordered if (name := found[label]) is not None]
-        self._labels = {label: at for at, label in enumerate(ordered)}
+        self.numbered = [name for name in names.values() if name is not None]
+        self._indices = {label: at for at, label in enumerate(names)}
 
-    def index(self, each: DetectedObject, row: AnnotatedRow) -> int:
+    def index(self, each: DetectedObject, row: AnnotatedRow, rows: AnnotatedRecords) -> int:
         """The number of the class of an object, after `number_all`."""
-        name = self.text(each, row)
-        key = name if self.given is not None or each.get(_LABEL) is None else each.get(_LABEL)
-        if key not in self._labels:
-            raise row.error(f"the class '{printable(name, 80)}' is not among class_names=", OBJECT + _CLASS)
-        if self.numbered[self._labels[key]] != name:
-            names = f"'{printable(self.numbered[self._labels[key]], 80)}' and '{printable(name, 80)}'"
+        name, key = self.text(each, row), each.get(_LABEL)
+        if self.given is not None:
+            key = name
+        elif key is None:
+            key = self._label_of(name, rows)
+        if key not in self._indices:
+            raise row.error(say("the class '{}' is not among {class_names=}", printable(name, 80)), OBJECT + _CLASS)
+        if self.numbered[self._indices[key]] != name:
+            names = f"'{printable(self.numbered[self._indices[key]], 80)}' and '{printable(name, 80)}'"
             raise row.error(f"the label {key} has two names, {names}", OBJECT + _CLASS)
-        return self._labels[key]
+        return self._indices[key]
+
+    def without_objects(self, names: Mapping[int, str | None]) -> dict[int, str]:
+        """The classes that are stated besides those of objects: not those whose name has another label there."""
+        stated = self.stated_names if self.given is None else dict(enumerate(self.given, start=1))
+        taken = {name for label, name in names.items() if label not in stated or self.given is not None}
+        return {label: name for label, name in stated.items() if names.get(label) is None and name not in taken}
+
+    def _label_of(self, name: str, rows: AnnotatedRecords) -> int:
+        """The label of a name that an object has without one."""
+        if self._labels is None:
+            self._all_names(rows)
+        assert self._labels is not None
+        return self._labels[name]
+
+    def _all_names(self, rows: AnnotatedRecords) -> dict[int, str | None]:
+        """The name of each label, in order, of all records and of the schema; None where none states it.
+
+        A name without a label has the label that it has elsewhere, or one of the first numbers that no label is, in the
+        order of the names: the same whatever the order of the records.
+        """
+        names: dict[int, str | None] = {}
+        unlabelled: set[str] = set()
+        for label, name in rows.classes():
+            if label is not None and names.get(label) is None:
+                names[label] = name
+            elif label is None and name:  # of objects with neither, `text` raises the error
+                unlabelled.add(name)
+        names |= self.without_objects(names)
+        labels = {name: label for label, name in sorted(names.items(), reverse=True) if name is not None}
+        unused = (number for number in itertools.count(1) if number not in names)
+        labels |= {name: next(unused) for name in sorted(unlabelled - labels.keys())}
+        self._labels = labels
+        return dict(sorted((names | {label: name for name, label in labels.items()}).items()))
 
 
 def shortest(value: float) -> float:

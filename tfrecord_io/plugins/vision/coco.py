@@ -20,7 +20,7 @@ from tfrecord_io.format.foreign_files import looks_like
 from tfrecord_io.options import StorageOptions, leaves_out
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
-from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading
+from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, StatedClass
 from tfrecord_io.plugins.vision.masks_and_keypoints import (
     MOST_KEYPOINTS,
     Shape,
@@ -155,7 +155,7 @@ def open_coco(
     annotated = coco.images(skip_unknown=leaves_out(options.on_error))
     shapes = ShapeColumns(masks, coco.most_keypoints, coco.has_names)
     coco.warn()
-    return Reading(options, _COLUMNS | coco.columns, "annotation", shapes).open(annotated, images)
+    return Reading(options, _COLUMNS | coco.columns, "annotation", coco.classes(), shapes).open(annotated, images)
 
 
 def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
@@ -282,6 +282,13 @@ class _Coco:
             image.objects.add(id_, box, (*values, self._shape(annotation, names[category], where)))
             annotations[at] = None  # no longer needed
         left_out.warn(self._path)
+
+    def classes(self) -> list[StatedClass]:
+        """All categories, also those of no object."""
+        names = self._categories()
+        points = self._names_of_categories("keypoints", [], "are not names", "a list of text")
+        groups = self._names_of_categories("supercategory", "", "is not a name", "text")
+        return [StatedClass(int(id_), name, groups[id_], points[id_]) for id_, name in names.items()]
 
     def _categories(self) -> dict[int | str, str]:
         categories: dict[int | str, str] = {}

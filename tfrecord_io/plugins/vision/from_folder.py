@@ -22,6 +22,7 @@ from tfrecord_io.file_formats.files_below import (
     LeftOut,
     classes,
     list_folder,
+    list_images,
     read_files,
     reader_threads,
     row_batches,
@@ -74,9 +75,9 @@ def open_image_folder(
     Parameters
     ----------
     path : str or PathLike
-        A folder, local or in a bucket, with JPEG, PNG, GIF, BMP, WebP or TIFF files at any depth. Files of other
-        kinds are left out with a warning, and hidden ones without: ``.x``, and what systems and tools leave, such as
-        ``__MACOSX``, ``_SUCCESS`` and ``Thumbs.db``.
+        A folder, local or in a bucket, with JPEG, PNG, GIF, BMP, WebP or TIFF files at any depth, found by their
+        suffix, or without one by their content. Files of other kinds are left out with a warning, and hidden ones
+        without: ``.x``, and what systems and tools leave, such as ``__MACOSX``, ``_SUCCESS`` and ``Thumbs.db``.
     labels : bool, optional
         Whether the folders directly below `path` are classes. By default they are if all images are in folders.
     class_names : sequence of str, optional
@@ -168,7 +169,8 @@ class _Reading:
 
     def open(self, path: Path) -> ArrayStream:
         check_choice("labels", self.labels, (None, False, True))
-        folder = list_folder(os.fspath(path), self.options.storage, self.suffixes)
+        name, storage = os.fspath(path), self.options.storage
+        folder = list_images(name, storage) if self.suffixes else list_folder(name, storage, None)
         if not folder.files:
             what = "files" if self.suffixes is None else f"{', '.join(IMAGE_SUFFIXES)} files"
             raise FileNotFoundError(errno.ENOENT, f"the folder has no {what}", folder.path)

@@ -16,14 +16,28 @@ import pyarrow as pa
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.files_below import Folder, check_class_names, find_folder, list_folder, warn_of_others
+from tfrecord_io.file_formats.files_below import (
+    Folder,
+    check_class_names,
+    find_folder,
+    list_folder,
+    list_images,
+    warn_of_others,
+)
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.file_options import AnnotationOptions
-from tfrecord_io.plugins.vision.annotated_images import MOST_BYTES, AnnotatedImage, Objects, Reading, read_annotations
+from tfrecord_io.plugins.vision.annotated_images import (
+    MOST_BYTES,
+    AnnotatedImage,
+    Objects,
+    Reading,
+    StatedClass,
+    read_annotations,
+)
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_DIGITS, pixels_in
 from tfrecord_io.plugins.vision.vision_rows import VOC
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.paths.safe_names import refused
+from tfrecord_io.storage.paths.safe_names import below, refused
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import InvalidBoxes, OnFileError, Path, StorageLike
 
@@ -141,7 +155,10 @@ def open_voc(
             reason = f"the image '{printable(image.name)}' is also that of '{printable(other)}'"
             raise DecodeError(reason, path=image.path, got=image.name, hint="correct 'filename' in one of them")
     columns = _COLUMNS | _optional_columns(annotated)
-    return Reading(options, columns, "object").open(annotated, folder.images if images is None else images)
+    if images is None and chosen is None:
+        folder.warn_of_images(annotated, options.storage)
+    classes = [StatedClass(label, name) for name, label in labels.items()]
+    return Reading(options, columns, "object", classes).open(annotated, folder.images if images is None else images)
 
 
 class _Folder(NamedTuple):
@@ -161,6 +178,15 @@ class _Folder(NamedTuple):
             raise FileNotFoundError(errno.ENOENT, reason, self.path)
         warn_of_others(self.path, "in a folder", [file for file in self.annotations.files if file.top is not None])
         return files
+
+    def warn_of_images(self, annotated: Sequence[AnnotatedImage], storage: StorageOptions) -> None:
+        """Warn of images that no annotation names."""
+        try:
+            files = list_images(self.images, storage).files
+        except FileNotFoundError:
+            return  # without a folder of images, reading them says so
+        named = {below("", image.name).removeprefix("/") for image in annotated}
+        warn_of_others(self.images, "without an annotation", [file for file in files if file.name not in named])
 
     def image_set(self, name: str, files: list[Entry]) -> list[Entry]:
         """The annotation files that a text file of an image set names."""

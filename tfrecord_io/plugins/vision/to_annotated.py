@@ -20,8 +20,9 @@ from tfrecord_io.arrow.image_header import image_header
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.files_below import REMOTE_READERS
 from tfrecord_io.options import unwrapped
+from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.write import ExportOptions
-from tfrecord_io.plugins.vision.annotated_images import OBJECT, upright
+from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass, upright
 from tfrecord_io.plugins.vision.annotated_rows import (
     NUMBERS,
     AnnotatedRecords,
@@ -84,17 +85,24 @@ def _write(
     *,
     class_names: Sequence[str] | None = None,
     columns: Sequence[str] | str | None = None,
+    images: str | None = None,
+    check_sizes: bool = True,
     **keywords: Any,
 ) -> WriteReport:
     """Write to a folder that does not exist or is empty; a local one appears when it is complete.
 
-    `class_names` are those of the labels 1, 2, …, where the records have no ``image/object/class/text``. EncodeError: a
-    name leads out of the folder, an id comes twice, or an object lacks a value.
+    `class_names` are those of the labels 1, 2, …, where the records have no ``image/object/class/text``. With `images`
+    "none", annotations alone are written. EncodeError: a name leads out of the folder, an id comes twice, an object
+    lacks a value, or its place is no fraction of the image; or there is no image, or with `check_sizes` one of another
+    size than stated.
     """
+    check_choice("images", images, (None, "none"))
+    check_choice("check_sizes", check_sizes, (False, True))
     options = ExportOptions.from_keywords(keywords, None, source)
     if isinstance(unwrapped(source), Scan):  # it is read under the types that images need
         source, options = selection_of(source, options)
-    rows = AnnotatedRecords.plan(source, options, columns, class_names)
+    with_images = {"needs_images": images is None, "check_sizes": check_sizes}
+    rows = AnnotatedRecords.plan(source, options, columns, class_names, **with_images)
     name = os.fspath(target)
     if (other := other_suffix(name)) is not None and other.is_known:
         reason = "annotated images are written to a folder, and this is the name of a file"
@@ -128,7 +136,7 @@ class _Target(AbstractContextManager["_Target"]):
     columns: ClassVar[frozenset[str]]  # of objects that it holds, besides boxes and classes
 
     def __init__(self, rows: AnnotatedRecords, folder: NewFolder, options: ExportOptions) -> None:
-        self._folder, self._names = folder, rows.names
+        self._folder, self._rows, self._names = folder, rows, rows.names
 
     def __exit__(self, *error: object) -> None:
         return None
@@ -206,7 +214,7 @@ class _Coco(_Target):
         return number
 
     def _annotation(self, each: DetectedObject, row: AnnotatedRow, image: int) -> dict[str, Any]:
-        category = self._names.category(each, row)
+        category = self._names.category(each, row, self._rows)
         x, width = _length(each.xmin, each.xmax, row.width)
         y, height = _length(each.ymin, each.ymax, row.height)
         if width < 0 or height < 0:
@@ -252,13 +260,14 @@ class _Coco(_Target):
     def finish(self) -> None:
         self._flush()
         categories: list[str] = []
-        names = self._names.seen
-        for id_, name in enumerate(self._names.given or (), 1):  # those of no object, too
-            if name not in names.values():
-                names.setdefault(id_, name)
+        names, stated = self._names.seen, {class_.id: class_ for class_ in self._names.stated}
+        names |= self._names.without_objects(names)
         for id_, name in sorted(names.items()):
-            points = {"keypoints": self._keypoints[id_], "skeleton": []} if id_ in self._keypoints else {}
-            group = {"supercategory": self._groups[id_]} if id_ in self._groups else {}
+            class_ = stated.get(id_)
+            class_ = class_ if class_ is not None and class_.name == name else StatedClass(id_, name)
+            places, group_name = self._keypoints.get(id_, class_.keypoints), self._groups.get(id_, class_.supercategory)
+            points = {"keypoints": [*places], "skeleton": []} if places else {}
+            group = {"supercategory": group_name} if group_name else {}
             categories.append(json.dumps({"id": id_, "name": name, **group, **points}))
         for name, members in (("images", self._images), ("categories", categories)):
             self._output.write(f'],\n"{name}": [\n'.encode())
@@ -388,7 +397,6 @@ class _Yolo(_Target):
         self._has_masks = "image/object/segmentation" in rows.columns
         self._has_points = "image/object/keypoint/x" in rows.columns
         self._points: int | None = None  # of each object
-        self._rows = rows
         if self._has_masks and self._has_points:
             raise rows.error(
                 f"{self.title} files hold either masks or key points",
@@ -406,7 +414,7 @@ class _Yolo(_Target):
             if words is None:
                 self._rows.left_out.add(f"{row.text} has an object whose mask is run-length encoded, not polygons")
             else:
-                lines.append(" ".join([str(self._names.index(each, row)), *map(_text, words)]))
+                lines.append(" ".join([str(self._names.index(each, row, self._rows)), *map(_text, words)]))
         return [(f"{LABELS}/{os.path.splitext(row.name)[0]}.txt", "".join(f"{line}\n" for line in lines).encode())]
 
     def image(self, row: AnnotatedRow, content: pa.Buffer) -> Any:
@@ -415,7 +423,7 @@ class _Yolo(_Target):
             return content
         data, (path, record) = content.to_pybytes(), row.reader.origin(row.number)
         try:
-            header = image_header(data, "")
+            header = row.header or image_header(data, "")
         except DecodeError:
             return content  # it is not an image, which could be turned
         if header.is_turned((row.height, row.width)) is not False:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,10 +14,10 @@ from pyarrow import types as t
 
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.file_formats.files_below import REMOTE_READERS, TABLE_NAME
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say, warn
+from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS, TABLE_NAME
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
-from tfrecord_io.format.foreign_files import TIFF_MAGIC
+from tfrecord_io.format.foreign_files import IMAGES, TIFF_MAGIC
 from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
 from tfrecord_io.options import ReadOptions, unwrapped
 from tfrecord_io.options.write import ExportOptions
@@ -89,8 +89,9 @@ def write_image_folder(
         The column with the bytes of the files, which are written as they are; by default ``image/encoded``, or the only
         column of bytes.
     filename : str, optional
-        The column with their names, relative to the folder (``cat/1.jpg``). None, or without such a column: files
-        are numbered, ``00000000.jpg``.
+        The column with their names, relative to the folder (``cat/1.jpg``). A name without the suffix of an image gets
+        that of its content, ``ISIC_0.jpg``, also in the table. None, or without such a column: files are numbered,
+        ``00000000.jpg``.
     table : str, optional
         The name of the file with all other columns and the names, with a row for each record: ``.csv``, ``.tsv``, or
         ``.jsonl``, which also holds lists and bytes. None: no table.
@@ -108,7 +109,8 @@ def write_image_folder(
     ------
     EncodeError
         A name would leave the folder (``../x``, ``/x``), is not valid on all systems, or is not the first of its kind.
-        A column cannot be stored in the table.
+        An image has no bytes; of one that is missing (null) only the row is written, with a warning. A column cannot
+        be stored in the table.
     FeatureNotFoundError
         The column does not exist, or it is not clear which one has the images.
     FileExistsError
@@ -195,10 +197,11 @@ class _Kind:
     keyword: str  # which names the column of bytes
     encoded: str
     name: str
+    are_images: bool
 
 
-_IMAGES = _Kind("image", "image/encoded", "image/filename")
-_FILES = _Kind("file", "file/encoded", "file/name")
+_IMAGES = _Kind("image", "image/encoded", "image/filename", are_images=True)
+_FILES = _Kind("file", "file/encoded", "file/name", are_images=False)
 
 
 def _write_folder(
@@ -235,6 +238,7 @@ def _write_folder(
                 writer.write_batch(pa.RecordBatch.from_arrays(columns_of_table, schema=table_schema))
             layout.rows += len(batch)
         written = tuple(reader.schema.names)
+    layout.warn(os.fspath(target))
     return WriteReport(os.fspath(target), layout.rows, folder.bytes, None, written, {})
 
 
@@ -278,7 +282,23 @@ class _Layout:
     filename: str | None
     table: str | None  # a name that no file may have
     name: str  # of the column of the table with the names, where records have none
+    are_images: bool
     rows: int = 0  # before the current batch
+    missing: int = 0  # rows without an image
+    misnamed: int = 0  # images whose name has the suffix of another format
+    first: list[str] = field(default_factory=lambda: ["", ""])  # of each of the two
+
+    def warn(self, path: str) -> None:
+        """Warn of rows that have no file, or one whose name says something else."""
+        if self.missing:
+            place = "no file" if self.table is None else f"a row in '{self.table}' and no file"
+            text = (
+                f"{self.missing:,} of {self.rows:,} records have no image, and get {place}, the first: {self.first[0]}"
+            )
+            warn(f"{printable(path)}: {text}", UserWarning)
+        if self.misnamed:
+            text = f"{self.misnamed:,} of {self.rows - self.missing:,} images have the suffix of another format, "
+            warn(f"{printable(path)}: {text}the first: {self.first[1]}", UserWarning)
 
 
 def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | None, table: str | None) -> _Layout:
@@ -306,15 +326,8 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
         filename = None
     if filename is not None and not t.is_string(schema.field(filename).type):
         got = short_type_name(schema.field(filename).type)
-        raise SchemaError(
-            "names of files are text",
-            feature=filename,
-            expected="string",
-            got=got,
-            hint=_NUMBERED,
-            hint_cli=_NUMBERED_CLI,
-        )
-    return _Layout(image, filename, table, kind.name)
+        raise SchemaError("names of files are text", feature=filename, expected="string", got=got, advice=_NUMBERED)
+    return _Layout(image, filename, table, kind.name, kind.are_images)
 
 
 def _write_files(
@@ -327,11 +340,15 @@ def _write_files(
 
     def files() -> Iterator[NewFile]:
         for row, (scalar, name) in enumerate(zip(images, given, strict=True)):
-            content = scalar.as_buffer()
+            content, at = scalar.as_buffer(), layout.rows + row
             if content is None:
                 names.append(name)
+                layout.first[0] = layout.first[0] or _record_text(reader, at)
+                layout.missing += 1
                 continue
-            at = layout.rows + row
+            if layout.are_images and not content.size:
+                advice = say("{filters=} leaves the record out")
+                raise row_error(reader, at, "it has no image bytes", layout.image, advice)
             if name is None:
                 name = f"{at:08d}{file_suffix(content)}"
             reason = (
@@ -340,6 +357,11 @@ def _write_files(
             error = partial(row_error, reader, at, feature=layout.filename, advice=_NUMBERED)
             if reason is not None:
                 raise error(f"the name '{printable(name)}' of a file cannot be used: {reason}")
+            if layout.are_images:
+                name = named_as_image(name, content)
+                if (suffix := _other_suffix(name, content)) is not None:
+                    layout.first[1] = layout.first[1] or f"'{printable(name)}' is {suffix}"
+                    layout.misnamed += 1
             names.append(name)
             folder.bytes += content.size
             yield name, content, error
@@ -379,13 +401,46 @@ def _named(name: str, error: Callable[[str], EncodeError]) -> Iterator[None]:
         raise error(f"a file or folder named '{printable(name)}' has been written for another record") from None
 
 
-def row_error(reader: Reader, row: int, reason: str, feature: str | None, advice: str | None = None) -> EncodeError:
+def row_error(
+    reader: Reader,
+    row: int,
+    reason: str,
+    feature: str | None,
+    advice: str | None = None,
+    *,
+    expected: Any = None,
+    got: Any = None,
+) -> EncodeError:
     """The error about the record of a row."""
     path, record = reader.origin(row)
-    return EncodeError(reason, path=path, record=record, feature=feature, hint=advice)
+    return EncodeError(reason, path=path, record=record, feature=feature, expected=expected, got=got, advice=advice)
+
+
+def named_as_image(name: str, content: pa.Buffer) -> str:
+    """The name of the file of an image, by whose suffix readers find it: that of its content is added where it is none.
+
+    >>> named_as_image("ISIC_0", pa.py_buffer(b"GIF89a")), named_as_image("a.jpg", pa.py_buffer(b"GIF89a"))
+    ('ISIC_0.gif', 'a.jpg')
+    """
+    suffix = file_suffix(content)
+    is_named = name.lower().endswith(IMAGE_SUFFIXES) or suffix not in IMAGE_SUFFIXES
+    return name if is_named else name + suffix
+
+
+def _other_suffix(name: str, content: pa.Buffer) -> str | None:
+    """The suffix of the content, if the name has that of another format of images."""
+    suffix = file_suffix(content)
+    of_name = next((suffixes for suffixes in IMAGES.values() if name.lower().endswith(suffixes)), ())
+    return suffix if of_name and suffix in IMAGE_SUFFIXES and suffix not in of_name else None
+
+
+def _record_text(reader: Reader, row: int) -> str:
+    path, record = reader.origin(row)
+    return f"record {record} of '{printable(path)}'"
 
 
 def file_suffix(content: pa.Buffer) -> str:
+    """The suffix of a file by its first bytes: ``.bin`` if they are of no known kind."""
     head = content.slice(0, min(12, content.size)).to_pybytes()
     if head[:4] == b"RIFF":
         return {b"WEBP": ".webp", b"WAVE": ".wav"}.get(head[8:], ".bin")

@@ -24,7 +24,8 @@ class VisionOptions(Options):
         "The column with the tasks, for LeRobot; by default, language_instruction.", "NAME"
     )
     images: Path | None = format_option(
-        "The folder of the images of COCO, Pascal VOC or YOLO annotations.", "DIRECTORY"
+        "The folder of the images of COCO, Pascal VOC or YOLO annotations; as a target, none: annotations alone.",
+        "DIRECTORY|none",
     )
     image_set: str | None = format_option("The image set of Pascal VOC or YOLO, such as train or val.", "NAME")
     invalid_boxes: InvalidBoxes | None = format_option(
@@ -45,12 +46,15 @@ class VisionOptions(Options):
 _FILES = frozenset({"filters", "shuffle_seed", "threads"})
 _IMAGES = _FILES | {"on_error"}
 _ANNOTATED = _IMAGES | {"images", "invalid_boxes", "check_sizes", "orient"}
+_ANNOTATIONS = frozenset({"class_names", "images", "check_sizes"})
 _CODE = "tfrecord_io.plugins.vision."
 
 TAR = Format(
     *("tar", "WebDataset", "WebDataset archives: members that share a name form a sample"),
     suffixes=(".tar",),
     plan=f"{_CODE}webdataset:Archives",
+    content=f"{_CODE}tar_of_records:tar_source",
+    holds_records=f"{_CODE}tar_of_records:is_tar_of_records",
     writer=f"{_CODE}webdataset:TarWriter",
     instead="names of columns become suffixes, such as jpg and cls; exclude others with columns=",
     reads=ORDERED,
@@ -65,7 +69,7 @@ COCO = Format(
     open=f"{_CODE}coco:open_coco",
     write=f"{_CODE}to_annotated:to_coco",
     reads=_ANNOTATED | {"masks"},
-    writes=frozenset({"class_names"}),
+    writes=_ANNOTATIONS,
     needs={"images": "the folder that its file names are relative to"},
     options=VisionOptions,
     extra="image",
@@ -76,7 +80,7 @@ VOC = Format(
     open=f"{_CODE}pascal_voc:open_voc",
     write=f"{_CODE}to_annotated:to_pascal_voc",
     reads=_ANNOTATED | {"image_set", "class_names"},
-    writes=frozenset({"image_set", "class_names"}),
+    writes=_ANNOTATIONS | {"image_set"},
     options=VisionOptions,
     extra="image",
 )
@@ -86,7 +90,7 @@ YOLO = Format(
     open=f"{_CODE}yolo:open_yolo",
     write=f"{_CODE}to_annotated:to_yolo",
     reads=_ANNOTATED | {"image_set", "class_names", "masks"},
-    writes=frozenset({"class_names"}),
+    writes=_ANNOTATIONS,
     options=VisionOptions,
     extra="yolo",
 )

@@ -19,12 +19,13 @@ from pyarrow import types as t
 
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DecodeError, EncodeError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, printable, say, warn
 from tfrecord_io.file_formats.files_below import row_batches
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_decompressed_file
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.types import is_bytes, is_text
+from tfrecord_io.storage.paths.file_names import is_record_file
 from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.read.source import Source
 
@@ -105,6 +106,9 @@ def _first(found: Iterator[tuple[str, Sample]], options: SourceOptions) -> tuple
         size += _size(sample)
         if size >= _SAMPLE_BYTES or len(first) == _SAMPLE_ROWS:
             break
+    if first and (inside := next((name for name in names if is_record_file(f"x.{name}")), None)) is not None:
+        text = f"'{printable(first[0][1][KEY])}.{printable(inside)}' is a TFRecord file, and becomes one value"
+        warn(say("{}: {}: without {source_format=}, its records are read", printable(first[0][0]), text), UserWarning)
     return first, pa.schema([(name, _type(name)) for name in names])
 
 
@@ -311,9 +315,9 @@ class TarArchive:
         if stated:
             raise self._error("it ends behind the extension header of a member")
 
-    def read(self) -> bytes:
-        """The content of the member at hand, or as much of it as the archive has."""
-        content = self._take(self.left)
+    def read(self, size: int | None = None) -> bytes:
+        """The content of the member at hand, or the next `size` bytes of it, or as much as the archive has."""
+        content = self._take(self.left if size is None else min(size, self.left))
         self.left -= len(content)
         return content
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
@@ -11,13 +12,31 @@ from tfrecord_io.arrow.image_header import pillow
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError, MissingDependencyError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, Folder, find_folder, list_folder, warn_of_others
+from tfrecord_io.file_formats.files_below import (
+    IMAGE_SUFFIXES,
+    Folder,
+    FolderFile,
+    find_folder,
+    is_hidden_file,
+    list_images,
+    warn_of_others,
+)
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
-from tfrecord_io.plugins.vision.annotated_images import MOST_BYTES, AnnotatedImage, Objects, Reading, read_annotations
+from tfrecord_io.plugins.vision.annotated_images import (
+    FRACTIONS,
+    MOST_BYTES,
+    AnnotatedImage,
+    Objects,
+    Reading,
+    StatedClass,
+    is_fraction,
+    read_annotations,
+)
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
+from tfrecord_io.storage.paths.file_names import natural_key
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
@@ -112,8 +131,10 @@ def open_yolo(
     folder = os.fspath(images) if images is not None else None
     chosen = dataset.images(folder, image_set)
     annotated = [labels.read(image, content) for image, content in _contents(chosen, options)]
+    _warn_of_labels(chosen)
     shapes = ShapeColumns(masks, labels.keypoints[0])
-    return Reading(options, {}, "object", shapes).open(annotated, chosen.folder)
+    classes = [StatedClass(number, name) for number, name in enumerate(names, start=1)]
+    return Reading(options, {}, "object", classes, shapes).open(annotated, chosen.folder)
 
 
 class _Images(NamedTuple):
@@ -182,7 +203,7 @@ class _Dataset(NamedTuple):
         if place is not None and place.endswith(".txt"):
             return self._listed(place)
         images = images or (f"{self.path.rstrip('/')}/{place}" if place else self.path)
-        folder = list_folder(images, self.storage, IMAGE_SUFFIXES)
+        folder = list_images(images, self.storage)
         if not folder.files:
             text = f"the folder has no {', '.join(IMAGE_SUFFIXES)} files"
             text = text if image_set else f"{text}; image_set= names another folder"
@@ -292,6 +313,18 @@ def _contents(images: _Images, options: AnnotationOptions) -> Iterator[tuple[tup
     return read_annotations(checked(), fs, options.threads)
 
 
+def _warn_of_labels(images: _Images) -> None:
+    """Warn of label files without an image, where a folder has nothing but labels."""
+    if LABELS not in images.labels.split("/"):
+        return
+    start, read = f"{images.labels}/", {*images.files, CLASSES}
+    entries = (entry for entry in images.fs.glob(f"{glob.escape(start)}**") if entry.basename.endswith(".txt"))
+    others = [FolderFile(entry.name.removeprefix(start).replace(os.sep, "/"), entry) for entry in entries]
+    others = [file for file in others if file.name not in read and not any(map(is_hidden_file, file.name.split("/")))]
+    others.sort(key=lambda file: natural_key(file.name))
+    warn_of_others(images.fs.display_path(images.labels), "without an image", others)
+
+
 class _Labels(NamedTuple):
     """How lines of labels are read."""
 
@@ -343,7 +376,10 @@ class _Labels(NamedTuple):
         if count:
             if len(values) != 4 + count * each:
                 raise ValueError(f"it has {len(numbers)} numbers, expected {5 + count * each}")
+            _check_fractions([*values[:4], *_labelled(values[4:], each)])
             return int(label), _box(values[:4]), _points(values[4:], each)
+        if len(values) == 4 or (len(values) >= 6 and len(values) % 2 == 0):
+            _check_fractions(values)
         if len(values) == 4:
             x0, y0, x1, y1 = box = _box(values)
             corners = [x0, y0, x1, y0, x1, y1, x0, y1]
@@ -364,6 +400,21 @@ def _box(values: list[float]) -> tuple[float, float, float, float]:
 
 def _on_edge(value: float) -> float:
     return min(max(value, 0.0), 1.0) if -_ROUNDED <= value <= 1 + _ROUNDED else value
+
+
+def _check_fractions(places: Sequence[float]) -> None:
+    """Raise ValueError for places that are stated in pixels."""
+    for place in places:
+        if not is_fraction(place):
+            expected = f"a fraction of the width or height from {FRACTIONS[0]} to {FRACTIONS[1]}"
+            raise ValueError(f"{place} is not {expected}: it looks like pixels")
+
+
+def _labelled(values: list[float], size: int) -> Iterator[float]:
+    """The coordinates of the key points of an object, those that are not labelled left out: these say nothing."""
+    for at in range(0, len(values), size):
+        if size == 2 or values[at + 2 : at + 3] != [0]:
+            yield from values[at : at + 2]
 
 
 def _points(values: list[float], each: int) -> Shape:

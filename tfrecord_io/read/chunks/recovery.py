@@ -101,8 +101,9 @@ class SkippedRegions(Sequence[SkippedRegion]):
         self._numbers: set[int] = set()
         self._errors: set[str] = set()  # the classes
         self._in_memory = False  # one is of a file object, or of a column
+        self._images = 0  # that could not be decoded, of records that are intact
 
-    def add(self, region: SkippedRegion, file: int = 0, *, in_memory: bool = False) -> None:
+    def add(self, region: SkippedRegion, file: int = 0, *, in_memory: bool = False, of_image: bool = False) -> None:
         """Add a region of the file with a number in the order of reading."""
         begin = -1 if region.begin is None else region.begin
         insort(self._kept, (file, region.records_before, begin, self.total, region))
@@ -113,6 +114,7 @@ class SkippedRegions(Sequence[SkippedRegion]):
         self._errors.add(region.error)
         self._numbers.add(file)
         self._in_memory |= in_memory
+        self._images += of_image
 
     def add_all(self, others: SkippedRegions) -> None:
         """Add the regions of another read, behind those of this one."""
@@ -124,6 +126,7 @@ class SkippedRegions(Sequence[SkippedRegion]):
         self.files += others.files
         self._errors |= others._errors
         self._in_memory |= others._in_memory
+        self._images += others._images
         self._numbers.update(after + file for file in others._numbers)
 
     def has_file(self, file: int) -> bool:
@@ -172,7 +175,9 @@ class SkippedRegions(Sequence[SkippedRegion]):
         if self.total:
             text = self.summary()
             if self._in_memory:
-                text += "; to list them, pass a function as on_error="
+                text &= say("to list them, pass a function as {on_error=}")
+            elif self._images:
+                text &= say("{tfr.verify(path, images='full')|tfr verify --images=full} lists them")
             else:
                 text += "; tfr verify lists them, or see open_reader(on_error=…).report.skipped"
             if issue is None:
@@ -210,7 +215,7 @@ class Recovery:
         error.region = region
         if isinstance(self._on_error, AskedOnce) and not self._on_error(error, self._place(region, file)):
             return False
-        self.skipped.add(region, file, in_memory=in_memory)
+        self.skipped.add(region, file, in_memory=in_memory, of_image=getattr(error, "of_image", False))
         return True
 
     def _place(self, region: SkippedRegion, file: int) -> Hashable:

@@ -9,7 +9,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -28,6 +28,9 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(://|::)")  # a single letter is a na
 _NO_BUCKET = r"(?:^|::)(?:s3a?|gc?s|az|abfss?)://(?:/|$)"
 _ONE_SLASH = re.compile(r"(s3a?|gc?s|az|abfss?|https?|hf|memory):/(?!/)")
 _S3 = "s3a?://"
+_CHAINED_S3 = re.compile("::(s3a?)://")
+_NO_HADOOP = re.compile("Unable to load lib(?P<library>jvm|hdfs)|Prior attempt to load libhdfs failed")
+_hadoop_failure: list[str] = []  # the library that pyarrow did not load when it first tried, and why
 _BUCKETS = "s3://bucket/name, gs://bucket/name, az://container/name"
 _EXTRAS = {
     **dict.fromkeys(("s3", "s3a"), "tfrecord_io[s3]"),
@@ -63,17 +66,19 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
         if re.match(_S3, text) and "?versionId=" in text:
             how = "fsspec.filesystem('s3', version_aware=True).open(path, version_id=…)"
             raise ValueError(f"'{printable(text)}': no URL is that of one version of an object: pass the file {how}")
-        import fsspec
-
         from tfrecord_io.storage.filesystem.os_errors import answer_to, refused_option
         from tfrecord_io.storage.filesystem.retries import s3_options
 
         options = storage.storage_options or {}
         try:
-            own = s3_options(options) if re.match(_S3, text) else options
+            own = s3_options(options) if re.match(_S3, text) else dict(options)
+            for protocol in _CHAINED_S3.findall(text):
+                own[protocol] = s3_options(own.get(protocol) or {})
             # Some connect here; of a chained URL, the file that another one is in is opened.
-            fsspec_filesystem, name = answer_to(partial(fsspec.core.url_to_fs, text, **own), text)
+            fsspec_filesystem, name = answer_to(partial(_open_url, text, own), text)
             return _wrap(fsspec_filesystem, name, text)
+        except MissingDependencyError:
+            raise
         except ImportError as error:
             raise _missing(text, error) from error
         except ValueError as error:
@@ -112,6 +117,33 @@ def is_url(path: str | os.PathLike[str]) -> bool:
 def is_remote(fs: FileSystem) -> TypeGuard[FsspecFileSystem]:
     """Whether it is an `FsspecFileSystem`; that class is not imported for local files."""
     return type(fs) is not LocalFileSystem
+
+
+def _open_url(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
+    """The filesystem of fsspec of a URL, and the name there.
+
+    Raises
+    ------
+    MissingDependencyError
+        pyarrow finds no libjvm or libhdfs for an ``hdfs://`` URL. It looks for them once in a process, so the reason
+        is that of the first time.
+    """
+    import fsspec
+
+    try:
+        fsspec_filesystem, name = fsspec.core.url_to_fs(url, **options)
+    except OSError as error:
+        tried = _NO_HADOOP.match(str(error))
+        if tried is None:
+            raise
+        if tried["library"] is not None:
+            others = (line for line in str(error).splitlines()[1:] if not line.endswith(os.strerror(errno.ENOENT)))
+            _hadoop_failure[:] = [f"lib{tried['library']}", *others][:2]
+        failure = ": ".join(_hadoop_failure or ["libjvm, or libhdfs"])
+        text = f"hdfs:// needs Java and Hadoop's client, and pyarrow cannot load {failure}"
+        how = "set JAVA_HOME, HADOOP_HOME and CLASSPATH before Python starts (docs/howto/hdfs.md)"
+        raise MissingDependencyError(f"{text}; {how}; webhdfs:// needs neither", path=url) from None
+    return fsspec_filesystem, name
 
 
 def _missing(url: str, error: ImportError) -> MissingDependencyError:

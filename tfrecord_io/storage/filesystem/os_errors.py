@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -61,6 +62,8 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
         if number == errno.EBUSY:  # as s3fs says of SlowDown: here it says that another writer was first
             number = errno.EIO
         text = error.strerror or str(error) or type(error).__name__
+        if path.rstrip("/").endswith(text.rstrip("/")):  # fsspec's errors often have the path alone
+            text = os.strerror(number)
         if isinstance(error, FileNotFoundError) and "://" in text:  # gcsfs has the address of its request there
             text = "there is no such bucket or file"
     else:

@@ -18,7 +18,7 @@ from tfrecord_io.errors import printable, secret_url, without_secrets
 from tfrecord_io.storage.filesystem.google import ask_over_https, google_info, google_listing, google_page, is_encoded
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, leave_retries, retry
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, retry, without_retries_of_s3fs
 from tfrecord_io.value_class import value_class
 
 _ABSENT = (404, 410)
@@ -421,16 +421,16 @@ def _takes(kind: Any, method: str, keyword: str) -> bool:
 def of_this_process(fsspec: Any) -> Any:
     """A filesystem, or in a forked process a copy of one that the parent opened: its event loop is a thread there.
 
-    Those that it wraps, as an ``fs``, are looked at, too. `leave_retries`, `ask_over_https` and `_use_in_turn` say
-    what else is done.
+    Those that it wraps, as an ``fs``, are looked at, too. `without_retries_of_s3fs`, `ask_over_https` and
+    `_use_in_turn` say what else is done.
     """
+    fsspec = without_retries_of_s3fs(fsspec)
     process, inner = os.getpid(), fsspec
     while inner is not None:
         if getattr(inner, "async_impl", False):
             if inner._pid != process:
                 return of_this_process(_opened_again(fsspec, process))
             if not getattr(inner, _PREPARED, False):
-                leave_retries(inner)
                 ask_over_https(inner)
                 setattr(inner, _PREPARED, True)
         elif hasattr(inner, "protocol") and not _ONE_CONNECTION.isdisjoint(protocols(inner)):

@@ -1,12 +1,15 @@
 """Which requests to remote filesystems are made again after an error, and how often.
 
-A request is made again by one layer alone: the libraries of S3, GCS and Azure do so themselves, about as often as
-`retry`, with pauses that grow and vary. What they gave up is not begun again here: the numbers of tries would multiply.
+A request is made again by one layer alone. botocore, gcsfs, Azure's library and pyarrow's stores do so themselves, as
+often as their options say, with pauses that grow and vary. A request that they gave up is not begun again here, nor by
+s3fs around botocore: the numbers of tries would multiply.
 """
 
 from __future__ import annotations
 
+import copy
 import errno
+import inspect
 import re
 import sys
 import time
@@ -33,6 +36,8 @@ _CREDENTIALS = re.compile("Credential|Token|Auth")  # in names of errors of the 
 # The variable that counts the tries in a module that makes requests again, and its value in the first one: of errors of
 # connections, nothing else says so.
 _COUNTERS = {"gcsfs.retry": ("retry", 0), "aiobotocore.endpoint": ("attempts", 1)}
+_CLIENT = "aiobotocore.client"  # its functions have the client as `self`
+_TWIN = "_twin_of_tfrecord_io"  # an attribute of a filesystem
 # The most requests for one; botocore's pauses are of 0 to 1 s, 2 s, … 16 s.
 _S3_RETRIES = {"total_max_attempts": 6, "mode": "legacy"}
 
@@ -62,12 +67,13 @@ def is_about_credentials(error: BaseException) -> bool:
 
 
 def _was_tried_again(error: BaseException) -> bool:
-    """Whether botocore, gcsfs or Azure's library made the request again that ended with this error.
+    """True if the library of a store made the request again that ended with this error, or was told not to.
 
-    Nothing is guessed: botocore states the number of tries in what a store has answered, and Azure's library makes each
-    request again that can succeed. Of a connection that failed, and in gcsfs, the number is nowhere but in the variable
-    by which their loops count, which the traceback holds. Where a release names it otherwise, requests are made again
-    here, too, with the same results; tests count them.
+    Nothing is guessed: botocore states the number of tries in what a store has answered, Azure's library makes each
+    request again that can succeed, and so do the stores of pyarrow, whose errors are raised in pyarrow itself. Of a
+    connection that failed, and in gcsfs, the number is nowhere but in the variable by which their loops count, which
+    the traceback holds, as it holds the client of S3 with the most tries. Where a release names it otherwise, requests
+    are made again here, too, with the same results; tests count them.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -78,16 +84,26 @@ def _was_tried_again(error: BaseException) -> bool:
         answer = getattr(cause, "response", None)
         if isinstance(answer, dict) and answer.get("ResponseMetadata", {}).get("RetryAttempts"):
             return True
-        trace = cause.__traceback__
+        trace, module = cause.__traceback__, ""
         while trace is not None:
-            module = trace.tb_frame.f_globals.get("__name__")
+            module = str(trace.tb_frame.f_globals.get("__name__"))
             if module in _COUNTERS:
                 counter, first = _COUNTERS[module]
                 if trace.tb_frame.f_locals.get(counter, first) > first:
                     return True
+            if module == _CLIENT and _is_to_try_once(trace.tb_frame.f_locals.get("self")):
+                return True
             trace = trace.tb_next
+        if module.partition(".")[0] == "pyarrow":
+            return True
         cause = cause.__cause__ or cause.__context__
     return False
+
+
+def _is_to_try_once(client: Any) -> bool:
+    """True if a client of botocore has the option to make no request again."""
+    retries = getattr(getattr(getattr(client, "meta", None), "config", None), "retries", None)
+    return isinstance(retries, dict) and retries.get("total_max_attempts") == 1
 
 
 def _is_handled(error: BaseException) -> bool:
@@ -100,22 +116,47 @@ def _is_handled(error: BaseException) -> bool:
 
 
 def s3_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of s3fs, unless they say otherwise: botocore alone makes requests again, and there are more connections.
+    """Options of s3fs, unless they say otherwise: botocore makes requests again more often, with more connections.
 
-    See `leave_retries`, as s3fs has no option for its own.
+    botocore changes the dicts that it gets; those of the caller stay as they are. Options of the bucket that a chained
+    URL leads to are below its protocol.
     """
     config = options.get("config_kwargs") or {}
     if not isinstance(config, dict):
         return dict(options)
-    ours = {"retries": dict(_S3_RETRIES), "max_pool_connections": _S3_CONNECTIONS}
-    return {**options, "config_kwargs": {**ours, **config}}
+    ours = {"retries": _S3_RETRIES, "max_pool_connections": _S3_CONNECTIONS}
+    return {**options, "config_kwargs": copy.deepcopy({**ours, **config})}
 
 
-def leave_retries(fsspec: Any) -> None:
-    """Make s3fs leave retries to botocore, in a filesystem of `s3_options`."""
-    config = fsspec.storage_options.get("config_kwargs")
-    if isinstance(config, dict) and config.get("retries") == _S3_RETRIES:
-        fsspec.retries = 1
+def without_retries_of_s3fs(fsspec: Any) -> Any:
+    """A filesystem whose requests to S3 only botocore makes again, as s3fs has no option for its own loop around it.
+
+    Other filesystems are returned as they are. One of s3fs, and one around it, is not changed, as others may use it:
+    a twin shares its connections.
+    """
+    attributes: dict[str, Any] = object.__getattribute__(fsspec, "__dict__")  # a cache shows those of what it is around
+    if _TWIN in attributes:
+        return attributes[_TWIN]
+    changed: dict[str, Any] = {}
+    if type(fsspec).__module__.partition(".")[0] == "s3fs" and getattr(fsspec, "retries", 1) != 1:
+        changed = {"retries": 1}
+    elif hasattr(inner := attributes.get("fs"), "storage_options"):
+        single = without_retries_of_s3fs(inner)
+        changed = {} if single is inner else {"fs": single}
+    if not changed:
+        return fsspec
+    kind = type(fsspec)
+    twin = object.__new__(kind)
+    # fsspec gives an object functions that wait for its coroutines: those of the original are left out.
+    copied = {k: v for k, v in attributes.items() if not inspect.iscoroutinefunction(getattr(kind, f"_{k}", None))}
+    # The original is kept, as it closes the connections when it goes.
+    object.__getattribute__(twin, "__dict__").update({**copied, **changed, "_original": fsspec})
+    if kind.async_impl:
+        from fsspec.asyn import mirror_sync_methods
+
+        mirror_sync_methods(twin)
+    attributes[_TWIN] = twin
+    return twin
 
 
 def http_status(error: Exception) -> int | None:

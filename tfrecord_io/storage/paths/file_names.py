@@ -15,13 +15,15 @@ from typing import NamedTuple
 
 from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.registry import RECORD_SUFFIXES
+from tfrecord_io.registry import POSSIBLE_RECORD_SUFFIXES, RECORD_SUFFIXES
 from tfrecord_io.value_class import value_class
 
 INDEX_SUFFIX = ".index"  # of the index that a writer adds for a shard
 COLUMN_INDEX_SUFFIX = ".column_index"
 INDEX_SUFFIXES = (INDEX_SUFFIX, COLUMN_INDEX_SUFFIX)
 SIDECAR_SUFFIXES = (*INDEX_SUFFIXES, ".tfindex", ".idx", ".json", ".txt", ".pbtxt", ".classes", ".md5")
+WRITTEN_SUFFIXES = (*RECORD_SUFFIXES, *POSSIBLE_RECORD_SUFFIXES)
+TFDS_FEATURES, TFDS_INFO = "features.json", "dataset_info.json"  # which TFDS writes next to a dataset's files
 DIRECTORY_STEM = "part"  # of shards written to a directory
 
 ID = re.compile("[0-9a-f]{16}")
@@ -114,14 +116,14 @@ def parse_shard(name: str) -> ShardName | None:
         width = len(index) if index.startswith("0") else len(count) if count.startswith("0") else min(len(count), 5)
         return ShardName(match["base"], int(index), int(count), match["suffix"], count, width=width)
     match = _GROWN.fullmatch(name)
-    if match is not None and CODECS.without_suffix(match["suffix"]).lower() in RECORD_SUFFIXES:
+    if match is not None and CODECS.without_suffix(match["suffix"]).lower() in WRITTEN_SUFFIXES:
         return ShardName(match["base"], int(match["index"]), None, match["suffix"], "", match["id"])
     match = _NUMBERED.fullmatch(name)
     if match is None:
         return None
     suffix = CODECS.without_suffix(match["suffix"]).lower()
     is_hadoop = match["base"] in _HADOOP  # whose tasks may have longer numbers; in other names these may be dates
-    if (is_hadoop and not suffix) or (suffix in RECORD_SUFFIXES and (is_hadoop or len(match["index"]) == 5)):
+    if (is_hadoop and not suffix) or (suffix in WRITTEN_SUFFIXES and (is_hadoop or len(match["index"]) == 5)):
         return ShardName(match["base"], int(match["index"]), None, match["suffix"], "")
     return None
 
@@ -334,11 +336,12 @@ def is_record_file(name: str) -> bool:
         return False
     plain = CODECS.without_suffix(name)
     shard = parse_shard(plain)
-    if shard is not None:
-        plain = CODECS.without_suffix(shard.base) + shard.suffix
-        if not shard.suffix and not _EXTENSION.search(plain):
-            return True  # "train-00000-of-00008", but not a checkpoint's "model.data-00000-of-00001"
-    return plain.lower().endswith(RECORD_SUFFIXES)
+    if shard is None:
+        return plain.lower().endswith(RECORD_SUFFIXES)
+    plain = CODECS.without_suffix(shard.base) + shard.suffix
+    if not shard.suffix and not _EXTENSION.search(plain):
+        return True  # "train-00000-of-00008", but not a checkpoint's "model.data-00000-of-00001"
+    return plain.lower().endswith(WRITTEN_SUFFIXES)
 
 
 def is_hidden(name: str) -> bool:
@@ -366,8 +369,8 @@ def _number_key(match: re.Match[str]) -> str:
 
 def _without_record_suffix(name: str) -> str:
     lower = name.lower()
-    if lower.endswith(RECORD_SUFFIXES):
-        return next(name[: -len(suffix)] for suffix in RECORD_SUFFIXES if lower.endswith(suffix))
+    if lower.endswith(WRITTEN_SUFFIXES):
+        return next(name[: -len(suffix)] for suffix in WRITTEN_SUFFIXES if lower.endswith(suffix))
     return name
 
 

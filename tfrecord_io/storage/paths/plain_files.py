@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -13,11 +14,20 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import folders_of, is_hidden, natural_key, parse_part, root_of
+from tfrecord_io.storage.paths.file_names import (
+    TFDS_FEATURES,
+    TFDS_INFO,
+    folders_of,
+    is_hidden,
+    natural_key,
+    parse_part,
+    root_of,
+)
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory
 from tfrecord_io.storage.read.source import Source, read_whole, source_of
 from tfrecord_io.value_class import value_class
 
+_TFDS, _DESCRIPTION_BYTES = b"tensorflow_datasets", 1 << 16  # in the names of classes of features
 _OF_TOOLS = re.compile(r"\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|RESUME-.*|.*\.staged)", re.DOTALL)
 
 
@@ -31,7 +41,10 @@ class PathMatch:
 
     path: str
     sources: list[Source]  # at least one, in natural order
-    is_directory: bool = False  # they are all files of a directory
+    is_directory: bool = False  # they are all files of a directory,
+    fs: FileSystem | None = None  # of this filesystem,
+    name: str = ""  # which has this name there,
+    listing: Sequence[Entry] = ()  # and all of this
 
     def single(self, advice: str) -> Source:
         """The only one. A directory is an IsADirectoryError, several files a ValueError that ends with `advice`."""
@@ -59,11 +72,13 @@ def find_files(
     """
     fs, name = locate(path, storage)
     entry = fs.entry(name)
+    everything: Sequence[Entry] = ()
     if entry is not None and not entry.directory:
         return PathMatch(os.fspath(path), [source_of(fs, entry)])
     if entry is not None:
-        everything = listed
-        if everything is None:
+        if listed is not None:
+            everything = listed
+        else:
             everything = list_directory(fs, entry.name) if partitioned else fs.listing(entry.name)
         listing = [child for child in everything if child.basename.lower().endswith(suffixes)]
         kinds = suffixes if isinstance(suffixes, str) else " or ".join(suffixes)
@@ -72,6 +87,8 @@ def find_files(
         listing, nothing = fs.glob(name), "no file matches the pattern"
     else:
         listing, nothing = [], "no such file"
+    described = tfds_descriptions(fs, listing)
+    listing = [child for child in listing if child.name not in described]
     is_left_out = is_hidden if entry is not None else _is_of_tools
     has_dot = entry is None and name.rpartition("/")[2].startswith(".")
     files = [child for child in listing if not child.directory and (has_dot or not is_left_out(child.basename))]
@@ -83,7 +100,22 @@ def find_files(
         root = root_of(name) if entry is None else f"{entry.name.rstrip('/')}/"
         folders = [folders_of(child.name, root) for child in files]
         sources = [replace(source, partitions=own) for source, own in zip(sources, folders, strict=True)]
-    return PathMatch(os.fspath(path), sources, entry is not None)
+    if entry is None:
+        return PathMatch(os.fspath(path), sources)
+    return PathMatch(os.fspath(path), sources, True, fs, entry.name, everything)
+
+
+def tfds_descriptions(fs: FileSystem, listing: Sequence[Entry]) -> set[str]:
+    """The names in a listing of the files by which TFDS describes a dataset, which are JSON, and no data.
+
+    A file of such a name that says nothing of TFDS, and is not beside the other one, may be data.
+    """
+    by_name = {entry.basename: entry for entry in listing if entry.basename in (TFDS_FEATURES, TFDS_INFO)}
+    if len(by_name) == 1 and TFDS_FEATURES in by_name:
+        entry = by_name[TFDS_FEATURES]
+        if entry.directory or _TFDS not in read_whole(fs, entry, _DESCRIPTION_BYTES):
+            return set()
+    return {entry.name for entry in by_name.values()}
 
 
 class Directory:

@@ -21,6 +21,7 @@ from dataclasses import field
 from itertools import chain, pairwise
 from typing import Any
 
+from tfrecord_io.compression import CODECS
 from tfrecord_io.display import and_more
 from tfrecord_io.errors import CorruptRecordError, printable, warn, without_secrets
 from tfrecord_io.options import DEFAULT_STORAGE, DatasetValue, StorageOptions
@@ -70,6 +71,7 @@ def resolve_inputs(
     manifest_faults: list[CorruptRecordError] | None = None,
     unnamed: dict[str, str] | None = None,
     missing: list[str] | None = None,
+    other_formats: bool = False,
 ) -> list[Source]:
     """Find the files that a path means, at least one.
 
@@ -78,7 +80,8 @@ def resolve_inputs(
     names. With `check_sizes`, files must have the sizes that a manifest states. With `manifest_faults`, errors about a
     manifest are appended to it, and the files are read without that manifest. Files of a dataset that its manifest does
     not name are left out with a warning; with `unnamed`, they are added to it, each with the path of the manifest.
-    Files that a manifest names, and that may be missing, are appended to `missing`.
+    Files that a manifest names, and that may be missing, are appended to `missing`. With `other_formats`, a directory
+    without TFRecord files has those of formats with the same records, such as ArrayRecord.
 
     Raises
     ------
@@ -107,7 +110,7 @@ def resolve_inputs(
 
         for attempt in range(_LOOKUPS):
             manifests = Manifests(fs, check_sizes, manifest_faults, parsed=parsed)
-            search = _Search(fs, manifests, allow_missing_shards, complete, is_directory)
+            search = _Search(fs, manifests, allow_missing_shards, complete, is_directory, other_formats)
             try:
                 entries = search.entries(name)
                 break
@@ -181,6 +184,7 @@ class _Search:
     allow_missing: bool
     complete: bool
     is_directory: bool
+    other_formats: bool
     listed: dict[str, Entry] = field(default_factory=dict)  # what was listed of whole directories in a bucket, by name
 
     def sources(self, name: str, entries: Sequence[Entry]) -> list[Source]:
@@ -269,9 +273,14 @@ class _Search:
         files = record_files(listing)
         self.manifests.check(files, wanted, complete=self.complete)
         others: list[Entry] = []
-        if files:
+        if not files and self.other_formats:
+            from tfrecord_io.format.format_registry import format_of_records
+
+            names = ((e, e.basename) for e in other_files(listing))
+            files = [e for e, base in names if format_of_records(base, CODECS.without_suffix(base)) is not None]
+        elif files:
             self._warn_of_ignored(directory, listing, everything)
-        else:
+        if not files:
             from tfrecord_io.storage.paths.sniff_files import files_with_records
 
             files = files_with_records(self.fs, others := other_files(listing))

@@ -14,12 +14,13 @@ from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.errors import printable
 from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.registry import RECORD_SUFFIXES
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
 from tfrecord_io.storage.filesystem.locate import check_writable, locate, path_text
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
+    WRITTEN_SUFFIXES,
     is_below_folders,
     is_record_file,
     manifest_name,
@@ -89,7 +90,7 @@ def other_suffix(path: str) -> OtherSuffix | None:
     if FORMATS.of_path(f"x{suffix}") is not None:
         return OtherSuffix(suffix, is_known=True)
     is_event_file = ".tfevents." in f"{path.rpartition('/')[2]}."
-    is_none = not _EXTENSION.fullmatch(suffix) or suffix in RECORD_SUFFIXES or is_event_file
+    is_none = not _EXTENSION.fullmatch(suffix) or suffix in WRITTEN_SUFFIXES or is_event_file
     return None if is_none else OtherSuffix(suffix, is_known=False)
 
 
@@ -118,7 +119,7 @@ def similar_suffix(suffix: str) -> str | None:
     >>> similar_suffix(".parq"), similar_suffix(".jsonlines"), similar_suffix(".tfrecrod"), similar_suffix(".zip")
     ('.parquet', '.jsonl', '.tfrecord', None)
     """
-    known = {each[1:]: each for each in (*RECORD_SUFFIXES, *FORMATS.suffixes()) if each.startswith(".")}
+    known = {each[1:]: each for each in (*WRITTEN_SUFFIXES, *FORMATS.suffixes()) if each.startswith(".")}
     return next((known[name] for name in get_close_matches(suffix[1:], known, 1, _SIMILARITY)), None)
 
 

@@ -98,11 +98,11 @@ def files_below(
     return f"its folders have such files: '{every}' names all, '{one}' those of one folder"
 
 
-def file_in_folders(directory: str, listing: Iterable[Entry]) -> str:
-    """A clause about the first TFRecord file in folders of a local directory that are not partitions; empty if none."""
+def file_in_folders(directory: str, listing: Iterable[Entry], is_wanted: Callable[[str], bool] = is_record_file) -> str:
+    """A clause about the first such file in folders of a local directory that are not partitions; empty if none."""
     for folder in _folders(entry for entry in listing if column_of(entry.basename) is None)[:_MOST_FOLDERS]:
         with suppress(OSError), os.scandir(folder.name) as inside:
-            for name in (e.name for e in islice(inside, _MOST_COMPARED) if is_record_file(e.name) and not e.is_dir()):
+            for name in (e.name for e in islice(inside, _MOST_COMPARED) if is_wanted(e.name) and not e.is_dir()):
                 path, every = f"{folder.basename}/{name}", os.path.join(glob.escape(directory), "**", _pattern(name))
                 text = f"'{printable(path)}' not read: in a folder that is not a partition"
                 return f"{text} (name=value); the glob '{printable(every, 1000)}' names all"

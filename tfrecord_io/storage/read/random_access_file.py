@@ -87,12 +87,12 @@ class RandomAccessFile(Closing):
 def open_random_access(source: Source) -> RandomAccessFile:
     """Open a file for random access; a pipe is read to its end first.
 
-    A piece of a file is a ValueError, as are records that were chosen of one.
+    A piece of a file is a ValueError, as are records that were chosen of one, or are of another format.
     """
     if source.is_file_object:  # its position may be changed by the caller
         raise TypeError(f"{printable(source.path)}: random access takes paths, not file objects")
     if source.derived is not None and not source.has_no_file:
-        reason = "some of its records were chosen, which are read from the first to the last"
+        reason = "its records were chosen, or are of another format, and are read from the first to the last"
         raise ValueError(f"{printable(source.path)}: {reason}: write them first with tfr.write_tfrecord(dataset, path)")
     if source.span is not None:
         raise ValueError(f"{printable(source.path)}: a piece of a file is read from its start to its end")

@@ -8,6 +8,7 @@ back.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -49,6 +50,8 @@ def open_output(
         return FileObjectOutput(path)
     if not isinstance(path, (str, os.PathLike)):
         raise no_output_path(path)
+    if os.fspath(path).endswith("/"):  # in a bucket, it would be an object without the slash
+        raise IsADirectoryError(errno.EISDIR, "a directory, not a file", os.fspath(path))
     return open_named(*locate(path, storage), exclusive=mode == "error", model=model, looks=looks, resolved=resolved)
 
 

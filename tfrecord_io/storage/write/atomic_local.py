@@ -66,7 +66,8 @@ class LocalOutput(OutputFile):
     """A local file, written to a temporary file in the directory of `target`, whose name commit gives it.
 
     Messages name `path`, which a staged file gets later. It gets the owner and mode of the file that it replaces, or
-    of `model`. An error that comes after it got its name ends with `after`.
+    of `model`. An error that comes after it got its name ends with `after`. Without `syncs_name`, who has opened it
+    makes its name durable, together with those of other files.
     """
 
     def __init__(
@@ -78,9 +79,10 @@ class LocalOutput(OutputFile):
         *,
         exclusive: bool = False,
         after: str = "the complete file has its staged name",
+        syncs_name: bool = True,
     ) -> None:
         super().__init__(path)
-        self._after = after
+        self._after, self._syncs_name = after, syncs_name
         self.is_open, self._fd = False, -1  # there is nothing to discard yet
         self._syncing = 0  # bytes that the system stores or has stored
         self._target, self._exclusive, self._process = target, exclusive, os.getpid()
@@ -138,6 +140,8 @@ class LocalOutput(OutputFile):
             raise exists_error(self.path) from None
         except OSError as error:
             raise OSError(error.errno, error.strerror, self.path) from error
+        if not self._syncs_name:
+            return
         try:
             system.current.sync_directory(self._directory or ".")
         except OSError as error:
@@ -265,7 +269,7 @@ class LocalPlace(Place):
         path, model = self.directory + name, self.model(models)
         if staged is not None:
             self._changed.add(os.path.dirname(self.directory))
-            return LocalOutput(path, self.directory + staged, model)
+            return LocalOutput(path, self.directory + staged, model, syncs_name=False)
         if "/" in name:
             self.create(name)
         return open_local(path, exclusive=False, model=model, after=_NAMED)

@@ -1,0 +1,155 @@
+"""Archives of TFRecord files, as Waymo publishes: their members are read one after the other, as one TFRecord file."""
+
+from __future__ import annotations
+
+import tarfile
+from collections import Counter
+from collections.abc import Generator, Iterator
+from contextlib import closing, suppress
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.compression import SNIFF_BYTES, Stream, infer, open_decompressed
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import CorruptRecordError, TFRecordError
+from tfrecord_io.file_formats.tables.table_files import open_decompressed_file, suffixes_of
+from tfrecord_io.format.framing import HEADER_BYTES, is_record_header
+from tfrecord_io.options import MIB, StorageOptions
+from tfrecord_io.plugins.vision.vision_rows import TAR
+from tfrecord_io.plugins.vision.webdataset import TarArchive
+from tfrecord_io.read.sources import PieceStream
+from tfrecord_io.storage.paths.file_names import is_hidden, is_record_file, is_sidecar
+from tfrecord_io.storage.paths.packed_sources import PackedSources
+from tfrecord_io.storage.paths.plain_files import find_files
+from tfrecord_io.storage.read.source import Origin, Source
+
+_READ_BYTES = MIB
+_MEMBERS = 16  # of an archive, that are looked at
+
+
+def is_tar_of_records(path: str, storage: StorageOptions) -> bool:
+    """True if the first archive of a path has TFRecord files as its first members, each of which is a whole sample."""
+    with suppress(TFRecordError, OSError):
+        file = find_files(path, suffixes_of(TAR), storage).sources[0]
+        if not file.can_be_read_again:
+            return False
+        with closing(open_decompressed_file(file)) as opened:
+            archive = TarArchive(opened, file.path)
+            members = islice((member for member in archive if member.isreg()), _MEMBERS)
+            looked_at = [(member.name, _stream(archive, member, file.path) is not None) for member in members]
+        records = [name for name, is_record in looked_at if is_record]
+        indexes = tuple(f"{name}." for name in records)  # begin the names of files about one
+        keys = Counter(_key(name) for name, _ in looked_at if not name.startswith(indexes))
+        return bool(records) and all(keys[_key(name)] == 1 for name in records)
+    return False
+
+
+def _key(name: str) -> str:
+    """What the members of a WebDataset sample share."""
+    folder, slash, base = name.rpartition("/")
+    return folder + slash + base.partition(".")[0]
+
+
+def tar_source(file: Source, begin: int, end: int | None, length: int | None) -> Source:
+    """The records of the TFRecord files in an archive, as those of one TFRecord file; it has no part of them."""
+    assert (begin, end, length) == (0, None, None)
+    content = _Records(file)
+    return Source(file.path, None, False, partitions=file.partitions, origin=content, derived=content)
+
+
+class _Records:
+    """Records of the members of an archive; see `tfrecord_io.storage.read.source.DerivedContent`."""
+
+    schema: bytes | None = None
+
+    def __init__(self, file: Source) -> None:
+        self.file = file
+        self.can_be_read_again = file.can_be_read_again
+
+    def open(self) -> PieceStream:
+        return PieceStream(self._frames())
+
+    def read_once(self) -> None:
+        self.file.read_once()
+
+    def __call__(self, record: int) -> Origin | None:
+        """The archive, and the number of a record among those of all members."""
+        return Origin(self.file.path, record, None)
+
+    def byte(self, record: int, byte: int) -> int:
+        """Records are not changed."""
+        return byte
+
+    def _frames(self) -> Generator[Array]:
+        has_records = False
+        with closing(open_decompressed_file(self.file)) as file:
+            archive = TarArchive(file, self.file.path)
+            for member in archive:
+                stream = _stream(archive, member, self.file.path)
+                if stream is not None:
+                    has_records = True
+                    yield from stream
+        if not has_records:
+            reason = "not TFRecord: looks like a tar archive, and none of its members is a TFRecord file"
+            raise CorruptRecordError(reason, path=self.file.path, record=0, offset=0, advice=TAR.advice)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacked, (PackedSources.pack([self.file.absolute()]),)
+
+
+def _unpacked(packed: PackedSources) -> _Records:
+    (file,) = packed.unpack()
+    return _Records(file)
+
+
+class _MemberFile:
+    """The content of the member at hand as a raw file."""
+
+    def __init__(self, archive: TarArchive) -> None:
+        self._archive = archive
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self._archive.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """The archive stays open."""
+
+
+def _stream(archive: TarArchive, member: tarfile.TarInfo, path: str) -> Iterator[Array] | None:
+    """The uncompressed bytes of the member at hand; None if it is no TFRecord file by its name and content."""
+    base = member.name.rpartition("/")[2]
+    if not member.isreg() or is_hidden(base) or is_sidecar(base) or not member.size:
+        return None
+    shown = f"{path}/{member.name}"
+    head = archive.read(SNIFF_BYTES)
+    stream = open_decompressed(_MemberFile(archive), infer(head, member.name), shown, head=head, size=member.size)
+    is_named = is_record_file(base)
+    try:
+        first = _filled(stream, HEADER_BYTES)
+    except TFRecordError:
+        if is_named:
+            raise
+        return None
+    return _pieces(first, stream) if is_named or is_record_header(first.tobytes()) else None
+
+
+def _filled(stream: Stream, size: int) -> Array:
+    """The next bytes of a stream, fewer at its end."""
+    data = np.empty(size, np.uint8)
+    done = 0
+    while done < size and (n := stream.readinto(data.data[done:])):
+        done += n
+    return data[:done]
+
+
+def _pieces(first: Array, stream: Stream) -> Iterator[Array]:
+    while len(first):
+        yield first
+        first = _filled(stream, _READ_BYTES)
