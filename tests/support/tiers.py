@@ -76,7 +76,7 @@ def slow_tests() -> dict[str, float]:
 
 
 def light_tests(items: list[pytest.Item], limit: float, *, has_laws: bool) -> Iterator[pytest.Item]:
-    """Leave out storms, tests of servers, and functions of more than `limit` seconds of CPU, but with `has_laws` no law."""
+    """Leave out storms, tests of servers and functions of more than `limit` seconds; with `has_laws`, keep all laws."""
     slow = {name for name, seconds in slow_tests().items() if seconds > limit}
     for item in items:
         name = function_of(item)

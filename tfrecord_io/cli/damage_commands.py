@@ -64,7 +64,6 @@ def verify(path: str | list[str], as_json: bool, images: str | None, **keywords:
     source, record_type = read_from(path, keywords), keywords.pop("record_type")
     checked: bool | Literal["full"] = "full" if images == "full" else images is not None
     report = check_files(source, record_type, FrameOptions(progress=True, **keywords), images=checked)
-    words = partial(error_line, speaker=option_names(click.get_current_context().command))
     table = partial(output.TextTable, HEADINGS, report.rows(report.files))
     output.print_result(as_json, report.to_dict(), report.title(), table, report.problem_lines(error_line))
     if not report.ok:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -282,43 +281,42 @@ def convert_given(
         source_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     listings: dict[str, list[Entry]] = {}
     reads, writes = formats_of(paths, name, both, source_format, target_format, files, listings)
-    with addressed_to(_Side.of(reads, writes)):
-        sides.check(given, reads, writes)
-        sides = sides.stated(beside_datasets=has_datasets)
-        if columns is None and _copies(reads, writes, {**given, **sides.source_options, **sides.target_options}):
-            given["record_type"] = "bytes"
-        stated = {**given, "source_format": source_format, "columns": columns}
-        settings = _settings(reads, writes, sides, stated) if resume else {}
-        is_folder = _is_folder_of_tables(name, writes, {**given, **sides.target_options}, both.target)
-        _check(given, reads, paths[0], writes, name, is_folder=is_folder)
-        reading = {**{key: given[key] for key in given if key in reads.reads}, **sides.source_options}
-        writing = {**{key: given[key] for key in given if key in writes.writes}, **sides.target_options}
-        if columns is not None:
-            reading["columns"] = columns
-        if reads.plan and listings:
-            reading["listings"] = listings
-        if writes is TFRECORD:
-            reading.pop("compression", None)  # that of the target: a source shows its own
-        inputs = _Inputs(reads, parts if has_datasets else paths, read_from, source_format is not None, reading)
-        if writes is not TFRECORD:
-            if files is not None and files not in FOLDERS:
-                writing["file"] = files
-            is_apart = both.source_storage is not None and not has_datasets
-            writing |= both.target.keywords
-            return _write_other(inputs, target, writes, writing, is_apart=is_apart, is_folder=is_folder)
-        progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
-        embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
-        options = WriteOptions.from_keywords({**write_to.keywords, **writing})
-        options = replace(options, any_suffix=target_format is not None)
-        if resume:
-            files_of: TableSource | RecordFiles = RecordFiles(inputs.scan()) if reads.records else inputs.planned()
-            if reads.records:
-                check_outside(paths, read_from, target, write_to, files_of.sources)
-            return convert_by_file(files_of, target, options, settings, progress, embedded)
-        with inputs.opened() as rows:
-            if isinstance(rows, Reader):
-                check_outside(paths, read_from, target, write_to, rows.scan.sources)
-            return write(embedded(rows), target, options)
+    sides.check(given, reads, writes)
+    sides = sides.stated(beside_datasets=has_datasets)
+    if columns is None and _copies(reads, writes, {**given, **sides.source_options, **sides.target_options}):
+        given["record_type"] = "bytes"
+    stated = {**given, "source_format": source_format, "columns": columns}
+    settings = _settings(reads, writes, sides, stated) if resume else {}
+    is_folder = _is_folder_of_tables(name, writes, {**given, **sides.target_options}, both.target)
+    _check(given, reads, paths[0], writes, name, is_folder=is_folder)
+    reading = {**{key: given[key] for key in given if key in reads.reads}, **sides.source_options}
+    writing = {**{key: given[key] for key in given if key in writes.writes}, **sides.target_options}
+    if columns is not None:
+        reading["columns"] = columns
+    if reads.plan and listings:
+        reading["listings"] = listings
+    if writes is TFRECORD:
+        reading.pop("compression", None)  # that of the target: a source shows its own
+    inputs = _Inputs(reads, parts if has_datasets else paths, read_from, source_format is not None, reading)
+    if writes is not TFRECORD:
+        if files is not None and files not in FOLDERS:
+            writing["file"] = files
+        is_apart = both.source_storage is not None and not has_datasets
+        writing |= both.target.keywords
+        return _write_other(inputs, target, writes, writing, is_apart=is_apart, is_folder=is_folder)
+    progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
+    embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
+    options = WriteOptions.from_keywords({**write_to.keywords, **writing})
+    options = replace(options, any_suffix=target_format is not None)
+    if resume:
+        files_of: TableSource | RecordFiles = RecordFiles(inputs.scan()) if reads.records else inputs.planned()
+        if reads.records:
+            check_outside(paths, read_from, target, write_to, files_of.sources)
+        return convert_by_file(files_of, target, options, settings, progress, embedded)
+    with inputs.opened() as rows:
+        if isinstance(rows, Reader):
+            check_outside(paths, read_from, target, write_to, rows.scan.sources)
+        return write(embedded(rows), target, options)
 
 
 def _copies(reads: Format, writes: Format, given: Mapping[str, Any]) -> bool:
@@ -448,11 +446,11 @@ def _check(
 ) -> None:
     """Raise TypeError for a keyword that neither the format of the source nor that of the target has."""
     if not is_folder and writes.writes >= IN_FOLDERS and (mode := given.get("mode")) in ADDING:
-        text = say("{mode=} adds to a folder, and '{}' is one file", printable(target), mode=mode)
-        raise TypeError(text & "end the target in a slash")
+        text = f"mode={mode!r} adds to a folder, and '{printable(target)}' is one file"
+        raise TypeError(f"{text}; end the target in a slash")
     if writes is not TFRECORD and not is_folder and (mode := given.get("mode")) in ADDING:
-        text = say("{mode=} is only for TFRecord targets, and '{}' is {}", printable(target), writes.title, mode=mode)
-        raise TypeError(text & say("{target_format=} names another format"))
+        text = f"mode={mode!r} is only for TFRecord targets, and '{printable(target)}' is {writes.title}"
+        raise TypeError(f"{text}; target_format= names another format")
     for key in given:
         if key in reads.reads or key in writes.writes:
             continue

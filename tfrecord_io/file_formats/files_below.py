@@ -16,7 +16,7 @@ import pyarrow as pa
 from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DamagedDataWarning, EncodeError, TFRecordError, printable, say, warn
+from tfrecord_io.errors import DamagedDataWarning, EncodeError, TFRecordError, printable, warn
 from tfrecord_io.format.foreign_files import IMAGES, looks_like
 from tfrecord_io.options import LIMITS, StorageOptions, raises
 from tfrecord_io.options.checked_options import cpu_count

@@ -7,14 +7,13 @@ import glob
 import re
 from collections.abc import Sequence
 
-from tfrecord_io.errors import CorruptRecordError, printable, say, secret_url, warn
+from tfrecord_io.errors import CorruptRecordError, printable, secret_url, warn
 from tfrecord_io.file_formats.files_below import has_image
 from tfrecord_io.format import format_registry as formats
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys, load
 from tfrecord_io.options import StorageOptions, TransferOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.read.dataset_splits import tfds_format
-from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_hidden, is_record_file, is_sidecar, parse_shard

@@ -21,6 +21,8 @@ from tfrecord_io.value_class import value_class
 Code = str | Callable[..., Any]
 """A function, or where it is: ``module:name``."""
 _INSTEAD = "write an Arrow file (.arrow), or declare another type with schema=, or exclude the column with columns="
+_INSTEAD_CLI = "write an Arrow file (.arrow), or declare another type with schema=, or exclude the column with columns="
+_INSTEAD_CLI = "write an Arrow file (.arrow), or declare another type with schema=, or exclude the column with columns="
 _INSTEAD_CLI = (
     "write an Arrow file (.arrow), or declare another type with --schema, or exclude the column with --columns"
 )

@@ -22,7 +22,6 @@ from tfrecord_io.errors import SchemaError, printable, without_secrets
 from tfrecord_io.options import FrameOptions, StorageOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import given, record_sources
-from tfrecord_io.remedies import Call, Message
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_record_file
@@ -130,13 +129,13 @@ def _record_format(info: TfdsInfo) -> Format | None:
     if format is not None and format.content is not None:
         return format
     reason = f"its files are of the format '{printable(info.file_format, 60)}', not TFRecord or ArrayRecord"
-    advice: Message | str = "TFDS writes it anew as TFRecord or ArrayRecord, which both are read"
+    hint = hint_cli = "TFDS writes it anew as TFRecord or ArrayRecord, which both are read"
     if format is not None:
         files = f"{info.path.rpartition('/')[0]}/*.{format.name}-*"
-        python = f"tfr.convert({files!r}, …, source_format={format.name!r})"
-        call = Call(python, f"tfr convert --from {format.name} {files!r}")
-        advice = advice | say("{} reads its columns as they are stored", call)
-    raise SchemaError(reason, path=info.path, expected="tfrecord", got=info.file_format, advice=advice)
+        way = "reads its columns as they are stored"
+        hint_cli = f"{hint}, or tfr convert --from {format.name} {files!r} {way}"
+        hint = f"{hint}, or tfr.convert({files!r}, …, source_format={format.name!r}) {way}"
+    raise SchemaError(reason, path=info.path, expected="tfrecord", got=info.file_format, hint=hint, hint_cli=hint_cli)
 
 
 def _refuse_other_format(path: Any, storage: StorageOptions) -> None:

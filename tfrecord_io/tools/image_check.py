@@ -22,7 +22,6 @@ from tfrecord_io.errors import (
     ReplacedError,
     TFRecordError,
     printable,
-    say,
 )
 from tfrecord_io.format.foreign_files import IMAGES, looks_like
 from tfrecord_io.options import FrameOptions, ReadOptions
@@ -71,7 +70,7 @@ def check_images(
         candidates = dict.fromkeys(name for scan in scans for name in _byte_columns(scan))
         advice = f"columns of bytes: {printable(', '.join(candidates), 400)}" if candidates else "there are no bytes"
         reason = "no column has images, by the schema or the first records"
-        raise FeatureNotFoundError(reason, path=sources[0].path, expected=_ENCODED, got=[*candidates], advice=advice)
+        raise FeatureNotFoundError(reason, path=sources[0].path, expected=_ENCODED, got=[*candidates], hint=advice)
     return [check.result(images, options.thread_count) for check in checks]
 
 
@@ -80,8 +79,8 @@ def refuse_files_read_once(sources: Sequence[Source]) -> None:
     pillow("checking images")
     for source in sources:
         if not source.can_be_read_again:
-            reason = say("{images=}: '{}' is a file object or a pipe, and files are read twice", printable(source.path))
-            raise ValueError(reason & "save it to a file first")
+            reason = f"images=: '{printable(source.path)}' is a file object or a pipe, and files are read twice"
+            raise ValueError(f"{reason}; save it to a file first")
 
 
 def _goes_on(error: Exception) -> bool:

@@ -205,7 +205,7 @@ def check_files(
 ) -> VerifyReport:
     """Check every record of files; see `verify`. If a dataset was replaced meanwhile, check its new files, too."""
     if images and record_type == "bytes":
-        raise ValueError(say("{images=} looks into records, which {record_type='bytes'} does not"))
+        raise ValueError("images= looks into records, which record_type='bytes' does not")
     known: _Checked = {}
     try:
         report = _check_files(paths, record_type, options, known, images)

@@ -9,7 +9,7 @@ from itertools import islice
 
 from tfrecord_io.compression import CODECS
 from tfrecord_io.display import and_more
-from tfrecord_io.errors import TFRecordError, printable, say, warn
+from tfrecord_io.errors import TFRecordError, printable, warn
 from tfrecord_io.format.foreign_files import looks_like
 from tfrecord_io.format.format_registry import CSV, FORMATS, TSV, Format
 from tfrecord_io.registry import listed
@@ -49,10 +49,7 @@ def warn_of_left_out(match: PathMatch, formats: Sequence[Format]) -> None:
         kinds, first = listed("or", *(format.title for format in formats)), min(left_out, key=natural_key)
         text = f"'{printable(first)}'{and_more(len(left_out) - 1)} not read: it looks like {kinds}, but the name does"
         text += f" not end in {' or '.join(suffixes)}; rename it"
-        warn(
-            say("{}: {}", printable(directory), text) | say("name all files with a glob and {source_format=}"),
-            UserWarning,
-        )
+        warn(f"{printable(directory)}: {text}, or name all files with a glob and source_format=", UserWarning)
 
 
 def _left_out(

@@ -18,7 +18,7 @@ from tfrecord_io.arrow.buffers import empty_batch, selectable
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
-from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable, say
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
 from tfrecord_io.file_formats.tables.left_out_files import warn_of_left_out
 from tfrecord_io.format.format_registry import Format, load
 from tfrecord_io.options import DEFAULT_LIMITS, DEFAULT_STORAGE, Limits, ReadOptions, StorageOptions
@@ -397,7 +397,7 @@ def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, f
 def no_columns_error() -> EncodeError:
     """The error for records without columns, where a format has no rows of them."""
     advice = "write JSON lines (.jsonl), where such a record is {}"
-    return EncodeError("records without columns cannot be stored in this file format", advice=advice)
+    return EncodeError("records without columns cannot be stored in this file format", hint=advice)
 
 
 class _SinkStream(io.RawIOBase):

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.errors import EncodeError, SchemaError, printable, say
+from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.file_formats.tables.table_files import (
     OpenWriter,
     SourceOptions,
@@ -66,8 +66,7 @@ class FolderOptions(Options):
         check_mode(self.mode, WriteOptions.modes)
         self._check_integer("max_file_bytes", 1, optional=True)
         if self.shards is not None and self.max_file_bytes is not None:
-            reason = "{shards=} fixes the number of files, {max_file_bytes=} leaves it open: pass only one of them"
-            raise ValueError(say(reason))
+            raise ValueError("shards= fixes the number of files, max_file_bytes= leaves it open: pass only one of them")
         mode = "overwrite" if self.mode == "overwrite_partitions" and self.partition_by else self.mode
         shared = WriteOptions(shards=self.shards, partition_by=self.partition_by or None, mode=mode)
         object.__setattr__(self, "partition_by", tuple(shared.partition_by or ()))
@@ -121,7 +120,7 @@ def _pyarrow_errors(path: str) -> Iterator[None]:
         yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         reason = f"pyarrow cannot write these rows to a folder: {printable(str(error), 300)}"
-        raise EncodeError(reason, path=path, advice="leave the column out") from error
+        raise EncodeError(reason, path=path, hint="leave the column out") from error
 
 
 @value_class

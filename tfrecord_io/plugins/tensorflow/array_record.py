@@ -27,7 +27,6 @@ from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.read.sources import PieceStream, made_records, paths_of
-from tfrecord_io.remedies import Keyword, Written
 from tfrecord_io.schema.formats.tfds_info import check_length
 from tfrecord_io.storage.filesystem.locate import locate, storage_for
 from tfrecord_io.storage.paths.file_names import is_hidden, natural_key

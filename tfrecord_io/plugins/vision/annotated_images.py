@@ -29,7 +29,7 @@ from tfrecord_io.arrow.image_header import (
     pillow,
     png_chunks,
 )
-from tfrecord_io.errors import DecodeError, SchemaError, printable, say, warn
+from tfrecord_io.errors import DecodeError, SchemaError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled
 from tfrecord_io.options import StorageOptions, leaves_out, raises
@@ -202,7 +202,12 @@ def classes_of(column: pa.Field) -> list[StatedClass]:
         is_valid = False
     if not is_valid:
         reason = f"its metadata is damaged: {CLASSES_KEY.decode()}"
-        raise SchemaError(reason, feature=column.name, advice=say("{class_names=} names the classes"))
+        raise SchemaError(
+            reason,
+            feature=column.name,
+            hint="class_names= names the classes",
+            hint_cli="--class-names names the classes",
+        )
     return classes
 
 
@@ -383,8 +388,11 @@ class _Batches:
                 if visibility and not (is_fraction(x / width) and is_fraction(y / height)):
                     expected = f"fractions of the width and height from {FRACTIONS[0]} to {FRACTIONS[1]}"
                     reason = f"a key point of {where} is far beyond the image, which has {width}×{height} pixels"
-                    advice = say('{invalid_boxes="keep"} keeps it')
-                    raise DecodeError(reason, path=image.path, expected=expected, got=(x, y), advice=advice)
+                    advice = 'invalid_boxes="keep" keeps it'
+                    advice_cli = "--invalid-boxes keep keeps it"
+                    raise DecodeError(
+                        reason, path=image.path, expected=expected, got=(x, y), hint=advice, hint_cli=advice_cli
+                    )
 
 
 def upright(content: bytes, orientation: int, path: str | None, advice: str) -> bytes:

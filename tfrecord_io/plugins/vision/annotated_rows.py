@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import ImageHeader, image_header
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say, warn
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
 from tfrecord_io.file_formats.files_below import LeftOut, check_class_names
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import FRACTIONS, LABEL, OBJECT, StatedClass, classes_of, is_fraction
@@ -47,10 +47,14 @@ _ENCODED, _NAME, _ID, _HEIGHT, _WIDTH = (
 )
 _IMAGE = {_ENCODED: pa.binary(), _NAME: pa.string(), _ID: None, _HEIGHT: pa.int64(), _WIDTH: pa.int64()}
 _DERIVED = {"image/format", "image/key/sha256"}  # of the image
-NUMBERS = say("{columns='!image/filename'} numbers the images")
-_NAMES = say("{class_names=} (--class-names) gives the names of the labels 1, 2, …")
-_ALONE = say('{images="none"} writes annotations without images')
-_UNSEEN = say("{check_sizes=False} writes the stated size, whatever the image")
+NUMBERS = "columns='!image/filename' numbers the images"
+NUMBERS_CLI = "--columns '!image/filename' numbers the images"
+_NAMES = "class_names= (--class-names) gives the names of the labels 1, 2, …"
+_NAMES_CLI = "--class-names (--class-names) gives the names of the labels 1, 2, …"
+_ALONE = 'images="none" writes annotations without images'
+_ALONE_CLI = "--images none writes annotations without images"
+_UNSEEN = "check_sizes=False writes the stated size, whatever the image"
+_UNSEEN_CLI = "--no-check-sizes writes the stated size, whatever the image"
 
 
 class KeyPoint(NamedTuple):
@@ -153,9 +157,11 @@ class AnnotatedRecords:
         for names in [[_ENCODED], *needed] if needs_images else needed:
             if not set(names) & set(used):
                 reason = f"no column '{names[-1]}', which annotated images have"
-                advice = say("{}", f"it has: {', '.join(schema.names)}")
-                advice = _ALONE & advice if names == [_ENCODED] else advice
-                raise FeatureNotFoundError(reason, feature=names[-1], advice=advice)
+                advice = f"it has: {', '.join(schema.names)}"
+                advice_cli = f"it has: {', '.join(schema.names)}"
+                advice = f"{_ALONE}; {advice}" if names == [_ENCODED] else advice
+                advice_cli = f"{_ALONE_CLI}; {advice}" if names == [_ENCODED] else advice
+                raise FeatureNotFoundError(reason, feature=names[-1], hint=advice, hint_cli=advice_cli)
         declared = {name: types[name] for name in used if types[name] is not None}
         overrides = {**declared, **(options.schema_overrides or {})} if options.schema is None else None
         options = replace(options, columns=tuple(used), schema_overrides=overrides)
@@ -244,7 +250,7 @@ class AnnotatedRecords:
         try:
             header = image_header(content.to_pybytes(), path or "", _ENCODED)
         except DecodeError as error:
-            advice = say("{}", error.advice) | _UNSEEN if error.advice else _UNSEEN
+            advice = f"{error.advice}, or {_UNSEEN}" if error.advice else _UNSEEN
             raise DecodeError(
                 error.reason,
                 path=path,
@@ -252,7 +258,7 @@ class AnnotatedRecords:
                 feature=_ENCODED,
                 expected=error.expected,
                 got=error.got,
-                advice=None if None in (height, width) else advice,
+                hint=None if None in (height, width) else advice,
             ) from None
         stored, turned = (header.height, header.width), header.turned_size
         if not self.check_sizes:
@@ -264,7 +270,7 @@ class AnnotatedRecords:
         text += f"or {turned[1]}×{turned[0]} turned by its EXIF orientation, " if turned != stored else ""
         text += f"but the record states {width or '?'}×{height or '?'}, so its boxes may be of another image"
         feature = _HEIGHT if height not in (None, stored[0]) else _WIDTH
-        advice = _UNSEEN | say("{columns=} takes the size of the image", columns=[f"!{_HEIGHT}", f"!{_WIDTH}"])
+        advice = f"{_UNSEEN}, or columns={[f'!{_HEIGHT}', f'!{_WIDTH}']!r} takes the size of the image"
         raise row_error(reader, self.count, text, feature, advice, expected=stored, got=(height, width))
 
     def _objects(self, values: Mapping[str, Any], reader: Reader, image: str) -> list[DetectedObject]:
@@ -382,7 +388,7 @@ class ClassNames:
         name, label = self.text(each, row), each.get(_LABEL)
         if label is None:
             if self.given is not None and name not in self.given:
-                raise row.error(say("the class '{}' is not among {class_names=}", printable(name, 80)), OBJECT + _CLASS)
+                raise row.error(f"the class '{printable(name, 80)}' is not among class_names=", OBJECT + _CLASS)
             label = self.given.index(name) + 1 if self.given else self._label_of(name, rows)
         if self.seen.setdefault(label, name) != name:
             names = f"'{printable(self.seen[label], 80)}' and '{printable(name, 80)}'"
@@ -409,7 +415,7 @@ class ClassNames:
         elif key is None:
             key = self._label_of(name, rows)
         if key not in self._indices:
-            raise row.error(say("the class '{}' is not among {class_names=}", printable(name, 80)), OBJECT + _CLASS)
+            raise row.error(f"the class '{printable(name, 80)}' is not among class_names=", OBJECT + _CLASS)
         if self.numbered[self._indices[key]] != name:
             names = f"'{printable(self.numbered[self._indices[key]], 80)}' and '{printable(name, 80)}'"
             raise row.error(f"the label {key} has two names, {names}", OBJECT + _CLASS)

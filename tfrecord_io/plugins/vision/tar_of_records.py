@@ -93,7 +93,7 @@ class _Records:
                     yield from stream
         if not has_records:
             reason = "not TFRecord: looks like a tar archive, and none of its members is a TFRecord file"
-            raise CorruptRecordError(reason, path=self.file.path, record=0, offset=0, advice=TAR.advice)
+            raise CorruptRecordError(reason, path=self.file.path, record=0, offset=0, hint=TAR.advice)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpacked, (PackedSources.pack([self.file.absolute()]),)

@@ -14,7 +14,7 @@ from pyarrow import types as t
 
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say, warn
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, warn
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS, TABLE_NAME
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.foreign_files import IMAGES, TIFF_MAGIC
@@ -47,8 +47,12 @@ _MAGIC = {
     NPY.magic[0]: NPY.suffixes[0],
 }
 _NUMBERED = "filename=None numbers the files instead"
+_NUMBERED_CLI = "filename=None numbers the files instead"
+_NUMBERED_CLI = "filename=None numbers the files instead"
 _NUMBERED_CLI = "--filename none numbers the files instead"
 _TABLE_ADVICE = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
+_TABLE_ADVICE_CLI = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
+_TABLE_ADVICE_CLI = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
 _TABLE_ADVICE_CLI = "exclude the column with --columns"
 
 
@@ -326,7 +330,14 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
         filename = None
     if filename is not None and not t.is_string(schema.field(filename).type):
         got = short_type_name(schema.field(filename).type)
-        raise SchemaError("names of files are text", feature=filename, expected="string", got=got, advice=_NUMBERED)
+        raise SchemaError(
+            "names of files are text",
+            feature=filename,
+            expected="string",
+            got=got,
+            hint=_NUMBERED,
+            hint_cli=_NUMBERED_CLI,
+        )
     return _Layout(image, filename, table, kind.name, kind.are_images)
 
 
@@ -347,7 +358,7 @@ def _write_files(
                 layout.missing += 1
                 continue
             if layout.are_images and not content.size:
-                advice = say("{filters=} leaves the record out")
+                advice = "filters= leaves the record out"
                 raise row_error(reader, at, "it has no image bytes", layout.image, advice)
             if name is None:
                 name = f"{at:08d}{file_suffix(content)}"
@@ -413,7 +424,7 @@ def row_error(
 ) -> EncodeError:
     """The error about the record of a row."""
     path, record = reader.origin(row)
-    return EncodeError(reason, path=path, record=record, feature=feature, expected=expected, got=got, advice=advice)
+    return EncodeError(reason, path=path, record=record, feature=feature, expected=expected, got=got, hint=advice)
 
 
 def named_as_image(name: str, content: pa.Buffer) -> str:

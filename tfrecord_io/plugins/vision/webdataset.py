@@ -19,7 +19,7 @@ from pyarrow import types as t
 
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DecodeError, EncodeError, printable, say, warn
+from tfrecord_io.errors import DecodeError, EncodeError, printable, warn
 from tfrecord_io.file_formats.files_below import row_batches
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_decompressed_file
 from tfrecord_io.plugins.vision.vision_rows import TAR
@@ -108,7 +108,7 @@ def _first(found: Iterator[tuple[str, Sample]], options: SourceOptions) -> tuple
             break
     if first and (inside := next((name for name in names if is_record_file(f"x.{name}")), None)) is not None:
         text = f"'{printable(first[0][1][KEY])}.{printable(inside)}' is a TFRecord file, and becomes one value"
-        warn(say("{}: {}: without {source_format=}, its records are read", printable(first[0][0]), text), UserWarning)
+        warn(f"{printable(first[0][0])}: {text}: without source_format=, its records are read", UserWarning)
     return first, pa.schema([(name, _type(name)) for name in names])
 
 

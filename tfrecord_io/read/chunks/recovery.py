@@ -175,9 +175,9 @@ class SkippedRegions(Sequence[SkippedRegion]):
         if self.total:
             text = self.summary()
             if self._in_memory:
-                text &= say("to list them, pass a function as {on_error=}")
+                text += "; to list them, pass a function as on_error="
             elif self._images:
-                text &= say("{tfr.verify(path, images='full')|tfr verify --images=full} lists them")
+                text += "; tfr.verify(path, images='full') lists them"
             else:
                 text += "; tfr verify lists them, or see open_reader(on_error=…).report.skipped"
             if issue is None:

@@ -14,7 +14,6 @@ from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.errors import printable
 from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
 from tfrecord_io.storage.filesystem.locate import check_writable, locate, path_text
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
@@ -38,6 +37,10 @@ _SUFFIX = ".tfrecord"  # added to shard names that need a suffix
 MOST_SHARDS = 100_000  # so that names with five digits sort correctly
 
 _ONE_FILE = (
+    "which is always written as a whole; append to a directory ('name/') or to shards "
+    "('name@*'); tfr.merge makes the first shard from a file"
+)
+_ONE_FILE_CLI = (
     "which is always written as a whole; append to a directory ('name/') or to shards "
     "('name@*'); tfr.merge makes the first shard from a file"
 )
