@@ -24,17 +24,13 @@ from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY, MAX_AXES, Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.registry import Registry
+from tfrecord_io.schema.extension_types import EXTENSION_METADATA, EXTENSION_NAME, extension_metadata
 from tfrecord_io.value_class import value_class
 
 Shape = tuple[int | None, ...]
 
 FIXED_SHAPE = "arrow.fixed_shape_tensor"
 VARIABLE_SHAPE = "arrow.variable_shape_tensor"
-
-# Arrow builds extension types from fields with these keys. With another name of the same length it builds the storage
-# type and shows the metadata.
-EXTENSION_NAME, EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
-INERT_NAME = b"tfrecord_io:ext:name"
 
 # Limits for the metadata of a type that is read from a file
 _MAX_METADATA_BYTES = 64 << 10
@@ -154,9 +150,7 @@ def logical_dim_names(type_: pa.DataType) -> tuple[str, ...] | None:
 
 
 def _extension_metadata(type_: pa.BaseExtensionType) -> dict[str, Any]:
-    stream = pa.schema([pa.field("", type_)]).serialize().to_pybytes().replace(EXTENSION_NAME, INERT_NAME)
-    text = (pa.ipc.read_schema(pa.py_buffer(stream)).field(0).metadata or {}).get(EXTENSION_METADATA)
-    metadata = json.loads(text or b"{}")
+    metadata = json.loads(extension_metadata(type_).get(EXTENSION_METADATA) or b"{}")
     if not isinstance(metadata, dict):
         raise ValueError(f"the metadata of {type_} is damaged")
     return metadata

@@ -37,14 +37,20 @@ from tfrecord_io.errors import EncodeError, SchemaError, printable, say
 from tfrecord_io.format.dtypes import dtype_name, find_element
 from tfrecord_io.options import LIMITS
 from tfrecord_io.remedies import Written
-from tfrecord_io.schema.column_features import encoding_of, needs_nesting, nested_handed, nested_restored, with_encoding
+from tfrecord_io.schema.column_features import (
+    encoding_of,
+    needs_nesting,
+    nested_handed,
+    nested_restored_field,
+    with_encoding,
+)
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
+from tfrecord_io.schema.extension_types import name_with_extension, stated_extensions
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.merged_schema import common_field, lacks_only_values, lacks_type
-from tfrecord_io.schema.tensor_types import EXTENSION_NAME, NESTED, element_and_shape, is_any_tensor, tensor_field
+from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor, tensor_field
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import (
-    PANDAS_ADVICE,
     UnsupportedType,
     has_required_parts,
     is_deep,
@@ -143,11 +149,6 @@ def open_input(
     for name, count in names.items():
         if count > 1:
             raise EncodeError(f"{count} columns have this name", feature=name, advice="rename them")
-    for field in source.schema:  # of types that pyarrow knows only where pandas is imported
-        name = (field.metadata or {}).get(EXTENSION_NAME, b"").decode("utf-8", "replace")
-        if name in PANDAS_ADVICE:
-            reason = f"the extension type {name} is not supported"
-            raise EncodeError(reason, feature=field.name, advice=PANDAS_ADVICE[name])
     if any(not field.nullable or has_required_parts(field.type) for field in source.schema):
         source = _without_missing(source, row_base)
     if encodings and image_encodings(encodings):
@@ -582,9 +583,9 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
         raise SchemaError(f"{who} {what}: expected the columns of the data before it")
     changed = [at for at, (a, b) in enumerate(zip(own, first, strict=True)) if not _is_same(a, b)]
     for a, b in ((own.field(at), first.field(at)) for at in changed):
-        if lacks_only_values(a.type, b.type) or tensors_fit(a, b):
+        if (lacks_only_values(a.type, b.type) and _fits_extensions(a, b)) or tensors_fit(a, b):
             continue
-        expected, got = logical_name(b.type, b.metadata), logical_name(a.type, a.metadata)
+        expected, got = (name_with_extension(logical_name(f.type, f.metadata), f) for f in (b, a))
         reason = f"{who} has another type than the data before it: expected {expected}, got {got}"
         raise SchemaError(reason, feature=a.name, expected=expected, got=got, advice=_how_to_fit(a, b))
     if not changed:
@@ -599,6 +600,12 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
             yield pa.RecordBatch.from_arrays(columns, names=first.names)
 
     return source.mapped(first, filled, 0)
+
+
+def _fits_extensions(own: pa.Field, field: pa.Field) -> bool:
+    """True if both name the same extension types, or `own` lacks some in parts that are null throughout."""
+    known, others = stated_extensions(own), stated_extensions(field)
+    return known.items() <= others.items() if lacks_type(own.type) else known == others
 
 
 def _refuse_images(own: pa.Schema, first: pa.Schema, who: str) -> None:
@@ -634,7 +641,7 @@ def _is_same(a: pa.Field, b: pa.Field) -> bool:
 
 def _embedded(field: pa.Field) -> pa.Schema:
     try:
-        return embedded_schema(pa.schema([field.with_type(nested_restored(field.type))]))
+        return embedded_schema(pa.schema([nested_restored_field(field)]))
     except UnsupportedType as error:
         raise EncodeError(error.reason, feature=error.feature, advice=error.advice) from error
 
