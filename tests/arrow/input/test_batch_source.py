@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import json
 import math
 import subprocess
@@ -11,8 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import narwhals
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
@@ -626,3 +630,44 @@ def test_advice_on_values_of_another_type_changes_none(values: pa.Array, later: 
     with pytest.raises(SchemaError) as caught:
         list(open_input(iter([pa.table({"x": values}), pa.table({"x": later})])))
     assert str(caught.value).endswith(f"; {advice}")
+
+
+BIG = 2**63
+
+
+class Exported:
+    """Any object with an Arrow stream."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+LARGE: dict[str, Any] = {
+    "narwhals of pandas": lambda: narwhals.from_native(pd.DataFrame({"x": [1, 2 * BIG]})),
+    "narwhals of unsigned": lambda: narwhals.from_native(pd.DataFrame({"x": np.array([1, BIG], "u8")})),
+    "narwhals of polars": lambda: narwhals.from_native(pl.DataFrame({"x": pl.Series([1, BIG], dtype=pl.UInt64)})),
+    "a lazy one": lambda: narwhals.from_native(pl.LazyFrame({"x": pl.Series([1, BIG], dtype=pl.UInt64)})),
+    "a series": lambda: narwhals.from_native(pd.Series([1, 2 * BIG], name="x"), series_only=True),
+    "duckdb": lambda: duckdb.sql(f"SELECT unnest([1, {BIG}])::UBIGINT AS x"),
+    "pandas": lambda: pd.DataFrame({"x": [1, 2 * BIG]}),
+}
+
+
+@pytest.mark.parametrize("data", LARGE.values(), ids=LARGE)
+def test_an_integer_beyond_int64_is_named(data: Any) -> None:
+    with pytest.raises(EncodeError, match=r"record 1: feature 'x': an (unsigned )?integer (is outside|above)"):
+        tfr.write_tfrecord(data(), io.BytesIO())
+
+
+def test_an_integer_beyond_int64_in_a_stream_of_pandas_is_an_error_of_ours() -> None:
+    with pytest.raises(EncodeError, match=r"Exported has an integer that its Arrow stream cannot have.*; pass"):
+        tfr.write_tfrecord(Exported(pd.DataFrame({"x": [2 * BIG]})), io.BytesIO())
+
+
+def test_the_index_that_narwhals_does_not_have_is_no_column(tmp_path: Path) -> None:
+    frame = narwhals.from_native(pd.DataFrame({"x": [1, 2]}, index=[7, 9]))
+    tfr.write_tfrecord(frame, tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"x": [1, 2]}

@@ -23,6 +23,7 @@ from tfrecord_io.arrow.input.from_arrays import (
     imported,
     is_frame,
     is_single,
+    no_arrow_form,
     refuse_duckdb_types,
     refuse_polars_types,
     table_of_arrays,
@@ -106,6 +107,7 @@ class _InputOptions:
     nan_to_null: bool
     encodings: Mapping[str, str]
     conform: Conform | None
+    maps: Mapping[str, pa.DataType]
 
 
 def open_input(
@@ -117,6 +119,7 @@ def open_input(
     encodings: Mapping[str, str] | None = None,
     row_base: int = 0,
     conform: Conform | None = None,
+    maps: Mapping[str, pa.DataType] | None = None,
 ) -> BatchSource:
     """Open any tabular input.
 
@@ -135,13 +138,14 @@ def open_input(
     is the dimension whose positions are the rows, by default the first that all share. `encodings` is the
     ``column_encoding=`` of a writer, which decides which arrays become tensors; `row_base` the number of rows before
     these, for messages. `conform` is applied to each table of the input: with a schema, the items of an iterable may
-    have different types.
+    have different types. `maps` are the `map_types` of that schema: Python values alone do not say what is a map.
 
     EncodeError if a column cannot be converted to Arrow, for example an object column of mixed types, or two columns
     have one name; TypeError if `data` holds no table; while iterating, SchemaError if a batch of an iterable has
     another schema than the first.
     """
-    source = _open_table(data, _InputOptions(index, record_dim, nan_to_null, encodings or {}, conform), row_base)
+    options = _InputOptions(index, record_dim, nan_to_null, encodings or {}, conform, maps or {})
+    source = _open_table(data, options, row_base)
     try:
         names = Counter(source.schema.names)
     except UnicodeDecodeError as error:
@@ -268,6 +272,10 @@ def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | N
         else:
             reason = f"{_type_name(data)} gives an Arrow {form}, but not of a table: pass a table with this as a column"
         raise TypeError(reason) from error
+    except OverflowError as error:  # of pandas, for Python's integers
+        reason = f"{_type_name(data)} has an integer that its Arrow stream cannot have: {error}"
+        advice = "pass the frame of the library itself, whose error names the column, or convert the column to text"
+        raise EncodeError(reason, expected="-2**63 to 2**63 - 1", advice=advice) from error
     return None
 
 
@@ -308,8 +316,10 @@ def _plain(data: Any) -> Any:
     """Inputs of other libraries, and rows, as a table of a form that `_of_one` knows; anything else as it is."""
     modules = ("pandas", "polars", "pyarrow.dataset", "duckdb", "narwhals")
     pandas, polars, datasets, duckdb, narwhals = map(imported, modules)
-    if narwhals is not None and isinstance(data, narwhals.LazyFrame):
+    if narwhals is not None and isinstance(data, narwhals.LazyFrame | narwhals.DataFrame | narwhals.Series):
         data = data.to_native()
+        if pandas is not None and isinstance(data, pandas.DataFrame | pandas.Series):
+            data = data.reset_index(drop=True)  # which narwhals does not have
     if isinstance(data, list | tuple) and data and all(isinstance(row, Mapping) for row in data):
         return table_of_rows(data) if any(is_single(v) for row in data for v in row.values()) else data
     if pandas is not None and isinstance(data, pandas.Series):
@@ -389,8 +399,26 @@ def _tables_of_features(data: Any) -> Iterator[pa.Table]:
         row | {name: module.encode_nested_example(f, row.get(name), level=1) for name, f in encoded.items()}
         for row in _examples(data.cast(None))
     )
+    begin = 0
     while rows := list(islice(examples, _STREAMED_ROWS)):
-        yield cast(pa.Table.from_pylist([missing | rows[0], *rows[1:]]), data.features)
+        rows[0] = missing | rows[0]
+        with errors_of_rows(begin):
+            yield cast(_table_of_dicts(rows), data.features)
+        begin += len(rows)
+
+
+def _table_of_dicts(rows: list[dict[str, Any]]) -> pa.Table:
+    """The table of dicts, one for each row; EncodeError for an integer beyond int64."""
+    try:
+        return pa.Table.from_pylist(rows)
+    except OverflowError:
+        for name in rows[0]:
+            values = [row.get(name) for row in rows]
+            try:
+                pa.array(values)
+            except OverflowError:
+                raise no_arrow_form(name, values) from None
+        raise
 
 
 def _table_of_examples(rows: Sequence[Mapping[Any, Any]]) -> pa.Table:
@@ -415,9 +443,9 @@ def _of_reader(data: Any, options: _InputOptions) -> BatchSource:
 def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
     with errors_of_rows(row_base):
         if is_frame(data):
-            columns = table_of_frame(data, options.index, options.nan_to_null, options.encodings)
+            columns = table_of_frame(data, options.index, options.nan_to_null, options.encodings, options.maps)
         else:
-            columns = table_of_arrays(data, options.nan_to_null, options.encodings)
+            columns = table_of_arrays(data, options.nan_to_null, options.encodings, options.maps)
     if not columns.tensors:
         return _of_table(columns.table)
     table = _one_dictionary(columns.table)

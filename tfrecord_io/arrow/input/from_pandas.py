@@ -16,6 +16,7 @@ from tfrecord_io.arrow.input.from_arrays import (
     dense,
     is_object_dtype,
     lists_with_nan,
+    map_array,
     no_arrow_form,
     plain_cells,
     refuse_lost_zone,
@@ -53,13 +54,18 @@ _RESTORED = {"string", "bytes", "integer", "floating", "boolean", "datetime64"} 
 
 
 def table_of_frame(
-    frame: pd.DataFrame, index: bool | None = None, nan_to_null: bool = True, encodings: Mapping[str, str] | None = None
+    frame: pd.DataFrame,
+    index: bool | None = None,
+    nan_to_null: bool = True,
+    encodings: Mapping[str, str] | None = None,
+    maps: Mapping[str, pa.DataType] | None = None,
 ) -> Columns:
     """Convert by ``pyarrow.Table.from_pandas``, whose metadata restores index and dtypes; arrays become tensors.
 
     `index` is that of ``DataFrame.to_parquet``, but None makes columns of a named index and of levels, whatever their
     values: pandas takes a RangeIndex wherever they are evenly spaced. `encodings` is the ``column_encoding=`` of a
-    writer. Without `nan_to_null` NaN in columns of a NumPy float dtype are values, as they always are inside arrays.
+    writer, `maps` the `map_types` of its schema. Without `nan_to_null` NaN in columns of a NumPy float dtype are values,
+    as they always are inside arrays.
     Two columns of one name, or values of mixed types, are EncodeErrors.
     """
     if not frame.columns.is_unique:
@@ -73,7 +79,7 @@ def table_of_frame(
     frame, geometries = _without_geometries(frame)
     frame, categories = _with_text_categories(frame)
     frame, complex_levels = _without_complex_levels(frame)
-    frame, found, exact = _found_columns(frame, nan_to_null, encodings or {})
+    frame, found, exact = _found_columns(frame, nan_to_null, encodings or {}, maps or {})
     try:
         with warnings.catch_warnings():  # `_warn_of_labels` names those that are not restored
             warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")
@@ -158,7 +164,7 @@ def _warn_of_labels(frame: pd.DataFrame, table: pa.Table) -> None:
 
 
 def _found_columns(
-    frame: pd.DataFrame, nan_to_null: bool, encodings: Mapping[str, str]
+    frame: pd.DataFrame, nan_to_null: bool, encodings: Mapping[str, str], maps: Mapping[str, pa.DataType]
 ) -> tuple[pd.DataFrame, dict[int, Tensors | pa.Array], set[int]]:
     """The frame with None for each masked array; the columns that Arrow need not, or cannot, convert, by number.
 
@@ -168,6 +174,9 @@ def _found_columns(
     columns, masked, exact = dict[int, Tensors | pa.Array](), dict[int, Any](), set[int]()
     for at, (name, values) in enumerate(frame.items()):
         is_objects = is_object_dtype(values.dtype)
+        if is_objects and (map_type := maps.get(_column_name(name))) is not None:
+            columns[at] = map_array(_column_name(name), values, map_type)
+            continue
         plain = is_objects and plain_cells(values.to_numpy(), nan_is_missing=True)
         try:
             if plain is None:
