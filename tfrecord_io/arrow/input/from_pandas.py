@@ -64,9 +64,8 @@ def table_of_frame(
 
     `index` is that of ``DataFrame.to_parquet``, but None makes columns of a named index and of levels, whatever their
     values: pandas takes a RangeIndex wherever they are evenly spaced. `encodings` is the ``column_encoding=`` of a
-    writer, `maps` the `map_types` of its schema. Without `nan_to_null` NaN in columns of a NumPy float dtype are values,
-    as they always are inside arrays.
-    Two columns of one name, or values of mixed types, are EncodeErrors.
+    writer, `maps` the `map_types` of its schema. Without `nan_to_null` NaN in columns of a NumPy float dtype are
+    values, as they always are inside arrays. Two columns of one name, or values of mixed types, are EncodeErrors.
     """
     if not frame.columns.is_unique:
         name = str(frame.columns[frame.columns.duplicated()][0])

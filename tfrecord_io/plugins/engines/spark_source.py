@@ -474,10 +474,9 @@ def vector_columns(vectors: pa.StructArray, form: str | None) -> list[pa.Array]:
     >>> [column.to_pylist() for column in vector_columns(structs, "sparse")]
     [[[1], [2]], [[2.0], [5.0]], [2, 3]]
     """
-    kinds, sizes, indices, values = (
-        part.fill_null(-1) if at < 2 else part for at, part in enumerate(vectors.flatten())
-    )
-    kind, size, lengths = np.asarray(kinds), np.asarray(sizes).astype(np.int64), list_lengths(values)
+    kinds, sizes, indices, values = vectors.flatten()
+    kind, size = np.asarray(kinds.fill_null(-1)), np.asarray(sizes.fill_null(-1)).astype(np.int64)
+    lengths = list_lengths(values)
     is_dense, is_sparse = kind == 1, kind == 0
     rows, flat = np.repeat(np.arange(len(vectors)), lengths), np.asarray(values.flatten(), np.float64)
     places = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # of each value in its vector
