@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.schema.extension_types import extension_metadata, stated_extension
+from tfrecord_io.schema.extension_types import stated_extension
+from tfrecord_io.schema.tensor_types import extension_metadata
 from tfrecord_io.schema.types import is_text
 
 if TYPE_CHECKING:

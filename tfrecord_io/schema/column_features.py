@@ -19,8 +19,8 @@ from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.schema.extension_types import EXTENSION_NAME, extension_over, with_lost_extension
 from tfrecord_io.schema.tensor_types import (
+    EXTENSION_NAME,
     JSON,
     TENSOR_ENCODINGS,
     EncodingRules,
@@ -51,6 +51,7 @@ from tfrecord_io.schema.types import (
     supported_element_and_shape,
     value_type,
     with_fields,
+    with_restored_type,
     without_run_ends,
 )
 from tfrecord_io.value_class import value_class
@@ -601,7 +602,7 @@ def nested_restored(type_: pa.DataType) -> pa.DataType:
 
 def nested_restored_field(field: pa.Field) -> pa.Field:
     """The field of a nested column as it is read back: of the type `nested_restored`."""
-    return with_lost_extension(field, nested_restored(field.type))
+    return with_restored_type(field, nested_restored(field.type))
 
 
 def nested_handed(type_: pa.DataType) -> pa.DataType:
@@ -656,7 +657,7 @@ def has_named_extension(field: pa.Field) -> bool:
 
 def _rebuilt(type_: pa.DataType, narrow: bool, permuted: bool = True) -> pa.DataType:
     def child(field: pa.Field) -> pa.Field:
-        return with_lost_extension(field, _rebuilt(field.type, narrow, permuted))
+        return with_restored_type(field, _rebuilt(field.type, narrow, permuted))
 
     if t.is_run_end_encoded(type_):
         return _rebuilt(type_.value_type, narrow, permuted)
@@ -681,5 +682,7 @@ def _rebuilt(type_: pa.DataType, narrow: bool, permuted: bool = True) -> pa.Data
             return pa.json_(pa.string())
         if not narrow or is_any_tensor(type_):
             return type_
+        from tfrecord_io.schema.extension_types import extension_over  # most schemas have none
+
         return extension_over(type_, _rebuilt(type_.storage_type, narrow))
     return VIEWS.get(type_.id) or (NARROW.get(type_.id) if narrow else None) or type_

@@ -27,15 +27,16 @@ from tfrecord_io.errors import MissingDependencyError, SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.format.feature_types import EMBEDDED_FIELD, RecordType
 from tfrecord_io.schema.column_features import column_leaves, is_nested, nested_restored_field
-from tfrecord_io.schema.extension_types import (
+from tfrecord_io.schema.field import COMPOSITE_KEY, DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
+from tfrecord_io.schema.tensor_types import (
     EXTENSION_METADATA,
     EXTENSION_NAME,
+    FIXED_SHAPE,
     INERT_NAME,
-    registered_field,
-    stated_extensions,
+    VARIABLE_SHAPE,
+    is_any_tensor,
+    tensor_type_from_metadata,
 )
-from tfrecord_io.schema.field import COMPOSITE_KEY, DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
-from tfrecord_io.schema.tensor_types import FIXED_SHAPE, VARIABLE_SHAPE, is_any_tensor, tensor_type_from_metadata
 from tfrecord_io.schema.types import (
     EXTENSIONS,
     UnsupportedType,
@@ -136,6 +137,8 @@ def equal_types(a: pa.Schema, b: pa.Schema) -> bool:
     """
     if a.equals(b, check_metadata=True):
         return True
+    from tfrecord_io.schema.extension_types import stated_extensions
+
     return a.names == b.names and all(
         _bare(x.type) == _bare(y.type) and _dtypes(x) == _dtypes(y) and stated_extensions(x) == stated_extensions(y)
         for x, y in zip(a, b, strict=True)
@@ -324,6 +327,7 @@ _read_again = lru_cache(_MOST_KEPT)(_read_stream)  # calls in turn often read fi
 
 def _with_registered(embedded: EmbeddedSchema) -> EmbeddedSchema:
     """The schema with the extension types that are registered now, where the column is stored as it would be."""
+    from tfrecord_io.schema.extension_types import registered_field  # most schemas have none
 
     def registered(field: pa.Field, nested: bool) -> pa.Field:
         field = field.with_type(with_fields(field.type, lambda child: registered(child, nested)))

@@ -10,24 +10,9 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaWarning, printable, warn
-
-# Arrow builds extension types from fields with these keys. With another name of the same length it builds the storage
-# type and shows the metadata.
-EXTENSION_NAME, EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
-INERT_NAME = b"tfrecord_io:ext:name"
+from tfrecord_io.schema.tensor_types import EXTENSION_METADATA, EXTENSION_NAME, extension_metadata
 
 _EVALUATED = frozenset({b"arrow.py_extension_type"})  # whose parameters are a pickle: they are never loaded
-
-
-def extension_metadata(type_: pa.BaseExtensionType) -> dict[bytes, bytes]:
-    """The name and the parameters of an extension type, as Arrow's IPC format has them in a field's metadata.
-
-    >>> extension_metadata(pa.opaque(pa.int8(), "t", "v"))[b"ARROW:extension:name"]
-    b'arrow.opaque'
-    """
-    stream = pa.schema([pa.field("", type_)]).serialize().to_pybytes().replace(EXTENSION_NAME, INERT_NAME)
-    metadata = pa.ipc.read_schema(pa.py_buffer(stream)).field(0).metadata or {}
-    return {EXTENSION_NAME: metadata.get(INERT_NAME, b""), EXTENSION_METADATA: metadata.get(EXTENSION_METADATA, b"")}
 
 
 def stated_extension(field: pa.Field) -> tuple[bytes, bytes] | None:
@@ -103,14 +88,6 @@ def extension_over(type_: pa.BaseExtensionType, storage: pa.DataType) -> pa.Data
     return made if isinstance(made, pa.DataType) else storage
 
 
-def with_lost_extension(field: pa.Field, type_: pa.DataType) -> pa.Field:
-    """The field with a type; where that is the storage alone of an extension type, the metadata names the latter."""
-    is_lost = isinstance(field.type, pa.BaseExtensionType) and not isinstance(type_, pa.BaseExtensionType)
-    if not is_lost:
-        return field.with_type(type_)
-    return field.with_type(type_).with_metadata({**(field.metadata or {}), **extension_metadata(field.type)})
-
-
 def name_with_extension(name: str, field: pa.Field) -> str:
     """The name of a field's type, with the extension type that its metadata names.
 
@@ -126,7 +103,8 @@ def name_with_extension(name: str, field: pa.Field) -> str:
 
 def stated_extensions(field: pa.Field) -> dict[tuple[str, ...], tuple[bytes, bytes]]:
     """The `stated_extension` of a field and of its parts, by the names on the way to the part."""
-    found, type_ = {}, field.type
+    found: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
+    type_ = field.type
     if (own := stated_extension(field)) is not None:
         found[()] = own
     for at in range(type_.num_fields if t.is_nested(type_) else 0):

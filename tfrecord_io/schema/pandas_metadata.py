@@ -145,10 +145,12 @@ def stated_labels(level: Any, names: Sequence[str]) -> tuple[Any, list[int]] | N
     metadata = level.get("metadata") if isinstance(level, dict) else None
     stated = metadata.get(_LABELS) if isinstance(metadata, dict) else None
     columns = stated.get("columns") if isinstance(stated, dict) else None
-    if not isinstance(columns, list) or not all(isinstance(column, str) for column in columns):
+    if not isinstance(stated, dict) or not isinstance(columns, list):
+        return None
+    if not all(isinstance(column, str) for column in columns):
         return None
     numbers = {column: number for number, column in enumerate(columns)}
-    return (stated["values"], [numbers[name] for name in names]) if numbers.keys() >= {*names} else None
+    return (stated.get("values"), [numbers[name] for name in names]) if numbers.keys() >= {*names} else None
 
 
 def arrow_entry(type_: pa.DataType) -> dict[str, Any]:

@@ -24,10 +24,14 @@ from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY, MAX_AXES, Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.registry import Registry
-from tfrecord_io.schema.extension_types import EXTENSION_METADATA, EXTENSION_NAME, extension_metadata
 from tfrecord_io.value_class import value_class
 
 Shape = tuple[int | None, ...]
+
+# Arrow builds extension types from fields with these keys. With another name of the same length it builds the storage
+# type and shows the metadata.
+EXTENSION_NAME, EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
+INERT_NAME = b"tfrecord_io:ext:name"
 
 FIXED_SHAPE = "arrow.fixed_shape_tensor"
 VARIABLE_SHAPE = "arrow.variable_shape_tensor"
@@ -147,6 +151,17 @@ def logical_dim_names(type_: pa.DataType) -> tuple[str, ...] | None:
     names = type_.dim_names if is_fixed_shape_tensor(type_) else _extension_metadata(type_).get("dim_names")
     order = permutation_of(type_)
     return tuple(names if order is None else (names[axis] for axis in order)) if names else None
+
+
+def extension_metadata(type_: pa.BaseExtensionType) -> dict[bytes, bytes]:
+    """The name and the parameters of an extension type, as Arrow's IPC format has them in a field's metadata.
+
+    >>> extension_metadata(pa.opaque(pa.int8(), "t", "v"))[b"ARROW:extension:name"]
+    b'arrow.opaque'
+    """
+    stream = pa.schema([pa.field("", type_)]).serialize().to_pybytes().replace(EXTENSION_NAME, INERT_NAME)
+    metadata = pa.ipc.read_schema(pa.py_buffer(stream)).field(0).metadata or {}
+    return {EXTENSION_NAME: metadata.get(INERT_NAME, b""), EXTENSION_METADATA: metadata.get(EXTENSION_METADATA, b"")}
 
 
 def _extension_metadata(type_: pa.BaseExtensionType) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from pyarrow import types as t
 from tfrecord_io.errors import say
 from tfrecord_io.format.dtypes import DTYPE_KEY, Element
 from tfrecord_io.format.feature_types import Kind
-from tfrecord_io.schema.extension_types import extension_over, with_lost_extension
 from tfrecord_io.schema.tensor_types import (
     Shape,
     dtype_metadata,
     element_and_shape,
+    extension_metadata,
     is_any_tensor,
     logical_dim_names,
     tensor_type,
@@ -360,6 +360,8 @@ def restored_type(type: pa.DataType) -> pa.DataType:
     if isinstance(type, pa.BaseExtensionType) and type.extension_name == "arrow.json":
         return pa.json_(pa.string())
     if is_value_extension(type):
+        from tfrecord_io.schema.extension_types import extension_over  # most schemas have none
+
         return extension_over(type, restored_type(type.storage_type))
     return VIEWS.get(type.id) or NARROW.get(type.id) or type
 
@@ -378,7 +380,14 @@ def restored_field(field: pa.Field) -> pa.Field:
     if is_list_like(type) and is_any_tensor(without_run_ends(type.value_type)):
         step = restored_field(field.with_type(type.value_type))
         return step.with_type(_list_of(type.value_field.with_type(step.type), type))
-    return with_lost_extension(field, restored_type(type))
+    return with_restored_type(field, restored_type(type))
+
+
+def with_restored_type(field: pa.Field, type_: pa.DataType) -> pa.Field:
+    """The field with the type that it is read back with; its metadata names an extension type that this is not."""
+    if not isinstance(field.type, pa.BaseExtensionType) or isinstance(type_, pa.BaseExtensionType):
+        return field.with_type(type_)
+    return field.with_type(type_).with_metadata({**(field.metadata or {}), **extension_metadata(field.type)})
 
 
 def with_bools_as_bytes(field: pa.Field) -> pa.Field:
