@@ -13,8 +13,16 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable, say
-from tfrecord_io.schema.column_features import ENCODING_KEY, column_leaves, is_nested, needs_nesting, with_encoding
+from tfrecord_io.schema.column_features import (
+    ENCODING_KEY,
+    column_leaves,
+    extension_encoding_of,
+    is_nested,
+    needs_nesting,
+    with_encoding,
+)
 from tfrecord_io.schema.embedded import EmbeddedSchema, without_orders
+from tfrecord_io.schema.extension_types import name_with_extension, stated_extension
 from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
 from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor, tensor_field
 from tfrecord_io.schema.types import (
@@ -76,7 +84,10 @@ def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.
         advice = say("declare a type for both with {schema_overrides=}", schema_overrides={name: wide}) | advice
     where = printable(a.origin(name)), printable(b.origin(name))
     reason = f"its type is {before.type} in {where[0]} and {other.type} in {where[1]}"
-    if before.type == other.type:
+    if before.type == other.type and stated_extension(before) != stated_extension(other):
+        names = [name_with_extension(str(f.type), f) for f in (before, other)]
+        reason = f"its type is {names[0]} in {where[0]} and {names[1]} in {where[1]}"
+    elif before.type == other.type:
         reason = f"its type is {before.type} in {where[0]} and in {where[1]}, but it is stored in another form"
     return SchemaError(
         reason, path=b.origin(name), feature=name, expected=str(before.type), got=str(other.type), advice=advice
@@ -146,6 +157,8 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
         return a.with_nullable(True)
     if t.is_null(a.type):
         return b.with_name(a.name).with_nullable(True)
+    if stated_extension(a) != stated_extension(b) or extension_encoding_of(a) != extension_encoding_of(b):
+        return None
     encodings = {_encoding(a), _encoding(b)}
     if is_any_tensor(a.type) or is_any_tensor(b.type):
         tensor = _common_tensor(a, b) if len(encodings) == 1 else None

@@ -25,7 +25,7 @@ from tfrecord_io.arrow.encode.encode_columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
 from tfrecord_io.arrow.image_encoding import arrays_schema
 from tfrecord_io.arrow.input.batch_source import BatchSource, fitting, open_input
-from tfrecord_io.arrow.input.from_arrays import check_name
+from tfrecord_io.arrow.input.from_arrays import check_name, map_types
 from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.background import Task, ordered
 from tfrecord_io.display import Report, Summary, and_more, byte_size, column_list, counted
@@ -217,6 +217,7 @@ class Writer(PublishingWriter):
             encodings=options.column_encoding,
             row_base=self._rows,
             conform=self._conform,
+            maps=None if self._conform is None else self._conform.maps,
         )
         source = self._sink.split(source)
         if complete and source.rows is not None:
@@ -451,6 +452,7 @@ class Conforming:
         self._names = schema.names
         self._target, self._written = schema.to_arrow(), written_schema(schema)
         self._has_required = any(field.required for field in schema)
+        self.maps = map_types(self._target)  # for inputs of Python values
         self._float64, self._rounding = float64, rounding
         self._selected = set(self._names)  # and the columns that a warning named
 

@@ -491,7 +491,7 @@ def forms_of(fields: Sequence[Field] | Schema) -> Forms | None:
 
 def _form_of(field: Field) -> Form:
     type_ = field.type
-    form = _of_type(type_)
+    form = OTHER if isinstance(type_, pa.BaseExtensionType) else _of_type(type_)  # which may have no hash
     if form is OTHER or field.part != CONTEXT or field.encoding != LIST or field.empty is not None:
         return OTHER
     if COMPOSITE_KEY in field.metadata:

@@ -17,6 +17,7 @@ from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.feature_types import Kind, Layout, Text
 from tfrecord_io.schema.column_features import (
+    EXTENSION_ENCODING_KEY,
     FEATURE_LIST,
     LIST,
     RAW,
@@ -28,6 +29,7 @@ from tfrecord_io.schema.column_features import (
     layout_of,
     leaves,
     with_encoding,
+    with_extension_encoding,
 )
 from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.schema import Schema
@@ -215,7 +217,9 @@ def _column(field: Field) -> pa.Field:
     """The column as it is handed out, named as the feature; its metadata has its encoding, unless records decide it."""
     type_ = field.type if is_composed(field.encoding) else handed_type(field.type)
     encoding = None if encoding_rules(field.encoding).adaptive else field.encoding
-    return with_encoding(pa.field(field.feature, type_), encoding)
+    column = with_encoding(pa.field(field.feature, type_), encoding)
+    of_values = field.metadata.get(EXTENSION_ENCODING_KEY)
+    return column if of_values is None else with_extension_encoding(column, of_values.decode("utf-8", "replace"))
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import bitmap_of, list_array, variable_width
 from tfrecord_io.arrow.input.tensor_cast import (
@@ -28,6 +29,7 @@ from tfrecord_io.arrow.input.tensor_cast import (
     tensors_of_cells,
     unmasked_rows,
 )
+from tfrecord_io.arrow.row_fault import first_failing
 from tfrecord_io.arrow.tensor_values import plain_array
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
@@ -37,7 +39,7 @@ from tfrecord_io.format.dtypes import element
 from tfrecord_io.format.feature_types import image_advice
 from tfrecord_io.format.missing_values import check_level, has_inner, holds_masked
 from tfrecord_io.options.limits import too_large
-from tfrecord_io.schema.types import is_list_like, types_within, value_type
+from tfrecord_io.schema.types import is_list_like, types_within, value_type, with_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,12 +50,16 @@ _TAKEN_BY_ARROW = ("__iter__", "__getitem__", "__arrow_array__", "__arrow_c_arra
 
 
 def table_of_arrays(
-    data: Mapping[Any, Any], nan_to_null: bool = True, encodings: Mapping[str, str] | None = None
+    data: Mapping[Any, Any],
+    nan_to_null: bool = True,
+    encodings: Mapping[str, str] | None = None,
+    maps: Mapping[str, pa.DataType] | None = None,
 ) -> Columns:
     """Make a table of NumPy arrays, whose first axis counts the rows, lists, Arrow arrays and pandas Series.
 
     NumPy's NaN are values; with `nan_to_null` those of a Series are missing values. `encodings` is the
-    ``column_encoding=`` of a writer: with some encodings, text and bytes become tensors. Names that are not text,
+    ``column_encoding=`` of a writer: with some encodings, text and bytes become tensors. `maps` are the `map_types` of
+    its schema. Names that are not text,
     lengths that differ, and values that Arrow cannot hold are EncodeErrors.
     """
     columns: dict[str, pa.Array | pa.ChunkedArray | Tensors] = {}
@@ -62,7 +68,11 @@ def table_of_arrays(
             raise EncodeError(f"a column's name is of type {type(name).__name__}", advice="names must be text")
         check_name(name)
         refuse_polars_types(name, getattr(values, "dtype", None))
-        columns[name] = _column(name, values, nan_to_null, (encodings or {}).get(name))
+        map_type = (maps or {}).get(name)
+        if map_type is not None and _is_of_objects(values):
+            columns[name] = map_array(name, values, map_type)
+        else:
+            columns[name] = _column(name, values, nan_to_null, (encodings or {}).get(name))
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         first = next(iter(lengths))
@@ -79,6 +89,42 @@ def table_of_arrays(
             field = values.clear().to_frame(name).to_arrow().schema.field(0)
             table = table.set_column(at, table.field(at).with_metadata(field.metadata), table.column(at))
     return Columns(table, tensors)
+
+
+def map_types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """The types of the columns that have maps, by name, with floats of 64 bits: a cast then says what is rounded.
+
+    >>> map_types(pa.schema({"x": pa.map_(pa.string(), pa.float32()), "y": pa.int8()}))
+    {'x': MapType(map<string, double>)}
+    """
+    return {field.name: _with_doubles(field.type) for field in schema if any(map(t.is_map, types_within(field.type)))}
+
+
+def _with_doubles(type_: pa.DataType) -> pa.DataType:
+    if t.is_floating(type_):
+        return pa.float64()
+    return with_fields(type_, lambda field: field.with_type(_with_doubles(field.type)))
+
+
+def _is_of_objects(values: Any) -> bool:
+    """True for a list, or an array or a Series of Python objects."""
+    dtype = getattr(values, "dtype", None)
+    return isinstance(values, list | tuple) if dtype is None else is_object_dtype(dtype)
+
+
+def map_array(name: str, values: Any, type_: pa.DataType) -> pa.Array:
+    """A column of Python objects as a type that has maps: pairs, or dicts, as ``pyarrow.array`` takes them.
+
+    EncodeError, whose ``record`` is the row, for a value that is not of the type.
+    """
+    cells = [None if isinstance(cell, float) or type(cell).__name__ == "NAType" else cell for cell in values]
+    try:
+        return pa.array(cells, type_)
+    except NOT_ARROW:  # its message holds the value
+        row = first_failing(len(cells), lambda begin, end: pa.array(cells[begin:end], type_), NOT_ARROW)
+    reason, got = f"the value is not of the schema's type, {type_}", type(cells[row]).__name__
+    advice = "pass a dict, or a list of pairs of key and value, for each map"
+    raise EncodeError(reason, feature=name, record=row, expected=str(type_), got=got, advice=advice)
 
 
 def check_name(name: str) -> None:
