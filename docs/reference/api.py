@@ -59,7 +59,8 @@ GROUPS = {
     "decode_json_example bytes_feature float_feature int64_feature serialize_tensor parse_tensor decode_raw "
     "TFRecordWriter TFRecordOptions",
     "Feature descriptions, as in TensorFlow": "parse_example parse_single_example parse_sequence_example "
-    "parse_single_sequence_example FixedLenFeature VarLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature SparseTensor RaggedTensor",
+    "parse_single_sequence_example FixedLenFeature VarLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature "
+    "SparseTensor RaggedTensor",
     "Protobuf messages": "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList "
     "FeatureLists",
     "Errors": "TFRecordError CorruptRecordError TruncatedRecordError DecodeError FeatureTypeError EncodeError "

@@ -406,6 +406,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
             path,
             options.storage,
             compression=options.compression,
+            compression_level=options.compression_level,
             mode=options.mode,
             write_index=options.write_index,
             threads=options.thread_count,
