@@ -15,6 +15,20 @@ def ragged(tf: Any, dtype: Any, stem: str, depth: int = 1) -> Any:
     return tf.io.RaggedFeature(dtype, f"{stem}/ragged_flat_values", lengths)
 
 
+def test_tensorflow_reads_columns_under_the_names_of_its_description(tf: Any, tmp_path: Path) -> None:
+    rows = [[[1, 2], [], [3]], [], None]
+    parts = tf.io.RaggedFeature.RowLengths("l"), tf.io.RaggedFeature.UniformRowLength(2)
+    description = {
+        "x": tf.io.RaggedFeature(tf.int64, "v", parts[:1], validate=True),
+        "y": tf.io.RaggedFeature(tf.int64, "w", parts[1:], validate=True),
+    }
+    schema = tfr.Schema.from_feature_description(description)
+    tfr.write_tfrecord({"x": rows, "y": [[[1, 2]], [], [[3, 4], [5, 6]]]}, tmp_path / "a", schema=schema)
+    records = list(tf.data.TFRecordDataset(str(tmp_path / "a")).as_numpy_iterator())
+    parsed = {name: value.to_list() for name, value in tf.io.parse_example(records, description).items()}
+    assert parsed == {"x": [rows[0], [], []], "y": [[[1, 2]], [], [[3, 4], [5, 6]]]}
+
+
 def test_tensorflow_reads_nested_columns(tf: Any, tmp_path: Path) -> None:
     table = pa.table(
         {
