@@ -28,7 +28,7 @@ def written_composite(field: Field) -> Composite | None:
     assert composite is not None
     is_nested = composite.encoding == VALUES and len(composite.sequence) > 1 and composite.shape == ()
     is_plain = composite.labels is None and not composite.sentinel and composite.sequence[:1] == (None,)
-    first, type_ = next(composite.components())
+    _, type_ = next(composite.components())
     return composite if is_nested and is_plain and type_.value_type == composite.value_type else None
 
 
