@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from scipy import sparse
 
 import tfrecord_io as tfr
 
@@ -57,3 +58,14 @@ def test_tensorflow_reads_nested_columns(tf: Any, tmp_path: Path) -> None:
         "n": [[1, 0], [], []],
         "n/null_positions": [[1], [], []],
     }
+
+
+def test_tensorflow_reads_a_matrix_of_scipy(tf: Any, tmp_path: Path) -> None:
+    matrix = sparse.random(20, 9, 0.3, "csr", random_state=0, dtype="float32")
+    tfr.write_tfrecord({"x": matrix}, tmp_path / "a")
+    records = list(tf.data.TFRecordDataset(str(tmp_path / "a")).as_numpy_iterator())
+    feature = tf.io.SparseFeature("x/indices", "x/values", tf.float32, 9, already_sorted=True)
+    parsed = tf.io.parse_example(records, {"x": feature})["x"]
+    assert tf.sparse.to_dense(parsed).numpy().tolist() == matrix.toarray().tolist()
+    arrays = tfr.read_arrays(tmp_path / "a", schema={"x": feature}, ragged="csr")
+    assert (arrays["x"] != matrix).nnz == 0
