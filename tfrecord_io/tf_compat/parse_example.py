@@ -614,9 +614,9 @@ def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str], lists: Mapping[
 def _joined_steps(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> StepValues:
     counts, present = [], []
     for chunk in chunks:
-        has_list = chunk.is_list and chunk.offsets is not None
-        counts.append(np.diff(chunk.offsets).astype(np.int64) if has_list else np.zeros(chunk.rows, np.int64))
-        present.append(column_mask(chunk) if has_list else np.zeros(chunk.rows, bool))
+        offsets = chunk.offsets if chunk.is_list else None  # None: no record has the feature list
+        counts.append(np.zeros(chunk.rows, np.int64) if offsets is None else np.diff(offsets).astype(np.int64))
+        present.append(np.zeros(chunk.rows, bool) if offsets is None else column_mask(chunk))
     steps = [chunk.steps if chunk.steps is not None else absent(name, 0, kind, Layout.LIST) for chunk in chunks]
     return StepValues(_joined(name, steps, kind), np.concatenate(counts), np.concatenate(present))
 
