@@ -85,10 +85,13 @@ export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
 .PRECIOUS: .venv-%/.installed
-.PHONY: demo quick slow-tests test test-all test-adapters test-border lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize sanitize-threads test-arm test-windows mutation test-lowest resolve release-check sdist dist-check readme-check sbom test-api test-abi3 docs lighthouse changelog diagrams reference require-kernel clean
+.PHONY: demo demo-steps quick slow-tests test test-all test-adapters test-border lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize sanitize-threads test-arm test-windows mutation test-lowest resolve release-check sdist dist-check readme-check sbom test-api test-abi3 docs lighthouse changelog diagrams reference require-kernel clean
 
-demo: $(VENV)/.installed
+demo: | demo-steps $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
+
+demo-steps:
+	@test -e $(VENV)/.installed || echo 'make demo: a .venv, the C++ kernel, the package and what it needs are installed, which takes 2 to 3 minutes once; then the demonstration runs in seconds'
 
 test: $(VENV)/.test require-kernel
 	$(VENV)/bin/pytest -n $(JOBS) --dist worksteal $(if $(filter 1,$(STORM)),--timeout 1800) $(PYTEST_ARGS)
@@ -363,6 +366,7 @@ clean:
 # ---- environments
 
 $(WHEELS)/.built: $(SOURCES) | $(VENV)/bin/python
+	@echo 'building the wheel: the C++ kernel is compiled (1 to 2 minutes)'
 	rm -rf $(WHEELS) && mkdir -p $(WHEELS)
 	PIP_DISABLE_PIP_VERSION_CHECK=1 $(VENV)/bin/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEELS) .
 	touch $@
@@ -386,6 +390,7 @@ $(VENV)/bin/python $(CONFORMANCE)/bin/python $(BENCH)/bin/python:
 	$(PYTHON) -m venv $(@D:/bin=)
 
 $(VENV)/.installed: $(WHEELS)/.built
+	@echo 'installing the package, pandas, pyarrow and others (half a minute)'
 	$(call replace,$(VENV))
 	$(call install,$(VENV))
 	touch $@

@@ -235,6 +235,7 @@ def write_tfrecord(
     index: bool | None = None,
     record_dim: str | None = None,
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
@@ -303,6 +304,9 @@ def write_tfrecord(
     compression : str or None, default "infer"
         "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``. TensorFlow
         reads gzip and zlib only.
+    compression_level : int, optional
+        From fast to small: 0 to 9 of gzip and zlib, 1 to 19 of zstd, 0 to 12 of lz4. By default, a fast one. A file
+        that is not compressed has none.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows. A stream
         of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
@@ -397,6 +401,7 @@ def open_writer(
     nan_to_null: bool = True,
     index: bool | None = None,
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
@@ -423,9 +428,11 @@ def open_writer(
     path : str, PathLike, URL or binary file object
         As in `write_tfrecord`. The output appears complete when the ``with`` block ends, and not at all if an
         exception ends it.
-    schema, record_type, column_encoding, float64, nan_to_null, index, compression, shards, max_shard_bytes, write_index
+    schema, record_type, column_encoding, float64, nan_to_null, index, compression, compression_level, shards
         As in `write_tfrecord`.
-    mode, evolve, partition_by, embed_schema, threads, storage_options, filesystem, progress
+    max_shard_bytes, write_index, mode, evolve, partition_by, embed_schema, threads, storage_options, filesystem
+        As in `write_tfrecord`.
+    progress
         As in `write_tfrecord`.
 
     Returns

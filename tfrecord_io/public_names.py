@@ -56,6 +56,7 @@ _HOMES: dict[str, dict[str, str]] = {
     },
     "io": {
         "tf_compat.parse_example": "parse_example parse_single_example RaggedTensor SparseTensor",
+        "tf_compat.parse_sequence_example": "parse_sequence_example parse_single_sequence_example",
         "schema.formats.tf_features": "FixedLenFeature FixedLenSequenceFeature RaggedFeature "
         "SparseFeature VarLenFeature",
         "tf_compat.example_columns": "decode_examples encode_examples",
@@ -178,7 +179,6 @@ _MEANT = {
     "formats.write_npz": "to_npz",
     "io.TFRecordOptions": "TFRecordOptions",
     "io.TFRecordWriter": "TFRecordWriter",
-    "io.decode_examples": "parse_sequence_example parse_single_sequence_example",
 }
 _EQUIVALENTS = {name: meant for meant, names in _MEANT.items() for name in names.split()}
 _TYPE = re.compile("string|bool|u?int(8|16|32|64)|b?float(16|32|64)|complex(64|128)")  # as ``tf.int64``

@@ -43,7 +43,7 @@ def __dir__() -> list[str]:
 
 
 # The values of keywords.
-ArrayLayout = Literal["object", "offsets", "pad"]
+ArrayLayout = Literal["object", "offsets", "pad", "csr"]
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
 Float64 = Literal["round", "error", "raw"]
 ImageFit = Literal["stretch", "contain", "crop", "pad"]
@@ -66,7 +66,18 @@ _Tables = Literal["csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", 
 _Arrays = Literal["npy", "npz", "hdf5", "h5", "netcdf", "nc", "zarr"]
 _Annotations = Literal["tar", "coco", "voc", "yolo"]
 SourceFormat = Literal[
-    "tfrecord", _Tables, _Arrays, "idx", _Annotations, "images", "files", "elwc", "array_record", "tfds"
+    "tfrecord",
+    _Tables,
+    _Arrays,
+    "idx",
+    "libsvm",
+    "svmlight",
+    _Annotations,
+    "images",
+    "files",
+    "elwc",
+    "array_record",
+    "tfds",
 ]
 TargetFormat = Literal["tfrecord", _Tables, _Arrays, _Annotations, "lerobot", "images", "files", "array_record", "tfds"]
 UnevenParts = Literal["keep", "pad", "drop"]

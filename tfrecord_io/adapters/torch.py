@@ -9,7 +9,7 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import say
 from tfrecord_io.options import DatasetValue, check_integer
-from tfrecord_io.options.arrays import IterOptions
+from tfrecord_io.options.arrays import IterOptions, refuse_matrices
 from tfrecord_io.training.batches_by_number import by_number
 from tfrecord_io.training.iterator import iterate
 from tfrecord_io.training.row_source import RowSource
@@ -77,6 +77,7 @@ def to_torch(
     TypeError, ValueError
         A keyword does not exist, or its value is invalid.
     """
+    refuse_matrices(ragged, "torch")
     keywords = IterOptions.stated(to_torch, locals())
     with needs("torch"):
         from tfrecord_io.adapters.torch_datasets import TFRecordStream

@@ -336,6 +336,7 @@ def storage(name: str, keyword: str, what: str) -> Callable[[Any], Any]:
 
 _HELP = {
     "allow_missing_shards": "Read the shards that exist, even if some are missing or duplicated.",
+    "compression_level": "Level of the compression, from fast to small.",
     "evolve": "Allow appended rows to add columns, or to widen types.",
     "max_shard_bytes": "Start a new file before this size is exceeded, in uncompressed bytes.",
     "on_error": "On damaged data: fail, stop and keep the records before it, or skip it.",

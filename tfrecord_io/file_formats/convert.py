@@ -171,6 +171,8 @@ def convert(
         - ``zarr`` (``.zarr``): a folder with arrays of equal length, which become columns, those in groups as
           ``group/name``; ``record_dim``, ``decode_cf``
         - ``idx`` (only a source): the format of MNIST, ``train-images-idx3-ubyte.gz``; several files become columns
+        - ``libsvm`` or ``svmlight`` (``.libsvm``, ``.svm``, ``.svmlight``; only a source): labels and sparse rows as
+          lines of text, ``1 3:0.5 7:2``; ``zero_based``, ``n_features``
         - ``tar`` (``.tar``): WebDataset archives: members that share a name form a sample
         - ``coco``, ``voc``, ``yolo``: images with boxes: `formats.open_coco` and others; ``class_names``,
           ``shuffle_seed``, ``images``, ``image_set``, ``invalid_boxes``, ``check_sizes``, ``orient``, ``masks``

@@ -336,8 +336,8 @@ class ColumnIndex:
             self.has_schema: bool = stated["embedded_schema"]  # in the first record of the file
             # `version` and `identity` of its `RandomAccessFile` when the index was written; empty if unknown.
             self.version: str = stated["version"]
-            content, self.identity = stated.get("content"), stated.get("identity") or {}
-            self.content = None if content is None else Fingerprint.parse(content)  # None: of version 0.1.0
+            self.identity = stated.get("identity") or {}
+            self.content = Fingerprint.parse(stated["content"])
             groups = self._parse_groups(table, stated["groups"], end)
         rows = sum(group.rows for group in groups)
         if rows > data_bytes // FRAME_BYTES:  # before memory is allocated for them

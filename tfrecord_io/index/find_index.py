@@ -205,9 +205,6 @@ def _mismatch(
     is_same = bool(version) and columns.version == version
     if not (index.end == file.size if columns.is_last else index.end <= file.size):
         return f"its last record ends at byte {index.end}, the file has {file.size}"
-    if content is None:
-        reason = "the file was copied or changed since, and an index of version 0.1.0 cannot tell which"
-        return "" if is_same else reason
     if columns.is_certain:
         return ""
     if not is_same and _is_checksum(columns.version, version):

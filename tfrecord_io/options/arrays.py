@@ -69,6 +69,18 @@ def check_by_column(name: str, value: object) -> None:
         raise TypeError(say("{}: expected names of columns as keys", Keyword(name, repr(value))))
 
 
+def has_matrices(ragged: Any) -> bool:
+    """True if a ``ragged=`` asks for matrices of scipy.sparse."""
+    return "csr" in (ragged.values() if isinstance(ragged, Mapping) else [ragged])
+
+
+def refuse_matrices(ragged: Any, library: str) -> None:
+    """Raise ValueError for matrices of scipy.sparse, which a library does not take."""
+    if has_matrices(ragged):
+        advice = say('pass {ragged="offsets"}, or take the batches of {iter_arrays(ragged="csr")}')
+        raise ValueError(say("{ragged=} makes matrices of scipy, not tensors of {}", library, ragged="csr") & advice)
+
+
 @value_class(kw_only=True, slots=False)
 class RepresentationOptions(ReadOptions):
     """Keywords of the representation of columns as arrays; see `tfrecord_io.read_arrays`."""
@@ -134,6 +146,8 @@ def _check_layout(of_column: str, layout: ColumnLayout) -> None:
     if layout.named_by is not None and layout.ragged != "pad":
         text = "{ragged=}{} cannot be combined with {}, which pads"
         raise ValueError(say(text, of_column, layout.named_by, ragged=layout.ragged))
+    if layout.ragged == "csr" and layout.max_length is not None:
+        raise ValueError(say("{ragged=}{} has all values, and takes no {max_length=}", of_column, ragged="csr"))
     if layout.max_length is not None and layout.length is not None and layout.max_length > layout.length:
         text = "{max_length=}{} is more than {} has room for"
         raise ValueError(say(text, of_column, layout.named_by, max_length=Written(layout.max_length)))
@@ -149,6 +163,8 @@ class ArrayOptions(RepresentationOptions):
         super().__post_init__()
         if not isinstance(self.out, Mapping | None):
             raise TypeError(say("{out=}: expected a dict of arrays by column", out=Written(type(self.out).__name__)))
+        if self.out is not None and has_matrices(self.ragged):
+            raise ValueError(say("{ragged=} makes matrices of its own, and takes no {out=}", ragged="csr"))
         if self.out is not None and self.pad_to is not None:
             text = "{pad_to=} cannot be combined with {out=}, whose arrays are not padded: {}"
             advice = "omit one of them" | say("read batches by {iter_arrays(pad_to=…)}")

@@ -22,6 +22,7 @@ _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, Tens
     "check_crc": "verify verify_crc check_integrity verify_checksum",
     "columns": "usecols features fields names feature_names select",
     "compression": "compression_type codec",
+    "compression_level": "compresslevel level",
     "dtype_backend": "backend",
     "drop_last": "drop_remainder",
     "delimiter": "sep",

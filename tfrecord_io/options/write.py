@@ -39,6 +39,7 @@ class WriteOptions(_OfDatasets, RecordOptions):
     nan_to_null: bool = True
     index: bool | None = None
     record_dim: str | None = None
+    compression_level: int | None = None
     shards: int | None = None
     max_shard_bytes: int | None = None
     write_index: IndexLike = False
@@ -71,6 +72,7 @@ class WriteOptions(_OfDatasets, RecordOptions):
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
         if not isinstance(self.record_dim, str | None):
             raise TypeError(say("{record_dim=}: expected the name of a dimension", record_dim=self.record_dim))
+        self._check_integer("compression_level", 0, optional=True)
         self._check_integer("shards", 1, optional=True)
         self._check_integer("max_shard_bytes", 1, optional=True)
         check_mode(self.mode, self.modes)

@@ -1,7 +1,7 @@
 """Columns built from several features: an array's bytes and its shape, values and the lengths of their lists.
 
-A `Composite` describes how, and is stored in the metadata of a field. Only other writers store columns so: a schema
-that is passed to a reader has composites, a column that is written or embedded has none.
+A `Composite` describes how, and is stored in the metadata of a field. Only schemas of other programs have composites. A
+writer to which such a schema is passed writes the features that it names, and embeds these as plain columns.
 """
 
 from __future__ import annotations

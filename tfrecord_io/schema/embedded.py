@@ -312,7 +312,7 @@ def _read_stream(stream: bytes) -> EmbeddedSchema:
             names.append(column.name)
         else:
             column = _as_written(_restore(column))
-            column = _restored(column) if is_nested(column) else column  # earlier versions wrote ordered dictionaries
+            column = _restored(column) if is_nested(column) else column
             for leaf in column_leaves(column, in_steps=True):
                 names += [leaf.feature, *leaf.companions]
         fields.append(column)

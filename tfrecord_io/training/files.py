@@ -105,7 +105,7 @@ class Files(RowSource):
         declared = {field.name for field in leaf_fields(pa.schema(of_declared))}
         lists = [i for i in lists if fields[i].name not in declared]
         layouts = {i: options.layout_of(fields[i].name) for i in lists}
-        lists = [i for i in lists if not is_list_like(fields[i].type.value_type) and layouts[i].ragged is None]
+        lists = [i for i in lists if not is_list_like(fields[i].type.value_type) and layouts[i].ragged in (None, "csr")]
         if not lists:
             return {}
         parts: dict[int, list[Ragged]] = {i: [] for i in lists}

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.closing import Closing, NotCopied, Shared
-from tfrecord_io.compression import CODECS, get_codec
+from tfrecord_io.compression import CODECS, check_level, get_codec
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
@@ -228,6 +228,7 @@ class FrameSink(Sink):
         storage: StorageOptions = DEFAULT_STORAGE,
         *,
         compression: str | None = "infer",
+        compression_level: int | None = None,
         mode: str | None = None,
         write_index: IndexLike = False,
         threads: int = 1,
@@ -241,7 +242,8 @@ class FrameSink(Sink):
             codec = get_codec(compression)
         self.path = str(os.fspath(path)) if is_path else repr(path)
         self.compression = None if codec is None else codec.name
-        self._compressor = None if codec is None else codec.compressor(threads=threads)
+        check_level(codec, compression_level)
+        self._compressor = None if codec is None else codec.compressor(compression_level, threads=threads)
         self._is_handed_over = output is not None
         if write_index:
             check_indexable(path, self.compression)

@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.background import Task, in_background
+from tfrecord_io.compression import check_level, get_codec
 from tfrecord_io.engine.contract import Array, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError, say
@@ -61,6 +62,8 @@ class ShardedSink(Sink):
     def __init__(self, dataset: Publication | Attempt, options: WriteOptions) -> None:
         self._dataset, self._output = dataset, dataset.output
         self.path, self.compression = self._output.path, self._output.compression
+        self._compression_level = options.compression_level
+        check_level(get_codec(self.compression), self._compression_level)
         if options.write_index:
             check_uncompressed(self.compression)  # also that of the dataset that is appended to
         self.known_schema = dataset.known_schema
@@ -195,6 +198,7 @@ class ShardedSink(Sink):
                 output.path,
                 self._storage,
                 compression=self.compression,
+                compression_level=self._compression_level,
                 write_index=self._write_index,
                 threads=self._threads,
                 output=output,

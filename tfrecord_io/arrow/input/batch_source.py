@@ -23,6 +23,7 @@ from tfrecord_io.arrow.input.from_arrays import (
     imported,
     is_frame,
     is_single,
+    is_sparse_matrix,
     no_arrow_form,
     refuse_duckdb_types,
     refuse_polars_types,
@@ -205,6 +206,8 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
         what = f"{what} of shape {tuple(data.shape)} and dtype {data.dtype} is one column and has no name"
         raise TypeError(f"{what}: pass a dict, {{'x': array}}")
     if hasattr(data, "toarray") and hasattr(data, "shape"):
+        if is_sparse_matrix(data):
+            raise TypeError(f"{_type_name(data)} is one column and has no name: pass a dict, {{'x': matrix}}")
         raise TypeError(f"{_type_name(data)} is a sparse matrix, not a table: pass {{'x': matrix.toarray()}}")
     if isinstance(table, Iterable) and not isinstance(table, (str, bytes, bytearray, memoryview)):
         try:

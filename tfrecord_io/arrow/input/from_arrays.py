@@ -44,6 +44,8 @@ from tfrecord_io.schema.types import is_list_like, types_within, value_type, wit
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tfrecord_io.schema.sparse_column import SparseColumn
+
 NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised by Arrow for values that it cannot hold
 # The attributes of values that Arrow takes one by one, or by a protocol of its own.
 _TAKEN_BY_ARROW = ("__iter__", "__getitem__", "__arrow_array__", "__arrow_c_array__", "__arrow_c_stream__")
@@ -63,10 +65,21 @@ def table_of_arrays(
     lengths that differ, and values that Arrow cannot hold are EncodeErrors.
     """
     columns: dict[str, pa.Array | pa.ChunkedArray | Tensors] = {}
+    sparse: dict[str, SparseColumn] = {}  # by the column of the values
     for name, values in data.items():
         if not isinstance(name, str):
             raise EncodeError(f"a column's name is of type {type(name).__name__}", advice="names must be text")
         check_name(name)
+        if is_sparse_matrix(values):
+            from tfrecord_io.arrow.input.from_scipy import columns_of_matrix
+
+            parts = columns_of_matrix(name, values)
+            if taken := parts.columns.keys() & {*data, *columns}:
+                reason = f"it is also a feature of the sparse column '{printable(name)}'"
+                raise EncodeError(reason, feature=min(taken), advice="rename the column")
+            columns.update(parts.columns)
+            sparse[parts.values] = parts.sparse
+            continue
         refuse_polars_types(name, getattr(values, "dtype", None))
         map_type = (maps or {}).get(name)
         if map_type is not None and _is_of_objects(values):
@@ -84,8 +97,12 @@ def table_of_arrays(
         if not isinstance(column, pa.Array | pa.ChunkedArray):
             tensors[at], columns[name] = column, pa.nulls(len(column))
     table, polars = pa.table(columns), imported("polars")
-    for at, (name, values) in enumerate(data.items() if polars is not None else ()):
+    for name, column in sparse.items():
+        at = table.column_names.index(name)
+        table = table.set_column(at, table.field(at).with_metadata(column.metadata), table.column(at))
+    for name, values in data.items() if polars is not None else ():
         if isinstance(values, polars.Series):  # only a frame has the metadata, such as that of an Enum
+            at = table.column_names.index(name)
             field = values.clear().to_frame(name).to_arrow().schema.field(0)
             table = table.set_column(at, table.field(at).with_metadata(field.metadata), table.column(at))
     return Columns(table, tensors)
@@ -125,6 +142,12 @@ def map_array(name: str, values: Any, type_: pa.DataType) -> pa.Array:
     reason, got = f"the value is not of the schema's type, {type_}", type(cells[row]).__name__
     advice = "pass a dict, or a list of pairs of key and value, for each map"
     raise EncodeError(reason, feature=name, record=row, expected=str(type_), got=got, advice=advice)
+
+
+def is_sparse_matrix(values: Any) -> bool:
+    """True if it is a matrix or a two-dimensional array of scipy.sparse."""
+    scipy = imported("scipy.sparse")
+    return scipy is not None and scipy.issparse(values) and values.ndim == 2
 
 
 def check_name(name: str) -> None:
@@ -600,7 +623,9 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
     if isinstance(dtype, np.dtype) and not isinstance(values, np.ndarray) and not _is_series(values):
         reason = f"a column is an array of NumPy or a list, not {type(values).__module__}.{type(values).__qualname__}"
         dense = next((method for method in ("toarray", "todense") if hasattr(values, method)), None)  # of sparse ones
-        advice = "convert it with numpy.asarray" if dense is None else f"pass its {dense}()"
+        advice = (
+            "convert it with numpy.asarray" if dense is None else f"pass its {dense}(), or a matrix of scipy.sparse"
+        )
         return EncodeError(reason, feature=name, advice=advice)
     if dtype is not None and getattr(dtype, "kind", "") != "O":
         reason = f"values of dtype {dtype} cannot be stored in a TFRecord"

@@ -124,6 +124,7 @@ def write_earth_engine(
     mixer: Mixer,
     *,
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     float64: Float64 | None = None,
     mode: FileMode | None = None,
     threads: int | None = None,
@@ -151,7 +152,7 @@ def write_earth_engine(
         The TFRecord file: ``predictions.tfrecord.gz``. It is uploaded together with the mixer file.
     mixer : str, PathLike or dict
         The mixer file of the export that the predictions were made of, or its content.
-    compression, float64, mode, threads, storage_options, progress
+    compression, compression_level, float64, mode, threads, storage_options, progress
         As in `write_tfrecord`.
 
     Returns

@@ -43,8 +43,6 @@ Document = dict[str, Any]
 # "path", "size" and "version", such as ``mtime_ns=…`` or ``ETag=…``; of a local file "ctime_ns" and "inode", too
 SourceVersion = dict[str, str | int]
 
-_OPTIONAL = {"ctime_ns", "inode"}  # not in what older releases noted
-
 
 @value_class
 class Begun:
@@ -149,7 +147,7 @@ class ResumeJournal:
             raise CorruptRecordError(reason, path=path, advice=_ADVICE) from error
         stated = document.pop(_CHECKSUM, None) if isinstance(document, dict) else None
         if stated is None:
-            reason = "it has no checksum, so it is damaged, or was written by an older release"
+            reason = "it is damaged: it has no checksum"
             raise CorruptRecordError(reason, path=path, advice=_ADVICE)
         if stated != _checksum(document):
             raise CorruptRecordError("it is damaged: its checksum does not match", path=path, advice=_ADVICE)
@@ -188,8 +186,8 @@ def version_of(source: Source) -> SourceVersion:
 
 
 def is_version(noted: Mapping[str, Any], version: SourceVersion) -> bool:
-    """Whether a version that was noted, perhaps by an older release, is this one."""
-    return noted == {name: value for name, value in version.items() if name in noted or name not in _OPTIONAL}
+    """True if a version that was noted is this one."""
+    return noted == version
 
 
 def check_version(source: Source, version: SourceVersion) -> None:
