@@ -552,7 +552,7 @@ def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str]) -> Batch:
     """Decode features of dtype int64, float32 or string, up to the first record that is damaged or has another kind."""
     columns = tuple(PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in dtypes.items())
     engine = get_engine()
-    decoder = engine.decoder(Plan(columns, unknown="skip", check_crc=False))
+    decoder = engine.decoder(Plan(columns, unknown="skip", check_crc=False, typed_empties=True))
     parts: list[Sequence[ColumnBuffers]] = []
     fault: TFRecordError | None = None
     runs = runs_within(np.fromiter(map(len, payloads), np.int64, len(payloads)), _CHUNK_BYTES)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from tfrecord_io.compression.stream import DecompressedStream, PlainStream, Raw
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, FaultCode, Frames
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Checks, Engine, Fault, FaultCode, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CompressionError, TFRecordError, TruncatedRecordError, printable, say
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length
@@ -162,7 +162,7 @@ class BlockWalker:
     """Walks through files. The consumer of the records calls `advance` for what it consumed, and `fail` at an error.
 
     `progress` is advanced by the bytes of the files that were consumed, up to their sizes; `recover` passes damage,
-    where `on_error` allows it: see `tfrecord_io.read.chunks.recovery`.
+    where `on_error` allows it: see `tfrecord_io.read.chunks.recovery`. Without `check_crc` no checksum is compared.
     """
 
     def __init__(
@@ -173,8 +173,9 @@ class BlockWalker:
         max_record_bytes: int = MAX_RECORD_BYTES,
         progress: ProgressMeter | None = None,
         recover: Recover | None = None,
+        check_crc: bool = True,
     ) -> None:
-        self.max_record_bytes = max_record_bytes
+        self.max_record_bytes, self._checks_crc = max_record_bytes, check_crc
         self.file: RecordFile | None = None  # the open one
         self.number = -1  # of the file in the order of reading; −1 before the first
         self.record = 0  # record index of the record at ``data[0]``
@@ -213,7 +214,8 @@ class BlockWalker:
             max_decompression_ratio=options.limits.decompression_ratio,
         )
         limit = options.limits.record_bytes
-        return cls(sources, open_file, max_record_bytes=limit, progress=progress, recover=recover)
+        how = {"max_record_bytes": limit, "check_crc": options.check_crc}
+        return cls(sources, open_file, progress=progress, recover=recover, **how)
 
     @property
     def opened(self) -> RecordFile:
@@ -404,10 +406,12 @@ class BlockWalker:
 
     def frames(self, engine: Engine, max_records: int = -1, *, check_crc: bool = False) -> tuple[Frames, Fault | None]:
         """The complete records at the start of ``data``."""
-        limit = self.max_record_bytes
-        return engine.scan(
-            self.data, max_records=max_records, check_crc=check_crc, max_record_bytes=limit, final=self.final
-        )
+        limit, checks = self.max_record_bytes, self.checks(payloads=check_crc)
+        return engine.scan(self.data, max_records=max_records, checks=checks, max_record_bytes=limit, final=self.final)
+
+    def checks(self, *, payloads: bool = False) -> Checks:
+        """The checksums that are compared: none in a walk without `check_crc`."""
+        return Checks.NONE if not self._checks_crc else Checks.ALL if payloads else Checks.LENGTHS
 
     def intact_frames(self, max_records: int = -1, *, check_crc: bool = True) -> Iterator[Frames]:
         """The complete records of each block; the walk advances past them, and the damage behind, when it goes on.
@@ -466,7 +470,8 @@ class BlockWalker:
     def next_length(self) -> int:
         """Payload bytes of the next record by its header; −1 if the header is incomplete or damaged."""
         header = self.data[:HEADER_BYTES].tobytes()
-        return payload_length(header) if is_record_header(header) else -1
+        is_header = is_record_header(header) if self._checks_crc else len(header) == HEADER_BYTES
+        return payload_length(header) if is_header else -1
 
     @property
     def splits_record(self) -> bool:
