@@ -133,3 +133,13 @@ def test_bombs_are_refused(run, tmp_path: Path) -> None:
     salvage = ["salvage", "--max-decompression-ratio", "4", tmp_path / "a.tfrecord.gz", tmp_path / "b.tfrecord"]
     assert run(*salvage).exit_code == 1
     assert 0 < tfr.count(tmp_path / "b.tfrecord") < 300
+
+
+def test_records_without_checksums_are_written_anew(run, tmp_path: Path) -> None:
+    path, target = tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"
+    payload = b"any bytes"
+    path.write_bytes((len(payload).to_bytes(8, "little") + bytes(4) + payload + bytes(4)) * 3)
+    shown = run("verify", path)
+    assert "all checksums of its first 3 records are 0; write them anew with tfr salvage --no-check-crc" in shown.stdout
+    assert run("salvage", "--no-check-crc", path, target).exit_code == 0
+    assert [*tfr.RecordReader(target)] == [payload] * 3

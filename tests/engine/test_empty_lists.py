@@ -88,8 +88,7 @@ def observed(engine: Engine, payloads: list[bytes], first: int, record_type: Rec
     decoder = engine.decoder(Plan(record_type=record_type))
     assert decoder.feed(framed(*payloads)).fault is None
     columns = decoder.by_feature()
-    seen = Observation() if "x" not in columns else observe(columns["x"], lambda row: RecordRef("a", first + row))
-    return seen
+    return Observation() if "x" not in columns else observe(columns["x"], lambda row: RecordRef("a", first + row))
 
 
 @given(kind=st.sampled_from(KINDS), data=st.data())

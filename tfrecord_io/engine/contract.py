@@ -65,6 +65,11 @@ class Checks(IntEnum):
     LENGTHS = 1
     ALL = 2  # those of payloads, too
 
+    @classmethod
+    def of_call(cls, check_crc: bool, *, payloads: bool = False) -> Checks:
+        """The checksums that a call with `check_crc` compares, as far as it reads payloads."""
+        return cls.NONE if not check_crc else cls.ALL if payloads else cls.LENGTHS
+
 
 @value_class
 class Fault:

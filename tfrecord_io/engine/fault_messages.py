@@ -20,6 +20,7 @@ from tfrecord_io.errors import (
 from tfrecord_io.format.companions import feature_of_companion
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.format.foreign_files import looks_like, reader_advice
+from tfrecord_io.format.framing import is_record_header, wrong_checksums
 from tfrecord_io.remedies import Message, Written
 
 _HEAD_BYTES = 4096  # enough to recognize a file format
@@ -29,6 +30,9 @@ OTHER_MESSAGE = (
     say('pass {record_type="bytes"} to read any bytes')
     | say("read the fields of another message with {tfr.dataset(path, record_type=MessageClass)|tfr head --message}")
 ) & say("{tfr.formats.open_elwc|tfr convert --from elwc} reads ExampleListWithContext")
+WITHOUT_CRC = say("pass {check_crc=False} to read them, which compares no checksums") | say(
+    "write them anew with {tfr.salvage(path, target, check_crc=False)|tfr salvage --no-check-crc SOURCE TARGET}"
+)
 NO_VALUES = say("declare it with {tfr.scalar(…, empty='null')} to read null") | "declare it as a list: tfr.list_"
 
 
@@ -222,11 +226,17 @@ def record_error(
 ) -> TFRecordError:
     """Build the exception for a fault in `data`, which starts at byte `offset` and record number `record` of a file.
 
-    If the fault is in the first header of the file, the message names the format that the first bytes look like.
+    If the fault is in the first record of the file, the message names the format that the first bytes look like, or
+    what its writer stores as checksums.
     """
-    is_first_header = fault.code in (FaultCode.LENGTH_CRC, FaultCode.TRUNCATED_HEADER) and offset + fault.offset == 0
-    head = bytes(memoryview(data)[:_HEAD_BYTES]) if is_first_header else b""
-    kind = looks_like(head) if len(head) >= _LEAST_HEAD_BYTES else None
+    is_first = fault.code <= FaultCode.LENGTH_TOO_LARGE and offset + fault.offset == 0
+    head = bytes(memoryview(data)[:_HEAD_BYTES]) if is_first else b""
+    is_other = len(head) >= _LEAST_HEAD_BYTES and not is_record_header(head)
+    kind = looks_like(head) if is_other else None
+    if is_first and kind is None and (stored := wrong_checksums(data)) is not None:
+        error = to_error(fault, path=path, record=record, offset=offset, **context)
+        error.reason, error.advice = f"{error.reason}: {stored}", WITHOUT_CRC
+        return error
     if kind is None:
         return to_error(fault, path=path, record=record, offset=offset, **context)
     reason = f"not TFRecord: looks like {kind}"

@@ -284,7 +284,7 @@ class FilteringDecoder:
     def _next_length(self, block: Array, at: int) -> int:
         """Payload bytes of the next record; 0 if that is faulty or truncated."""
         limit = self._plan.max_record_bytes
-        checks = Checks.LENGTHS if self._plan.check_crc else Checks.NONE
+        checks = Checks.of_call(self._plan.check_crc)
         frames, _ = self._engine.scan(block, at, max_records=1, checks=checks, max_record_bytes=limit, final=False)
         return int(frames.lengths.sum())
 

@@ -65,7 +65,7 @@ class RecordFile:
         is_recovering = recover and self.compression is not None
         self.recovering = cast("RecoveringStream", self._stream) if is_recovering else None
         self.counted = 0  # bytes of it that a meter of progress has
-        self.begin, self._span = source.begin, source.span
+        self.begin, self.span = source.begin, source.span
         self.origin = source.origin
         self._block_bytes = block_bytes
         self._new_blocks = ReadAhead if ahead else BlockReader
@@ -93,7 +93,7 @@ class RecordFile:
     def plain_file(self) -> OpenPlainFile | None:
         """The open file, to be read at any offset; None if it is compressed, a piece, or not a regular local file."""
         stream = self._stream
-        if not isinstance(stream, PlainStream) or self._span is not None:
+        if not isinstance(stream, PlainStream) or self.span is not None:
             return None
         if isinstance(stream.raw, PlainFileReader):
             return stream.raw.file
@@ -119,9 +119,9 @@ class RecordFile:
         """The exception for a fault in `data`, which begins at byte `offset` and record index `record` of the file."""
         from tfrecord_io.engine.fault_messages import record_error
 
-        if self._span is not None and FaultCode.TRUNCATED_HEADER <= fault.code <= FaultCode.TRUNCATED_FOOTER:
+        if self.span is not None and FaultCode.TRUNCATED_HEADER <= fault.code <= FaultCode.TRUNCATED_FOOTER:
             return TruncatedRecordError(
-                f"it continues beyond byte {self._span[1]}, where its piece of the file ends",
+                f"it continues beyond byte {self.span[1]}, where its piece of the file ends",
                 path=self.path,
                 record=record + fault.record,
                 offset=offset + fault.offset,
@@ -318,6 +318,9 @@ class BlockWalker:
         if self.block is not None:
             header = self.data[:HEADER_BYTES].tobytes()
             self.unread = self.offset
+            if not self._checks_crc and (fault := self._beyond_file(header)) is not None:
+                self.error = self.fault_error(fault)
+                return
             blocks.consume(self._begin)
         self._begin = 0
         try:
@@ -335,6 +338,16 @@ class BlockWalker:
             raise MemoryError(f"{reason} ({error})" & LEAVES_OUT) from error
         if self.block is None:
             self.end_file()
+
+    def _beyond_file(self, header: bytes) -> Fault | None:
+        """The fault of a length, which no checksum proves, that is beyond the end of a plain file."""
+        file = self.opened
+        if len(header) < HEADER_BYTES or file.compression is not None or file.size is None or file.span is not None:
+            return None
+        length, left = payload_length(header), file.size - self.offset - HEADER_BYTES
+        if length <= left:
+            return None
+        return Fault(FaultCode.TRUNCATED_PAYLOAD, 0, 0, expected=length, got=max(left, 0))
 
     def extend(self) -> bool:
         """Read bytes behind ``data``, all of which stays; False if there are no more, or they cannot be read.
@@ -411,7 +424,7 @@ class BlockWalker:
 
     def checks(self, *, payloads: bool = False) -> Checks:
         """The checksums that are compared: none in a walk without `check_crc`."""
-        return Checks.NONE if not self._checks_crc else Checks.ALL if payloads else Checks.LENGTHS
+        return Checks.of_call(self._checks_crc, payloads=payloads)
 
     def intact_frames(self, max_records: int = -1, *, check_crc: bool = True) -> Iterator[Frames]:
         """The complete records of each block; the walk advances past them, and the damage behind, when it goes on.

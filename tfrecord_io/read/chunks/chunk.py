@@ -292,7 +292,7 @@ class PayloadDecoder:
             data,
             begin,
             max_records=max_records,
-            checks=Checks.ALL if self._check_crc else Checks.NONE,
+            checks=Checks.of_call(self._check_crc, payloads=True),
             max_record_bytes=self._max_record_bytes,
             final=final,
         )
