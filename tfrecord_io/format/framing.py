@@ -42,13 +42,17 @@ def frame_size(header: Any) -> int:
 
 
 def is_record_header(head: bytes) -> bool:
-    """Whether `head` begins with a length and its checksum: with a probability of 2**-32 that other data does.
+    """True if `head` begins with a length and its checksum, as other data does with a probability of 2**-32.
 
     >>> is_record_header(bytes.fromhex("0000000000000000 29039807")), is_record_header(b"twelve bytes")
     (True, False)
     """
+    from numpy import frombuffer, uint8
+
+    from tfrecord_io._native import _kernel  # every read looks for a header first: `crc32c` takes 20 ms to import
+
     stored = int.from_bytes(head[8:HEADER_BYTES], "little")
-    return len(head) >= HEADER_BYTES and mask_crc(crc32c(head[:8])) == stored
+    return len(head) >= HEADER_BYTES and mask_crc(_kernel.crc32c(frombuffer(head[:8], uint8), 0)) == stored
 
 
 _SAMPLED_RECORDS = 8

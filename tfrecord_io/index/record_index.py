@@ -19,7 +19,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Checks, Fault, 
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, say
-from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, frame_size
+from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, crc32c, frame_size
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.file_names import INDEX_SUFFIX
 from tfrecord_io.storage.read.block_reader import Bytes
@@ -130,7 +130,7 @@ def _of_all(file: RandomAccessFile, index: RecordIndex) -> int:
         stop = max(done + 1, int(ends.searchsorted(begin + _BLOCK_BYTES, side="right")))
         data = file.read(begin, int(ends[stop - 1]))
         places = ends[done:stop, None] - begin - FOOTER_BYTES + np.arange(FOOTER_BYTES)
-        crc, done = get_engine().crc32c(np.ascontiguousarray(data[places]).tobytes(), crc), stop
+        crc, done = crc32c(np.ascontiguousarray(data[places]).tobytes(), crc), stop
     return crc
 
 

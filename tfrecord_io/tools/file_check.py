@@ -20,7 +20,7 @@ from tfrecord_io.errors import (
     TFRecordError,
 )
 from tfrecord_io.format.feature_types import RECORD_TYPES, Kind, Layout, RecordType, Text
-from tfrecord_io.format.framing import HEADER_BYTES, frame_size
+from tfrecord_io.format.framing import HEADER_BYTES, crc32c, frame_size
 from tfrecord_io.index.find_index import found_again
 from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
@@ -416,7 +416,7 @@ class FileChecker:
         raw = None if source.remote is None else open_whole(source, LIMITS.pending_range_bytes)
         # The manifest states the checksum of a file: a remote one is read once for that and its records.
         if raw is not None and source.shard is not None:
-            raw = self._summed = SummedFile(raw, get_engine().crc32c)
+            raw = self._summed = SummedFile(raw, crc32c)
         compression = self.options.compression
         self._file = RecordFile(source, compression, recover=True, max_decompression_ratio=ratio, raw=raw)
         return self._file
@@ -474,7 +474,7 @@ class FileChecker:
         if self._summed is not None and self._summed.size == self.source.size:
             size, crc = self._summed.size, self._summed.crc
         else:
-            size, crc = checksum(self.source, get_engine().crc32c)
+            size, crc = checksum(self.source, crc32c)
         checks = [(shard.check_size, size), (shard.check_checksum, crc)]
         for check, value in [*([] if records is None else [(shard.check_records, records)]), *checks]:
             try:
