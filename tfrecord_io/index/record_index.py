@@ -345,8 +345,8 @@ class HeaderScanner:
         sizes: list[int] = []
         while len(sizes) < _MOST_HEADERS and self.offset + HEADER_BYTES < self._end:
             header = self._file.read(self.offset, self.offset + HEADER_BYTES)
-            how = {"checks": self._checks, "max_record_bytes": self._max_record_bytes}
-            _, self.fault = self._engine.scan(header, **how, final=False)
+            limit = self._max_record_bytes
+            _, self.fault = self._engine.scan(header, checks=self._checks, max_record_bytes=limit, final=False)
             if self.fault is not None:
                 break
             size = self._skip_record(header)

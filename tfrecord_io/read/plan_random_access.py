@@ -90,8 +90,8 @@ def index_around_damage(
         return True
 
     open_file = partial(RecordFile, compression=None)
-    how = {"max_record_bytes": options.limits.record_bytes, "check_crc": options.check_crc}
-    walker = BlockWalker(iter([source]), open_file, recover=recover, **how)
+    limit, check_crc = options.limits.record_bytes, options.check_crc
+    walker = BlockWalker(iter([source]), open_file, max_record_bytes=limit, recover=recover, check_crc=check_crc)
     walker.number = file - 1
     with closing(walker):
         for frames in walker.intact_frames(check_crc=False):

@@ -84,11 +84,11 @@ class IntactRecords:
         try:
             while walker.load():
                 if walker.error is not None:  # a length beyond the end of the file, or the file cannot be read
-                    if not walker.recover(error := walker.error):
-                        raise error
-                    assert isinstance(error, TFRecordError)
-                    assert error.region is not None
-                    self._add(error.region)
+                    reading = walker.error
+                    if not walker.recover(reading) or not isinstance(reading, TFRecordError):
+                        raise reading
+                    if reading.region is not None:
+                        self._add(reading.region)
                     continue
                 self._note_gaps(walker.offset)
                 frames, fault = walker.frames(engine, check_crc=True)

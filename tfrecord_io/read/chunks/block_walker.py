@@ -214,8 +214,9 @@ class BlockWalker:
             max_decompression_ratio=options.limits.decompression_ratio,
         )
         limit = options.limits.record_bytes
-        how = {"max_record_bytes": limit, "check_crc": options.check_crc}
-        return cls(sources, open_file, progress=progress, recover=recover, **how)
+        return cls(
+            sources, open_file, max_record_bytes=limit, progress=progress, recover=recover, check_crc=options.check_crc
+        )
 
     @property
     def opened(self) -> RecordFile:

@@ -378,8 +378,8 @@ class SegmentWalk(Generic[StepT]):
         with windows.buffer() as buffer, suppress(OSError):
             while records != most_records and offset - begin >= records * LIMITS.skipped_record_bytes:
                 header = windows.block(buffer, offset, offset)
-                how = {"checks": self._skips_payloads, "max_record_bytes": self._max_record_bytes}
-                _, fault = get_engine().scan(header, **how, final=False)
+                checks, limit = self._skips_payloads or Checks.NONE, self._max_record_bytes
+                _, fault = get_engine().scan(header, checks=checks, max_record_bytes=limit, final=False)
                 size = 0 if fault is not None else _whole_record(header, windows.size - offset)
                 if not size:
                     break
