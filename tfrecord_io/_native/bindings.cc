@@ -141,10 +141,10 @@ nb::object facts(const TakenColumns& taken) {
 nb::bytes shown(const TakenColumns& taken) {
   std::string all;
   for (const TakenColumn& column : taken.columns)
-    for (int64_t fact : {static_cast<int64_t>(column.kind), static_cast<int64_t>(column.layout), int64_t{column.text},
-                         int64_t{column.null_count == column.rows}, int64_t{column.list_row >= 0},
-                         int64_t{column.binary_row >= 0}, int64_t{column.steps != nullptr}, has_others(column),
-                         int64_t{value_row(column) >= 0}})
+    for (int64_t fact :
+         {static_cast<int64_t>(column.kind), static_cast<int64_t>(column.layout), int64_t{column.text},
+          int64_t{column.null_count == column.rows}, int64_t{column.list_row >= 0}, int64_t{column.binary_row >= 0},
+          int64_t{column.steps != nullptr}, has_others(column), int64_t{value_row(column) >= 0}})
       all.push_back(static_cast<char>(fact));
   return to_bytes(all);
 }
@@ -276,8 +276,7 @@ nb::tuple scan_block(const Input& data, size_t begin, int64_t max_records, int c
   FrameList frames;
   {
     nb::gil_scoped_release release;
-    frames = scan(data.data(), data.size(), begin, max_records, static_cast<Checks>(checks), max_record_bytes,
-                  last);
+    frames = scan(data.data(), data.size(), begin, max_records, static_cast<Checks>(checks), max_record_bytes, last);
   }
   return nb::make_tuple(vector_to_array(std::move(frames.starts)), vector_to_array(std::move(frames.lengths)),
                         frames.consumed, fault_fields(frames.fault));
@@ -547,8 +546,7 @@ NB_MODULE(_kernel, m) {
   nb::class_<Decoder>(m, "Decoder")
       .def("__init__", &make_decoder, nb::arg("columns"), nb::arg("unknown"), nb::arg("text"), nb::arg("record_type"),
            nb::arg("check_crc"), nb::arg("max_record_bytes"), nb::arg("max_features"), nb::arg("max_expansion"),
-           nb::arg("names_in_both"), nb::arg("splits"), nb::arg("keeps_lengths"),
-           nb::arg("typed_empties"))
+           nb::arg("names_in_both"), nb::arg("splits"), nb::arg("keeps_lengths"), nb::arg("typed_empties"))
       .def("feed", &feed, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("max_bytes"),
            nb::arg("final"))
       .def("feed_kept", &feed_kept, nb::arg("data"), nb::arg("begin"), nb::arg("lengths"), nb::arg("kept"))
