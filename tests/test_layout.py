@@ -49,6 +49,7 @@ AT_ONCE = {"click", "fsspec", "google", "isal", "numpy", "pyarrow"}  # third par
 WHEN_NEEDED = {  # inside functions only
     *(
         "azure",
+        "crc32c",
         "pandas",
         "rich",
         "tqdm",

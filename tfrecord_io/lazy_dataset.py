@@ -817,7 +817,7 @@ def dataset(
     allow_missing_shards : bool, default False
         Read the existing files if shards are missing or duplicated.
     check_crc : bool, default True
-        Check the CRCs of payloads. The CRCs of lengths are always checked.
+        Check the CRCs of lengths and payloads; False checks none, for files whose writer stored no valid ones.
     limits : Limits, optional
         What an untrusted file may use: bytes of a record, names of features, memory beyond what is read,
         decompressed bytes. More is an error.

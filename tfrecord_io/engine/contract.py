@@ -58,6 +58,19 @@ class FaultCode(IntEnum):
     NAME_IN_BOTH = 39  # one name in the context and in the feature lists
 
 
+class Checks(IntEnum):
+    """Which checksums of frames are compared. The kernel has the same numbers."""
+
+    NONE = 0
+    LENGTHS = 1
+    ALL = 2  # those of payloads, too
+
+    @classmethod
+    def of_call(cls, check_crc: bool, *, payloads: bool = False) -> Checks:
+        """The checksums that a call with `check_crc` compares, as far as it reads payloads."""
+        return cls.NONE if not check_crc else cls.ALL if payloads else cls.LENGTHS
+
+
 @value_class
 class Fault:
     """A problem with its record and byte; numbers are relative to the start of the call's data."""
@@ -129,7 +142,7 @@ class PlanColumn:
     """
 
     name: str
-    kind: Kind = Kind.NONE  # NONE: that of the first record with values
+    kind: Kind = Kind.NONE  # NONE: that of the first value; if all lists are empty, that of the first list
     layout: Layout = Layout.ANY
     text: Text = Text.TRACK
     required: bool = False
@@ -152,13 +165,15 @@ class Plan:
     ignored: frozenset[str] = frozenset()  # known features that are left out
     text: Text = Text.TRACK  # of discovered columns
     record_type: RecordType = RecordType.EXAMPLE
-    check_crc: bool = True
+    check_crc: bool = True  # the checksums of lengths and payloads; False: none
     max_record_bytes: int = MAX_RECORD_BYTES
     max_features: int = 100_000
     max_expansion: int | None = None  # see `Decoder.feed`; None: no limit
     stop_at_embedded: bool = False  # see `Decoder.feed`
     splits: bool = False  # of discovered columns: see `PlanColumn`
     keep_lengths: bool = False  # see `Decoder.lengths`: 4 bytes a row, which cost 3 % of the time of small records
+    # An empty list of another kind than its column's is a KIND fault, as in TensorFlow's parsers; else it has no kind.
+    typed_empties: bool = False
     names_in_both: bool = False  # whether the context and the feature lists may have a discovered name in common
 
 
@@ -193,6 +208,14 @@ class ColumnBuffers:
     def is_list(self) -> bool:
         """Whether it is a feature list."""
         return self.steps is not None
+
+    @property
+    def value_row(self) -> int:
+        """The first row with a value, of this kind; -1 if all lists are empty."""
+        if self.offsets is None or self.first_row < 0:
+            return self.first_row
+        row = int(self.offsets.searchsorted(self.offsets[0], side="right")) - 1
+        return row if row < self.rows else -1
 
     @property
     def has_others(self) -> bool:
@@ -463,11 +486,11 @@ class Engine(Protocol):
         begin: int = 0,
         *,
         max_records: int = -1,
-        check_crc: bool = True,
+        checks: Checks = Checks.ALL,
         max_record_bytes: int = MAX_RECORD_BYTES,
         final: bool = True,
     ) -> tuple[Frames, Fault | None]:
-        """Find the records of `data`; `check_crc` applies to payloads, lengths are always checked."""
+        """Find the records of `data`; that their lengths fit is always checked."""
 
     def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:
         """The offset of the first record header in `data` from `begin` on: a length and its CRC; −1 if none is found.
@@ -545,6 +568,7 @@ class Fact(IntEnum):
     BINARY_ROW = 7
     IS_LIST = 8  # whether it is a feature list
     HAS_OTHERS = 9
+    VALUE_ROW = 10
 
 
 class ColumnNames:
@@ -587,7 +611,10 @@ def facts_of(columns: Mapping[str, ColumnBuffers]) -> Array:
     if isinstance(columns, FeatureColumns):
         return columns.facts()
     facts = [
-        (c.kind, c.layout, c.text, c.rows, c.null_count, c.first_row, c.list_row, c.binary_row, c.is_list, c.has_others)
+        (
+            *(c.kind, c.layout, c.text, c.rows, c.null_count, c.first_row, c.list_row, c.binary_row),
+            *(c.is_list, c.has_others, c.value_row),
+        )
         for c in columns.values()
     ]
     return np.array(facts, np.int64).reshape(-1, len(Fact))

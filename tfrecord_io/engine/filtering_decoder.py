@@ -11,6 +11,7 @@ import numpy as np
 from tfrecord_io.engine.contract import (
     PAGE,
     Array,
+    Checks,
     ColumnBuffers,
     Decoder,
     Engine,
@@ -283,7 +284,8 @@ class FilteringDecoder:
     def _next_length(self, block: Array, at: int) -> int:
         """Payload bytes of the next record; 0 if that is faulty or truncated."""
         limit = self._plan.max_record_bytes
-        frames, _ = self._engine.scan(block, at, max_records=1, check_crc=False, max_record_bytes=limit, final=False)
+        checks = Checks.of_call(self._plan.check_crc)
+        frames, _ = self._engine.scan(block, at, max_records=1, checks=checks, max_record_bytes=limit, final=False)
         return int(frames.lengths.sum())
 
     def _share_names(self, met: Decoder, other: Decoder) -> None:

@@ -37,9 +37,8 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import int64_array, offset_dtype
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SchemaError, say
-from tfrecord_io.format.framing import FRAME_BYTES
+from tfrecord_io.format.framing import FRAME_BYTES, crc32c
 from tfrecord_io.index.record_index import Fingerprint, RecordIndex
 from tfrecord_io.options import LIMITS, MAX_EXPANSION, MIB
 from tfrecord_io.schema.column_selection import entries_of
@@ -249,7 +248,7 @@ def write_columns(
     `has_schema`: the first record has an embedded schema. `version`: that of the file (`RandomAccessFile.version`),
     `identity`: its `untouched_state`.
     """
-    crc32c, numbers = get_engine().crc32c, []
+    numbers = []
     sink.write(_MAGIC)
     at, done, groups = len(_MAGIC), 0, 0
     for values in _groups(batches):
@@ -410,7 +409,7 @@ class ColumnIndex:
         if size - end > len(self._held):
             self._held = self._opened.read(end, size).tobytes()
         content = self._held[end - size : -_TAIL.size]
-        if get_engine().crc32c(content) != checksum:
+        if crc32c(content) != checksum:
             raise self._damaged("the checksum of its directory does not match")
         return content[:description], content[description:], end
 
@@ -439,7 +438,7 @@ class ColumnIndex:
         arrays, most_text = [], self._data_bytes + MAX_EXPANSION
         with _corrupt(self.path):
             for chunk in wanted:
-                if get_engine().crc32c(fetched[chunk]) != chunk.crc:
+                if crc32c(fetched[chunk]) != chunk.crc:
                     raise ValueError(f"the checksum of bytes {chunk.offset} to {chunk.offset + chunk.size} differs")
             for (_, type_), at in zip(columns, range(0, len(wanted), len(self._groups) or 1), strict=False):
                 column = []

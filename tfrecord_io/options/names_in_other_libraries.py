@@ -199,7 +199,7 @@ REFUSED: dict[str, frozenset[str]] = {  # by call: what it does not take of what
     **dict.fromkeys(("adopt", "delete"), _OF_ALL_FILES),
     "compact": _OF_ALL_FILES | {"schema", "schema_overrides"},
     "copy": _OF_ALL_FILES | {"compression", "limits"},
-    "salvage": OF_SELECTION | {"on_error", "check_crc", "split"},  # all damage is reported
+    "salvage": OF_SELECTION | {"on_error", "split"},  # all damage is reported
     "verify": OF_SELECTION | {"on_error", "check_crc"},
     **dict.fromkeys(("check_indexes", "write_indexes"), OF_SELECTION | {"compression", "on_error"}),
     "build_index": OF_SELECTION | {"compression", "on_error", "include_file_paths"},

@@ -173,7 +173,7 @@ class SalvageOptions(_OfDatasets, TransferOptions, FrameOptions):
     mode: FileMode | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset(
-        {"check_crc", "on_error", "split", "allow_missing_shards", "threads", "source_storage"}
+        {"on_error", "split", "allow_missing_shards", "threads", "source_storage"}
     )
 
     def __post_init__(self) -> None:

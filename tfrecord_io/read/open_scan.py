@@ -405,7 +405,10 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
         if not obeys:
             return None
         stated = None if source.shard is None else source.shard.manifest.schema
-        return embedded_content(file.read(0, frame_size(file.read(0, HEADER_BYTES)))) if stated is None else stated
+        if stated is not None:
+            return stated
+        first = file.read(0, frame_size(file.read(0, HEADER_BYTES)))
+        return embedded_content(first, check_crc=options.check_crc)
 
     from tfrecord_io.index.column_search import WantedColumns
 

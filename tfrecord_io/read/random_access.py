@@ -19,7 +19,7 @@ from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, cached_property
-from tfrecord_io.engine.contract import Array, Fault
+from tfrecord_io.engine.contract import Array, Checks, Fault
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable, say
 from tfrecord_io.index import find_indexes
@@ -740,8 +740,15 @@ def open_random(
     recovery = recovery_of(given.on_error, sources)
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
-    recover = None if recovery is None else partial(index_around_damage, recovery, options.limits.record_bytes)
-    files = IndexedFiles(sources, index_sources, options.limits.record_bytes, named=index is not None, recover=recover)
+    recover = None if recovery is None else partial(index_around_damage, recovery, options)
+    files = IndexedFiles(
+        sources,
+        index_sources,
+        options.limits.record_bytes,
+        checks=Checks.of_call(options.check_crc),
+        named=index is not None,
+        recover=recover,
+    )
     try:
         records = RandomAccess(files, plan_records(files, options, part), recovery)
         if key is not None:

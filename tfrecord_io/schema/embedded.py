@@ -164,9 +164,9 @@ def _bare(type: pa.DataType) -> pa.DataType:
     return type
 
 
-def embedded_content(frame: Any) -> bytes | None:
+def embedded_content(frame: Any, *, check_crc: bool = True) -> bytes | None:
     """The content of the embedded schema of a framed record; None if it has none, or is not a message."""
-    plan = Plan(unknown="skip", record_type=RecordType.DETECT, stop_at_embedded=True)
+    plan = Plan(unknown="skip", record_type=RecordType.DETECT, check_crc=check_crc, stop_at_embedded=True)
     embedded = get_engine().decoder(plan).feed(frame).embedded
     return embedded[0] if embedded else None
 

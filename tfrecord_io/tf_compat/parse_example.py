@@ -588,7 +588,9 @@ def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str], lists: Mapping[
         PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO, steps=True) for name, dtype in (lists or {}).items()
     ]
     record_type = RecordType.EXAMPLE if lists is None else RecordType.SEQUENCE_EXAMPLE
-    plan = Plan(tuple(columns), unknown="skip", check_crc=False, record_type=record_type, names_in_both=True)
+    plan = Plan(
+        tuple(columns), unknown="skip", check_crc=False, record_type=record_type, names_in_both=True, typed_empties=True
+    )
     engine = get_engine()
     decoder = engine.decoder(plan)
     parts: list[Sequence[ColumnBuffers]] = []

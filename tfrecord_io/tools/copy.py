@@ -16,8 +16,8 @@ from typing import Any, Literal
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
-from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import ReplacedError, TFRecordError, printable, say
+from tfrecord_io.format.framing import crc32c
 from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, check_progress
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_mode, cpu_count
@@ -726,12 +726,12 @@ def _digests(info: Mapping[str, Any] | None) -> dict[str, str]:
 
 def _digest(source: Source, kind: str) -> str:
     """The checksum of a file, by reading it."""
-    engine, crc, md5 = get_engine(), 0, hashlib.md5(usedforsecurity=False)
+    crc, md5 = 0, hashlib.md5(usedforsecurity=False)
     buffer = memoryview(bytearray(_READ))
     with closing(source.open()) as raw:
         while n := raw.readinto(buffer):
             if kind == "md5":
                 md5.update(buffer[:n])
             else:
-                crc = engine.crc32c(buffer[:n], crc)
+                crc = crc32c(buffer[:n], crc)
     return md5.hexdigest() if kind == "md5" else f"{crc:08x}"

@@ -71,7 +71,12 @@ class IntactRecords:
         self._gaps = 0  # of the damaged compressed file that were noted
         longest, recovery = options.limits.record_bytes, Recovery("skip")
         self._walker = BlockWalker(
-            iter([source]), self._open, max_record_bytes=longest, progress=progress, recover=recovery
+            iter([source]),
+            self._open,
+            max_record_bytes=longest,
+            progress=progress,
+            recover=recovery,
+            check_crc=options.check_crc,
         )
 
     def open(self) -> None:
@@ -92,15 +97,23 @@ class IntactRecords:
         other_format: TFRecordError | None = None
         try:
             while walker.load():
-                if walker.error is not None:
-                    raise walker.error
+                if walker.error is not None:  # a length beyond the end of the file, or the file cannot be read
+                    reading = walker.error
+                    if not walker.recover(reading) or not isinstance(reading, TFRecordError):
+                        raise reading
+                    if reading.region is not None:
+                        self._add(reading.region)
+                    continue
                 self._note_gaps(walker.offset)
                 frames, fault = walker.frames(engine, check_crc=True)
                 if len(frames.starts):
                     self.lost_first |= not self.records and self.region_count > 0
                     self.records += len(frames.starts)
                     self.bytes += frames.consumed
-                    yield walker.data[: frames.consumed], frames.lengths + FRAME_BYTES
+                    data = walker.data[: frames.consumed]
+                    if not self._options.check_crc:  # what is stored may be anything
+                        data = engine.frame_extents(data, frames.starts, frames.lengths, 1)
+                    yield data, frames.lengths + FRAME_BYTES
                 error = None if fault is None else walker.fault_error(fault)
                 walker.advance(len(frames.starts), frames.consumed)
                 if error is None:

@@ -17,7 +17,7 @@ from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.closing import Closing, NotCopied, Shared
 from tfrecord_io.compression import CODECS, check_level, get_codec
 from tfrecord_io.display import counted
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Checks
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import (
     EncodeError,
@@ -362,7 +362,7 @@ class Piece:
 
 def frame_sizes(data: Any) -> Array:
     """The bytes of each frame of `data`, which has complete frames only."""
-    frames, fault = get_engine().scan(data, check_crc=False)
+    frames, fault = get_engine().scan(data, checks=Checks.LENGTHS)
     assert fault is None, "only whole frames are written"
     sizes: Array = frames.lengths + FRAME_BYTES
     return sizes
@@ -385,7 +385,7 @@ class PayloadSink(Sink):
         return field_bytes(schema)
 
     def prepare(self, data: Any, records: int, row: int) -> Piece:
-        frames, fault = self._engine.scan(data, check_crc=False)
+        frames, fault = self._engine.scan(data, checks=Checks.LENGTHS)
         assert fault is None, "only whole frames are written"
         return Piece(self._engine.payloads(data, frames), records, frames.lengths)
 

@@ -244,4 +244,4 @@ def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str
         return {file.path: file.status for file in report.files}, f"All records of all files were verified: {found}."
     if options.check_crc:
         return {}, "The checksums of the records that were read are correct; the other records were not checked."
-    return {}, "Checksums of payloads were not checked (check_crc=False)."
+    return {}, "Checksums were not checked (check_crc=False)."

@@ -94,7 +94,7 @@ class _ListSplitter:
         engine, error = self._engine, None
         members, fault = engine.members(walker.data, frames, max(EXAMPLES, CONTEXT))
         if fault is not None:
-            error = walker.fault_error(fault)
+            error = walker.fault_error(fault, message="ExampleListWithContext")
             error.advice = _OTHER_MESSAGE
             frames = Frames(frames.starts[: fault.record], frames.lengths[: fault.record], 0)
         block = ListBlock.from_frames(walker.data, frames, members, self._part, engine)

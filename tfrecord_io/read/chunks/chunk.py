@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tfrecord_io.engine.contract import (
     Array,
+    Checks,
     ColumnBuffers,
     Decoder,
     Engine,
@@ -291,7 +292,7 @@ class PayloadDecoder:
             data,
             begin,
             max_records=max_records,
-            check_crc=self._check_crc,
+            checks=Checks.of_call(self._check_crc, payloads=True),
             max_record_bytes=self._max_record_bytes,
             final=final,
         )
@@ -299,7 +300,12 @@ class PayloadDecoder:
         if fitting < len(frames.starts):
             records = max(fitting, 0 if self.rows else 1)
             frames, fault = self._engine.scan(
-                data, begin, max_records=records, check_crc=False, max_record_bytes=self._max_record_bytes, final=final
+                data,
+                begin,
+                max_records=records,
+                checks=Checks.NONE,  # they were compared
+                max_record_bytes=self._max_record_bytes,
+                final=final,
             )
         self._values.append(self._engine.payloads(data, frames))
         self._lengths.append(frames.lengths)

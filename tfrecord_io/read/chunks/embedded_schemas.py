@@ -257,7 +257,7 @@ def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[
             if content is None and _has_first_record(source):
                 with (
                     suppress(TFRecordError, OSError),
-                    closing(BlockWalker(iter([next(prefetched)]), open_file)) as walker,
+                    closing(BlockWalker(iter([next(prefetched)]), open_file, check_crc=options.check_crc)) as walker,
                 ):
                     content = first_embedded(walker)
             if content is not None:
@@ -289,4 +289,4 @@ def first_embedded(walker: BlockWalker) -> bytes | None:
     TFRecordError or OSError if the record is damaged, or cannot be read.
     """
     frames = next(walker.intact_frames(1), None)
-    return None if frames is None else embedded_content(walker.data[: frames.consumed])
+    return None if frames is None else embedded_content(walker.data[: frames.consumed], check_crc=False)
