@@ -68,7 +68,8 @@ def read_tfrecord(
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or
         ``name@*``. Files are read in natural order, records in file order. A `dataset` has more reading options,
-        and may select columns and rows.
+        and may select columns and rows. A file object is read from its position, and left open; one at its end, as
+        writing or reading leaves it, from its start.
     columns : str or sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped,
         not parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.

@@ -89,7 +89,7 @@ class MessageClass(Protocol):
 
 
 class ReadableFile(Protocol):
-    """A binary file object to read from."""
+    """A binary file object, which is read from its position; one at its end, as writing leaves it, from its start."""
 
     def read(self, size: int, /) -> bytes: ...
 
