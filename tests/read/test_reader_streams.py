@@ -9,6 +9,7 @@ import os
 import pickle
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -322,6 +323,8 @@ def test_a_file_object_is_read_from_its_position_and_at_its_end_from_its_start(k
     (tmp_path / "a").write_bytes(content)
     (tmp_path / "a.gz").write_bytes(gzip.compress(content))
 
+    closing = ExitStack()
+
     class WithoutReadinto:
         def __init__(self) -> None:
             file = io.BytesIO(content)
@@ -329,17 +332,17 @@ def test_a_file_object_is_read_from_its_position_and_at_its_end_from_its_start(k
 
     opened: dict[str, Callable[[], Any]] = {
         "memory": lambda: io.BytesIO(content),
-        "disk": lambda: open(tmp_path / "a", "r+b"),
-        "gzip": lambda: gzip.open(tmp_path / "a.gz"),
+        "disk": lambda: closing.enter_context((tmp_path / "a").open("r+b")),
+        "gzip": lambda: closing.enter_context(gzip.GzipFile(tmp_path / "a.gz")),
         "pyarrow": lambda: pa.BufferReader(content),
         "no readinto": WithoutReadinto,
     }
-    for records in range(6):
-        file = opened[kind]()
-        file.seek(records * size)
-        expected = [*range(records % 5, 5)]
-        assert tfr.read_table(file)["n"].to_pylist() == expected
-        assert tfr.count(file) == 5, "the read left it at its end"
+    with closing:
+        for records in range(6):
+            file = opened[kind]()
+            file.seek(records * size)
+            assert tfr.read_table(file)["n"].to_pylist() == [*range(records % 5, 5)]
+            assert tfr.count(file) == 5, "the read left it at its end"
 
 
 def test_a_file_object_may_be_read_twice_by_one_call() -> None:

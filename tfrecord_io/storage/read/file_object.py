@@ -37,7 +37,7 @@ class CallerFile:
 def first_position(file: Any) -> int | None:
     """Where a file object is read from: its position, or its start if no byte is left there; None if it cannot seek.
 
-    A buffer that was just written, or was read before, is at its end: as for Parquet in pandas, it needs no ``seek(0)``.
+    A buffer that was just written, or was read before, is at its end; as for Parquet in pandas, it needs no seek(0).
     """
     if not getattr(file, "seekable", bool)():
         return None
