@@ -116,11 +116,12 @@ def test_numbers_are_compared_exactly(data: st.DataObject, type_: pa.DataType, s
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize(
     ("type_", "power"),
-    [*((pa.float32(), power) for power in (23, 24, 25, 40, 62)), *((pa.float64(), power) for power in (52, 53, 54, 62))],
+    [
+        *((pa.float32(), power) for power in (23, 24, 25, 40, 62)),
+        *((pa.float64(), power) for power in (52, 53, 54, 62)),
+    ],
 )
-def test_integers_are_compared_exactly_with_the_floats_next_to_them(
-    type_: pa.DataType, power: int, sign: int
-) -> None:
+def test_integers_are_compared_exactly_with_the_floats_next_to_them(type_: pa.DataType, power: int, sign: int) -> None:
     """Floats that follow each other, of which integers are between two, and are rounded to one of them."""
     float_type = type_.to_pandas_dtype()
     values = [float_type(2.0**power)]
