@@ -281,7 +281,30 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
     from tfrecord_io.options.filters import condition_of
 
     condition = condition_of(filters)
-    return Scan.filter(with_columns_of(scan, condition), condition)
+    return Scan.filter(_of_files_left(with_columns_of(scan, condition), condition), condition)
+
+
+def _of_files_left(scan: AnyScan, condition: Condition) -> AnyScan:
+    """The same rows and columns, whose types are those of the files that a condition on folders leaves.
+
+    Only types that are inferred, or that files contradict, are others than before.
+    """
+    if not (scan.partitions.fields and (scan.resolved.is_inferred or scan.conflicts())) or scan.options.offset:
+        return scan
+    from tfrecord_io.read.row_filter import RowFilter
+
+    every = condition if scan.row_filter is None else scan.row_filter.condition & condition
+    left = RowFilter(every, every.columns).possible(scan.sources, scan.partitions)
+    if not left or len(left) == len(scan.sources) or any(source.span for source in scan.sources):
+        return scan
+    planned = plan_scan(scan.sources, scan.options.changed(filters=every), only_sample=True).close()
+    own, known = tuple(scan.schema.names), planned.compiled.schema.names
+    if not {*known}.issuperset(own):  # of columns that no file has which is left
+        return scan
+    found = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
+    options = planned.options.changed(limit=scan.options.limit)
+    selected = own if scan.selected is not None or list(own) != known else None
+    return replace(scan, options=options, selected=selected, sidecar=None, **found)
 
 
 def with_columns_of(scan: AnyScan, condition: Condition) -> AnyScan:
