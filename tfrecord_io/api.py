@@ -74,10 +74,11 @@ def read_tfrecord(
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped,
         not parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
         ``[*]`` and ``[!]a`` are the columns of the names ``*`` and ``!a``.
-    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+    filters : pyarrow.compute.Expression, str, list of tuples, or list of lists of tuples, optional
         Only rows that meet a condition; null counts as false. Pass ``pc.field("label") == 3`` or, as in pandas, a list
         of tuples, ``[("label", "==", 3), ("score", ">", 0.5)]``, all of which must hold, or a list of such lists, one
-        of which must hold. ``("label", "==", None)`` finds missing values, ``("tags", "contains", "cat")`` lists with a
+        of which must hold; or the text that ``--where`` of the command takes, ``"label = 3 and day >= DATE
+        '2026-01-31'"``. ``("label", "==", None)`` finds missing values, ``("tags", "contains", "cat")`` lists with a
         value. The condition may name columns that are not read, and partition folders (``label=3/``): files without
         matching rows are not opened.
     schema : Schema, pyarrow.Schema, dict or "infer", optional

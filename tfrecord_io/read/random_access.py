@@ -317,7 +317,7 @@ class RandomAccess(Closing, Shared):
 
         Parameters
         ----------
-        filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
+        filters : pyarrow.compute.Expression, str, list of tuples, or list of lists of tuples
             As in `Dataset.filter`. The column index of a file (``tfr index --columns``, `build_index`) names which of
             its records to read; the columns of the condition are read where no index has them. When a record is read
             that an index found, the condition is applied to it: if it is not met, all records are searched
