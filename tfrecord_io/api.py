@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from tfrecord_io import typing as results
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, MIB, ReadOptions, raises, stops, unwrapped
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -35,8 +37,9 @@ from tfrecord_io.typing import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tfrecord_io.schema.inferred_schema import InferredSchema
-    from tfrecord_io.write.writer import Writer, WriteReport
+    from tfrecord_io.write.writer import WriteReport
+else:
+    pd = LateTypes("pandas")
 
 
 @check_keywords
@@ -249,7 +252,7 @@ def write_tfrecord(
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
-) -> WriteReport:
+) -> results.WriteReport:
     """Write a table to TFRecord files of tf.train.Example, one record per row.
 
     >>> import tfrecord_io as tfr
@@ -410,7 +413,7 @@ def open_writer(
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
-) -> Writer:
+) -> results.Writer:
     """Open a TFRecord file or a sharded dataset, and write one table after another to it.
 
     >>> import tfrecord_io as tfr
@@ -463,7 +466,7 @@ def infer_schema(
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
-) -> InferredSchema:
+) -> results.InferredSchema:
     """Infer the exact schema of TFRecord files, with the evidence for it, by decoding all records.
 
     >>> import tfrecord_io as tfr

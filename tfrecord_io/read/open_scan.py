@@ -269,8 +269,8 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
         all of which must hold, or a list of such lists, one of which must hold. The operators are ``==``, ``!=``,
         ``<``, ``>``, ``<=``, ``>=``, ``in``, ``not in`` and, for lists, ``contains``; ``("label", "==", None)`` finds
         missing values. The same as text is ``"label = 3 and score > 0.5"``, with ``or``, parentheses, ``is null`` and
-        ``DATE '2026-01-31'``. The condition may name columns that are not selected. Files in directories such as ``label=3/``
-        are not opened if they have no matching rows.
+        ``DATE '2026-01-31'``. The condition may name columns that are not selected. Files in directories such as
+        ``label=3/`` are not opened if they have no matching rows.
 
     Raises
     ------
