@@ -154,8 +154,8 @@ def test_calls_have_their_own_keywords_and_few_of_reading() -> None:
     reading = [keyword for keywords in calls.values() for keyword in keywords if keyword in OF_DATASETS]
     long = {name for name, keywords in calls.items() if len(keywords) >= 20}
     assert long <= {"dataset", "write_tfrecord", "iter_arrays"}
-    assert sum(map(len, calls.values())) <= 550
-    assert len(reading) <= 220
+    assert sum(map(len, calls.values())) <= 560  # with filesystem= of all that opens data
+    assert len(reading) <= 225
     for name, keywords in calls.items():
         daily = [keyword for keyword in keywords if keyword in _DAILY]
         assert daily == [keyword for keyword in _DAILY if keyword in daily], name

@@ -52,6 +52,7 @@ def read_tfrecord(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
+    filesystem: Any = None,
     progress: ProgressLike = False,
     dtype_backend: DtypeBackend | None = None,
 ) -> pd.DataFrame:
@@ -100,6 +101,8 @@ def read_tfrecord(
         has values of several feature types, "skip" leaves out the records with the less frequent types.
     storage_options : dict or filesystem, optional
         Options for fsspec, as in pandas; or the filesystem of all paths, of fsspec or pyarrow.
+    filesystem : filesystem, optional
+        The same as passing it as `storage_options`.
     progress : bool or callable, default False
         True shows a progress bar on stderr, if it is a terminal, or a widget in notebooks. A callable gets a
         `Progress` after each block or batch, in order and from one thread at a time. If it raises an error, the call
@@ -143,6 +146,7 @@ def read_table(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
+    filesystem: Any = None,
     progress: ProgressLike = False,
 ) -> pa.Table:
     """Read TFRecord files of tf.train.Example into a pyarrow Table.
@@ -156,7 +160,7 @@ def read_table(
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; a `dataset` has more reading options.
-    columns, filters, schema, limit, on_error, storage_options, progress
+    columns, filters, schema, limit, on_error, storage_options, filesystem, progress
         As in `read_tfrecord`.
 
     Returns
@@ -186,6 +190,7 @@ def open_reader(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
+    filesystem: Any = None,
     progress: ProgressLike = False,
     batch_size: int = 65_536,
     batch_bytes: int = 64 * MIB,
@@ -203,7 +208,7 @@ def open_reader(
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; a `dataset` has more options, such as the number of records from which the schema is
         inferred. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
-    columns, filters, schema, limit, on_error, storage_options, progress
+    columns, filters, schema, limit, on_error, storage_options, filesystem, progress
         As in `read_tfrecord`.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
@@ -465,6 +470,7 @@ def infer_schema(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
+    filesystem: Any = None,
     progress: ProgressLike = False,
 ) -> results.InferredSchema:
     """Infer the exact schema of TFRecord files, with the evidence for it, by decoding all records.
@@ -480,7 +486,7 @@ def infer_schema(
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; a `dataset` has more reading options.
-    columns, limit, on_error, storage_options, progress
+    columns, limit, on_error, storage_options, filesystem, progress
         As in `read_tfrecord`.
 
     Returns

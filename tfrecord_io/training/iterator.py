@@ -315,6 +315,7 @@ def iter_arrays(
     schema: SchemaLike | Literal["infer"] | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
+    filesystem: Any = None,
     shuffle_buffer: int | None = None,
     seed: int | None = None,
     epochs: int | None = 1,
@@ -367,7 +368,7 @@ def iter_arrays(
         background threads read, decode and prepare batches. The batches do not depend on it.
     batch_size : int
         Number of records in a batch.
-    columns, filters, schema, on_error, storage_options
+    columns, filters, schema, on_error, storage_options, filesystem
         As in `read_tfrecord`.
     shuffle_buffer : int, optional
         Size of the shuffle buffer: each record is drawn at random from a buffer of this many records, and replaced by

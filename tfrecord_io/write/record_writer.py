@@ -39,7 +39,7 @@ class RecordWriter(PublishingWriter):
         not TFRecord's (``.parquet``, ``.data``) is a ValueError; versions (``.v2``), numbers and dates are none.
     mode : {"error", "overwrite"}, optional
         "error": an existing file is an error.
-    compression, storage_options
+    compression, storage_options, filesystem
         As in `write_tfrecord`.
 
     Notes
@@ -55,6 +55,7 @@ class RecordWriter(PublishingWriter):
         mode: FileMode | None = None,
         compression: Compression | None = "infer",
         storage_options: StorageLike | None = None,
+        filesystem: Any = None,
     ) -> None:
         options = WriteOptions.of_call(RecordWriter, {**locals(), "mode": None})  # which the sink checks
         if isinstance(path, str | os.PathLike):
