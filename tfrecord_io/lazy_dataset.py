@@ -29,6 +29,7 @@ from tfrecord_io.options import DEFAULT_LIMITS, INT64_MAX, MIB, DatasetValue, Li
 from tfrecord_io.options.arrays import IterOptions, RepresentationOptions
 from tfrecord_io.options.checked_options import check_choice, check_equal, datasets_in
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.deferred_schema import LazyScan
 from tfrecord_io.read.explanation import Explanation, explained
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from tfrecord_io.plugins.engines.ray import to_ray
     from tfrecord_io.plugins.engines.spark import to_spark
 else:
+    pd = LateTypes("pandas")
     to_daft, to_dask, to_ray, to_spark = map(PluginMethod, ("daft", "dask", "ray", "spark"))
 
 

@@ -230,3 +230,32 @@ def public_names(shown_in: str) -> list[str]:
     from tfrecord_io import errors
 
     return errors.__all__
+
+
+class MissingType:
+    """Any type of a library that is not installed, also a generic one."""
+
+    def __class_getitem__(cls, item: object) -> type[MissingType]:
+        return cls
+
+
+class LateTypes:
+    """The types of a module, which is imported when an annotation is evaluated that names one.
+
+    Annotations of this package are text: ``import tfrecord_io`` imports neither pandas nor torch for them. Where a
+    library cannot be imported, its types are `MissingType`.
+
+    >>> LateTypes("decimal").Decimal, LateTypes("not_installed").utils.Loader.__name__
+    (<class 'decimal.Decimal'>, 'MissingType')
+    """
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what tools look for in any object
+            raise AttributeError(name)
+        try:
+            return getattr(import_module(self._module), name)
+        except ImportError:
+            return LateTypes(f"{self._module}.{name}") if name.islower() else MissingType  # a module in it

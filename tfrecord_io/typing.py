@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+import numpy as np
+
 from tfrecord_io.public_names import show as _show
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from tfrecord_io.file_formats.array_files.array_stream import ArrayStream as ArrayStream
     from tfrecord_io.lazy_dataset import DatasetPiece as DatasetPiece
     from tfrecord_io.lazy_dataset import MixedDataset as MixedDataset
@@ -100,7 +100,7 @@ class MessageClass(Protocol):
 
 
 class ReadableFile(Protocol):
-    """A binary file object to read from."""
+    """A binary file object, which is read from its position; one at its end, as writing leaves it, from its start."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -210,5 +210,5 @@ InputPath = Path | ReadableFile | OpenedDataset | Iterable[Path | ReadableFile |
 OutputPath = Path | WritableFile
 SchemaLike = ArrowSchema | Mapping[str, Any]
 ArrowTable = ArrowStream | ArrowArray | LazyTable | ArrowDataset | ArrowScanner | LabelledArrays
-Table: TypeAlias = "ArrowTable | Mapping[str, Any] | np.ndarray[Any, np.dtype[np.void]]"
-TableLike: TypeAlias = "Table | Iterable[Table | Sequence[Mapping[str, Any]]]"
+Table: TypeAlias = ArrowTable | Mapping[str, Any] | np.ndarray[Any, np.dtype[np.void]]
+TableLike: TypeAlias = Table | Iterable[Table | Sequence[Mapping[str, Any]]]

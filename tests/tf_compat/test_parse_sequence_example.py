@@ -123,7 +123,12 @@ def test_an_empty_batch() -> None:
             "record 1: feature 'a': step 1: expected 1 values, got 0",
         ),
         (sequence({"a": [int64s(1), floats(1)]}), INT64, FeatureTypeError, "record 1: feature 'a'"),
-        (b"\xff", IO.VarLenFeature("int64"), DecodeError, "record 1: the payload is not a valid Example or SequenceExample"),
+        (
+            b"\xff",
+            IO.VarLenFeature("int64"),
+            DecodeError,
+            "record 1: the payload is not a valid Example or SequenceExample",
+        ),
         (
             sequence({"v": [int64s(1), int64s(2)], "n": [int64s(1)]}),
             ROWS,

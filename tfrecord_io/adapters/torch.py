@@ -10,6 +10,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import say
 from tfrecord_io.options import DatasetValue, check_integer
 from tfrecord_io.options.arrays import IterOptions, refuse_matrices
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.training.batches_by_number import by_number
 from tfrecord_io.training.iterator import iterate
 from tfrecord_io.training.row_source import RowSource
@@ -17,6 +18,8 @@ from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
 if TYPE_CHECKING:
     import torch
+else:
+    torch = LateTypes("torch")
 
 
 @check_keywords

@@ -45,6 +45,7 @@ def read_arrays(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
+    filesystem: Any = None,
     progress: ProgressLike = False,
     ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
     pad_value: Any = 0,
@@ -74,7 +75,7 @@ def read_arrays(
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; a `dataset` has more reading options.
-    columns, filters, schema, limit, on_error, storage_options, progress
+    columns, filters, schema, limit, on_error, storage_options, filesystem, progress
         As in `read_tfrecord`.
     ragged : {None, "object", "offsets", "pad", "csr"} or dict
         Representation of lists without a declared length, and of tensors whose shapes vary. None: a regular array if

@@ -317,7 +317,7 @@ class RandomAccess(Closing, Shared):
 
         Parameters
         ----------
-        filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
+        filters : pyarrow.compute.Expression, str, list of tuples, or list of lists of tuples
             As in `Dataset.filter`. The column index of a file (``tfr index --columns``, `build_index`) names which of
             its records to read; the columns of the condition are read where no index has them. When a record is read
             that an index found, the condition is applied to it: if it is not met, all records are searched
@@ -669,6 +669,7 @@ def open_random(
     schema: SchemaLike | Literal["infer"] | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
+    filesystem: Any = None,
 ) -> RandomAccess:
     """Open TFRecord files to read any of their records, by number or by key.
 
@@ -698,7 +699,7 @@ def open_random(
         bytes. Records whose key is null cannot be found.
     keep : "first", optional
         Find the first of several records with the same key. By default, a key that occurs more than once is an error.
-    columns, schema, storage_options
+    columns, schema, storage_options, filesystem
         As in `read_tfrecord`.
     on_error : {"raise", "skip"} or callable, optional
         "skip" leaves damaged records out of tables, with a DamagedDataWarning; ``records[i]`` still raises the error.

@@ -641,11 +641,11 @@ class _Planner:
     def _united(self, embedded: EmbeddedSchema | None, begin: int = 0) -> EmbeddedSchema | None:
         """The schema that covers `embedded` and the embedded schemas of all files, which are looked for once.
 
-        So a type, the order of the columns, or an error, does not depend on which files are read: it begins with the
-        manifest, or else with the first of all files. The first `begin` files have been looked at: one that is open is
-        not opened again.
+        So a type and the order of the columns do not depend on which files are read: it begins with the manifest, or
+        else with the first of all files. Where these have no common type for a column, it has that of the files which
+        the filter leaves. The first `begin` files have been looked at: one that is open is not opened again.
         """
-        from tfrecord_io.schema.merged_schema import merge
+        from tfrecord_io.schema.merged_schema import merge, of_read_files
 
         if not self.has_united:
             self.has_united = True
@@ -653,6 +653,10 @@ class _Planner:
             begins = not known and self._all_sources[:begin] == self.sources[:begin]
             sources = self._all_sources[begin:] if begins else self._all_sources
             self.all_embedded = unite_embedded(embedded if begins else None, first_contents(sources, self.options))
+            has_conflicts = self.all_embedded is not None and bool(self.all_embedded.conflicts)
+            if self.all_embedded is not None and has_conflicts and len(self.sources) < len(self._all_sources):
+                own = unite_embedded(None, first_contents(self.sources, self.options))
+                self.all_embedded = self.all_embedded if own is None else of_read_files(self.all_embedded, own)
         if self.all_embedded is None or embedded is None:
             return embedded or self.all_embedded
         return merge(self.all_embedded, embedded)

@@ -20,7 +20,12 @@ from tfrecord_io.format.feature_types import RecordType, Text
 from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, stops
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
-from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, schemas_are_stated
+from tfrecord_io.read.chunks.embedded_schemas import (
+    EmbeddedSchemaCheck,
+    first_contents,
+    schemas_are_stated,
+    unite_embedded,
+)
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.schema.column_features import shown_type
@@ -261,10 +266,18 @@ class Scan(Configured):
         return {name: error for name, error in found.items() if name in names and not is_overridden(name)}
 
     def refuse_conflicts(self) -> None:
-        """Raise SchemaError if the embedded schemas of files have no common type for a column that is read."""
-        if self.resolved.embedded is not None and self.resolved.embedded.conflicts:
-            for error in self.conflicts().values():
-                raise error
+        """Raise SchemaError if a column that is read has another type in a file that is read, and none holds both."""
+        if self.resolved.embedded is None or not self.resolved.embedded.conflicts:
+            return
+        if conflicts := self.conflicts():
+            from tfrecord_io.schema.merged_schema import of_read_files
+
+            governing = self.resolved.embedded
+            own = unite_embedded(None, first_contents(self.sources, self.options))  # files may have been left out since
+            left = governing if own is None else of_read_files(governing, own)
+            for name, error in conflicts.items():
+                if name in left.conflicts or left.schema.field(name).type != governing.schema.field(name).type:
+                    raise error
 
     def files_and_columns(self) -> str:
         """The files, and the columns that can be selected with their types, for display."""

@@ -8,6 +8,7 @@ commutative but for the order of the fields of structs, and associative, so the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -71,6 +72,17 @@ def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
     if is_covered and all(f.equals(g, check_metadata=True) for f, g in zip(united, a.schema, strict=True)):
         return a
     return EmbeddedSchema(describe_both(united, a.schema, b.schema), dictionaries, a.path, origins, conflicts)
+
+
+def of_read_files(every: EmbeddedSchema, read: EmbeddedSchema) -> EmbeddedSchema:
+    """The schema of all files, whose columns with conflicting types have those of the files that are read.
+
+    Columns and their order are those of all files. Of the conflicts, those between files that are read are left.
+    """
+    merged = merge(read, every)
+    fields = [merged.schema.field(name) for name in every.schema.names]
+    schema = pa.schema(fields, metadata=merged.schema.metadata)
+    return replace(merged, schema=schema, conflicts=read.conflicts, content=None)
 
 
 def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.Field) -> SchemaError:

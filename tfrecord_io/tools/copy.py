@@ -188,7 +188,7 @@ def copy(
         "overwrite" copies all files, even those that the target has; an existing dataset is replaced in one step.
     all_files : bool, default False
         Also copy all other files below directories.
-    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+    filters : pyarrow.compute.Expression, str, list of tuples, or list of lists of tuples, optional
         A condition on the columns of partition folders, as in `read_table`: only matching folders are copied. With
         `update`, the other folders of the target are kept.
     dry_run : bool, default False

@@ -140,7 +140,7 @@ def delete(
     source : str, PathLike or Dataset
         A dataset with a manifest, one of its folders (``day=1/``) or some of its shards, and only these lose rows; or
         one file without a manifest, which is replaced in one step.
-    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
+    filters : pyarrow.compute.Expression, str, list of tuples, or list of lists of tuples
         The rows to remove, as in `read_table`. Where the condition is null, as of a missing value, the row is kept, as
         by ``DELETE`` of SQL.
     dry_run : bool, default False

@@ -40,7 +40,15 @@ from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
-from tfrecord_io.storage.paths.file_names import ShardName, dataset_of, folder_names, parse_shard, parse_spec, stem_of
+from tfrecord_io.storage.paths.file_names import (
+    ShardName,
+    dataset_of,
+    folder_names,
+    parse_shard,
+    parse_spec,
+    shard_numbers,
+    stem_of,
+)
 from tfrecord_io.storage.paths.resolve_output import Output, check_named, check_suffix, identity
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import make_parent, open_publication
@@ -310,7 +318,7 @@ def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
         if count > _MOST_SHARDS:
             text = f"the name states {count} shards, expected at most {_MOST_SHARDS:,}; name the files one by one"
             raise ValueError(f"'{printable(folder + shard.sibling(0))}': {text}")
-        missing += [folder + shard.sibling(i) for i in range(count) if i not in present]
+        missing += [folder + shard.sibling(i) for i in shard_numbers(present, count) if i not in present]
     return missing
 
 

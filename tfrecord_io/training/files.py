@@ -100,7 +100,9 @@ class Files(RowSource):
         lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
         if not lists:
             return {}
-        is_declared = scan.resolved.declares(scan.options.schema_overrides)
+        # A schema that is embedded, or that of features.json, says that a list has any length, as a declared one does.
+        is_inferred = scan.resolved.is_inferred
+        is_declared = scan.resolved.declares(scan.options.schema_overrides) if is_inferred else lambda name: True
         of_declared = [field for field in scan.schema if is_declared(field.name)]
         declared = {field.name for field in leaf_fields(pa.schema(of_declared))}
         lists = [i for i in lists if fields[i].name not in declared]

@@ -40,7 +40,7 @@ class RecordWriter(PublishingWriter):
         With a stated `compression` ("none" is one), any name is accepted, as by TensorFlow.
     mode : {"error", "overwrite"}, optional
         "error": an existing file is an error.
-    compression, compression_level, storage_options
+    compression, compression_level, storage_options, filesystem
         As in `write_tfrecord`.
 
     Notes
@@ -57,6 +57,7 @@ class RecordWriter(PublishingWriter):
         compression: Compression | None = "infer",
         compression_level: int | None = None,
         storage_options: StorageLike | None = None,
+        filesystem: Any = None,
     ) -> None:
         options = WriteOptions.of_call(RecordWriter, {**locals(), "mode": None})  # which the sink checks
         if isinstance(path, str | os.PathLike):

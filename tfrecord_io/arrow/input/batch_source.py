@@ -209,6 +209,8 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
         if is_sparse_matrix(data):
             raise TypeError(f"{_type_name(data)} is one column and has no name: pass a dict, {{'x': matrix}}")
         raise TypeError(f"{_type_name(data)} is a sparse matrix, not a table: pass {{'x': matrix.toarray()}}")
+    if callable(getattr(data, "read", None)):  # its lines are no rows, also if it is at its end and has none
+        raise TypeError(f"expected a table, got a file object, {_type_name(data)}: pass tfr.dataset(file)")
     if isinstance(table, Iterable) and not isinstance(table, (str, bytes, bytearray, memoryview)):
         try:
             return _of_iterable(iter(table), options, row_base)

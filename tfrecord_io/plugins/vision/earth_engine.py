@@ -26,6 +26,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.types import is_bytes
@@ -38,7 +39,8 @@ from tfrecord_io.write.writer import WriteReport, write
 
 if TYPE_CHECKING:
     import xarray as xr
-
+else:
+    xr = LateTypes("xarray")
 Mixer = Path | Mapping[str, Any]
 _PIXELS = 1 << 33  # of an image, at most: Earth Engine exports fewer
 _ONE = "pass a mixer file for the files of one export"
