@@ -138,6 +138,8 @@ class Scan(Configured):
     # Where not all records are read: what is read of which files; `sources` has those of which something is read.
     picked: tuple[PickedSource, ...] | None = None
     left_out: int = 0  # so many records at the start of `picked` come before the first one of the scan
+    # `options` without the columns that the filter added to ``schema=``, which are not delivered.
+    narrow_options: ReadOptions | None = None
     # What another scan of the same columns has compiled.
     compiled: _Compiled = None  # type: ignore[assignment]
 
@@ -169,7 +171,10 @@ class Scan(Configured):
     @property
     def stated(self) -> ReadOptions:
         """The options as they were stated, unless something was selected since; its own leave out what was used."""
-        return self.origin[1] if self.origin is not None and self.is_as_stated else self.options
+        if self.origin is not None and self.is_as_stated:
+            return self.origin[1]
+        narrow = self.narrow_options
+        return self.options if narrow is None else self.options.changed(schema=narrow.schema, columns=narrow.columns)
 
     @property
     def is_as_stated(self) -> bool:
@@ -486,7 +491,18 @@ class Scan(Configured):
     @property
     def chooses_columns(self) -> bool:
         """Whether some columns of its files are left out."""
-        return (self.has_schema and self.selected is not None) or self.stated.columns is not None
+        if self.stated.columns is not None:
+            return True
+        return self.has_schema and self.selected is not None and self.selected != self._declared_names
+
+    @property
+    def _declared_names(self) -> tuple[str, ...] | None:
+        """The names of all columns, where the filter needs more than ``schema=`` declares."""
+        if self.narrow_options is None:
+            return None
+        declared = Schema.parse(self.narrow_options.schema).to_arrow()
+        path = self.narrow_options.include_file_paths
+        return (*self.partitions.extended(declared, Projection(None)).names, *([] if path is None else [path]))
 
     def of_all_rows(self, names: Sequence[str]) -> Scan:
         """Some of the columns, of all rows."""
