@@ -201,6 +201,26 @@ def test_a_pool_can_be_closed_by_one_of_its_threads() -> None:
     assert all(map(ends, running("closed")))
 
 
+def test_ctrl_c_while_a_thread_begins_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In `threading.Condition.wait`, where it releases a lock a second time."""
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        with (lock := threading.Lock()):
+            lock.release()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    pool = WorkerPool(1)
+    for begin in (lambda: pool.submit(int), lambda: in_background(int, "test"), lambda: next(ordered([int] * 9, 2))):
+        with pytest.raises(KeyboardInterrupt):
+            begin()
+    queue: SimpleQueue[int] = SimpleQueue()
+    with pytest.raises(KeyboardInterrupt):
+        BackgroundThread(queue.put, (1,), lambda: None, "test")
+
+
 def test_results_are_not_held_where_no_thread_starts(no_threads: None) -> None:
     class Result:
         pass

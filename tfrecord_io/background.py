@@ -33,6 +33,18 @@ class NeverBegan(Exception):
     """A thread could not start, or belongs to the process that this one was forked from: the caller does its work."""
 
 
+def _has_started(start: Callable[[], object]) -> bool:
+    """Start a thread; returns False where none starts: no memory for its stack, too many threads, a closed pool."""
+    try:
+        start()
+    except RuntimeError as error:
+        # Ctrl-C in the wait for the begin of a thread, whose end releases a lock that is no longer held.
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise error.__context__ from None
+        return False
+    return True
+
+
 class BackgroundThread(threading.Thread):
     """A daemon thread with a way to stop it, which is started at once.
 
@@ -45,9 +57,7 @@ class BackgroundThread(threading.Thread):
         self.stop = stop
         self._process: int | None = os.getpid()  # in which it runs
         _threads.add(self)
-        try:
-            self.start()
-        except RuntimeError:  # no memory for its stack, or too many threads
+        if not _has_started(self.start):
             self._process = None
 
     def take(self, items: SimpleQueue[T]) -> T:
@@ -150,8 +160,7 @@ class Task(Generic[T]):
 def in_background(call: Callable[[], T], name: str) -> Task[T]:
     """Let a thread of its own make a call that takes milliseconds; it ends with the call."""
     task = Task(call)
-    with suppress(RuntimeError):  # no thread: the call is made where the result is used
-        threading.Thread(target=task.run_quietly, name=f"tfrecord_io {name}").start()
+    _has_started(threading.Thread(target=task.run_quietly, name=f"tfrecord_io {name}").start)
     return task
 
 
@@ -173,10 +182,8 @@ class WorkerPool:
         """Let a thread make a call."""
         task = Task(call)
         if self._executor is not None and self._takes_calls:
-            try:
-                self._executor.submit(task.run_quietly)
-            except RuntimeError:  # no thread can start, or the pool is closed: calls would be held, and never made
-                self._takes_calls = False
+            # Without a thread, further calls would be held and never made.
+            self._takes_calls = _has_started(partial(self._executor.submit, task.run_quietly))
         return task
 
     def close(self, *, wait: bool = True) -> None:
