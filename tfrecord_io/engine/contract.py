@@ -20,7 +20,6 @@ from tfrecord_io.format.dtypes import Array as Array
 from tfrecord_io.format.feature_types import EMBEDDED_FIELD as EMBEDDED_FIELD
 from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
 from tfrecord_io.options import MAX_RECORD_BYTES as MAX_RECORD_BYTES
-from tfrecord_io.value_class import value_class
 
 
 class FaultCode(IntEnum):
@@ -58,7 +57,7 @@ class FaultCode(IntEnum):
     NAME_IN_BOTH = 39  # one name in the context and in the feature lists
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Fault:
     """A problem with its record and byte; numbers are relative to the start of the call's data."""
 
@@ -71,7 +70,7 @@ class Fault:
     got: int = 0
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Frames:
     """Extents of the payloads in a block: int64 arrays of the same length."""
 
@@ -80,7 +79,7 @@ class Frames:
     consumed: int  # bytes of the complete and valid records of the block
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Members:
     """Fields of messages: int64 arrays of the same length."""
 
@@ -113,7 +112,7 @@ class FieldValues(NamedTuple):
     lengths: Array  # int64: bytes of its content; empty for numbers
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class MessageFields:
     """The values of some fields of messages, and how many fields there are of other numbers or wire types."""
 
@@ -121,7 +120,7 @@ class MessageFields:
     unknown: dict[int, int]  # by number
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class PlanColumn:
     """One column that a decoder fills, and the checks of its values.
 
@@ -137,7 +136,7 @@ class PlanColumn:
     splits: bool = False  # values of other kinds are not a fault, and make `ColumnBuffers.others`
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A schema compiled for a decoder.
 
@@ -200,7 +199,7 @@ class ColumnBuffers:
         return bool(self.others or (self.steps is not None and self.steps.others))
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Progress:
     """The result of one `Decoder.feed`."""
 
@@ -211,7 +210,7 @@ class Progress:
     full: bool = False  # stopped because the rows held take as much memory as `Plan.max_expansion` allows
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class RecordCounts:
     """Numbers of records that tell whether these are Examples."""
 
@@ -362,7 +361,7 @@ class EngineDecoder(Decoder, Protocol):
         """
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ObjectForm:
     """How the value of a column in one record becomes a Python object."""
 
@@ -405,7 +404,7 @@ class PlainValue(IntEnum):
     TEXT = 6
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class PlainForm:
     """The form of an Arrow array with one value in each row, and the feature that it becomes."""
 

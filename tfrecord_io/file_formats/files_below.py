@@ -26,7 +26,6 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import natural_key
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import OnError
-from tfrecord_io.value_class import value_class
 
 TABLE_NAME = "metadata.csv"  # of the table that is written next to the files of a folder
 _OF_TOOLS = {
@@ -36,7 +35,7 @@ _OF_TOOLS = {
 _SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing", "eval", "dev"}
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class FolderFile:
     """A file below a folder."""
 
@@ -50,7 +49,7 @@ class FolderFile:
         return first if slash else None
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Folder:
     """The files below a folder: those of the wanted kind, and the others."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
 from operator import attrgetter, itemgetter
@@ -64,13 +64,12 @@ from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.inferred_type import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     from tfrecord_io.read.inference import SampledNames
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Assumptions:
     """What decoding takes for granted. The records may disprove each assumption once, in one direction."""
 

@@ -31,7 +31,6 @@ from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import has_dictionary
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
@@ -45,7 +44,7 @@ MOST_PIECES = 1_000_000  # each is a task of its own
 _OF_ROWS = {"offset", "limit", "threads", "batch_size", "batch_bytes", "progress"}
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ResolvedSchema:
     """The schema of the features, and its source."""
 
@@ -111,7 +110,7 @@ class _Compiled:
         return self._settings
 
 
-@value_class(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scan(Configured):
     """What is read, and under which schema; it holds no open file, thread or lock.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from tfrecord_io.errors import printable, say, secret_url
@@ -16,7 +16,6 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import folders_of, is_hidden, natural_key, parse_part, root_of
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory
 from tfrecord_io.storage.read.source import Source, read_whole, source_of
-from tfrecord_io.value_class import value_class
 
 _OF_TOOLS = re.compile(r"\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|RESUME-.*|.*\.staged)", re.DOTALL)
 
@@ -25,7 +24,7 @@ def _is_of_tools(name: str) -> bool:
     return _OF_TOOLS.fullmatch(name) is not None or parse_part(name) is not None
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class PathMatch:
     """The files that a path means."""
 
