@@ -51,6 +51,11 @@ __all__ = [
     "TruncatedRecordError",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # What to do about damage.
 SALVAGE = say("keep the intact records with {tfr.salvage(path, target)|tfr salvage SOURCE TARGET}")
 ON_ERROR = say("see {on_error=}") | SALVAGE

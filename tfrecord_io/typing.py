@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from tfrecord_io.public_names import show as _show
+from tfrecord_io.public_names import attach as _attach
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,11 +35,84 @@ if TYPE_CHECKING:
     from tfrecord_io.write.writer import Writer as Writer
     from tfrecord_io.write.writer import WriteReport as WriteReport
 
-_results, __getattr__, _ = _show("typing", globals())
+__all__ = [
+    "ArrayIterator",
+    "ArrayLayout",
+    "ArrayStream",
+    "ArrowArray",
+    "ArrowDataset",
+    "ArrowScanner",
+    "ArrowSchema",
+    "ArrowStream",
+    "ArrowTable",
+    "BytesLike",
+    "Compression",
+    "DatasetPiece",
+    "DatasetReport",
+    "DeleteReport",
+    "DtypeBackend",
+    "Explanation",
+    "Field",
+    "FileMode",
+    "FilePlan",
+    "FileSystemLike",
+    "FilesLike",
+    "FilterPlan",
+    "Float64",
+    "ImageFit",
+    "ImageResample",
+    "IndexLike",
+    "InferredSchema",
+    "InputPath",
+    "InvalidBoxes",
+    "KeepKey",
+    "LabelledArrays",
+    "LazyTable",
+    "Lengths",
+    "Masks",
+    "MessageClass",
+    "Missing",
+    "MissingFiles",
+    "MixStop",
+    "MixedDataset",
+    "OnError",
+    "OnErrorName",
+    "OnFileError",
+    "OnNew",
+    "OpenedDataset",
+    "OutputPath",
+    "Partitions",
+    "Path",
+    "Progress",
+    "ProgressLike",
+    "RandomAccess",
+    "ReadReport",
+    "ReadableFile",
+    "Reader",
+    "RecordTypeLike",
+    "RecordTypeName",
+    "SchemaLike",
+    "SelectedRecords",
+    "SkippedRegion",
+    "SourceFormat",
+    "StorageLike",
+    "Table",
+    "TableLike",
+    "TargetFormat",
+    "UnevenParts",
+    "WindowPad",
+    "WindowedDataset",
+    "WritableFile",
+    "WriteMode",
+    "WriteReport",
+    "Writer",
+]
+
+__getattr__, _names_of_results, _ = _attach("typing", globals())
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_results]
+    return sorted({*__all__, *_names_of_results()})
 
 
 # The values of keywords.
