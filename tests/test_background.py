@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -19,18 +20,20 @@ import pytest
 
 import tfrecord_io as tfr
 from running_threads import ends, running
+from tfrecord_io import background
 from tfrecord_io.background import BackgroundThread, NeverBegan, Task, WorkerPool, in_background, ordered
 from tfrecord_io.storage.read.range_requests import result_of
 
 
-@pytest.fixture
-def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads do not start, as where memory runs out."""
+@pytest.fixture(params=["refused", "no room"])
+def no_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads do not start, as where memory runs out: the system refuses, or Python would end one in its first line."""
 
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread") if request.param == "refused" else OSError(errno.ENOMEM, "memory")
 
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    owner, name = (threading.Thread, "start") if request.param == "refused" else (background, "mmap")
+    monkeypatch.setattr(owner, name, refuse)
 
 
 def test_a_thread_that_does_not_begin_is_told_of(no_threads: None) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from mmap import mmap
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, NoReturn, Self, TypeVar
 from weakref import WeakSet
@@ -24,6 +25,7 @@ T = TypeVar("T")
 
 AHEAD = 2  # calls for each thread that are made before their turn
 WAIT_SECONDS = 1.0  # at a time: Python handles Ctrl-C that arrives just before a wait only after it
+_THREAD_BYTES = 24 << 20  # of address space, for the stack of a thread and what Python and the C library make for it
 _EXIT_SECONDS = 10.0  # to wait for a thread at exit: one may hang in a read that nothing ends
 
 _threads: WeakSet[BackgroundThread] = WeakSet()
@@ -34,10 +36,12 @@ class NeverBegan(Exception):
 
 
 def _has_started(start: Callable[[], object]) -> bool:
-    """Start a thread; returns False where none starts: no memory for its stack, too many threads, a closed pool."""
+    """Start a thread; returns False where none starts: no memory for it, too many threads, a closed pool."""
     try:
+        # Python waits without end for a thread that ends before its first line, as where memory runs out then.
+        mmap(-1, _THREAD_BYTES).close()
         start()
-    except RuntimeError as error:
+    except (RuntimeError, OSError) as error:
         # Ctrl-C in the wait for the begin of a thread, whose end releases a lock that is no longer held.
         if isinstance(error.__context__, KeyboardInterrupt):
             raise error.__context__ from None
