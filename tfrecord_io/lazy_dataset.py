@@ -88,7 +88,7 @@ else:
 _selects = partial(check_keywords, moved=dict)  # of a dataset that is there: its errors name no keyword of `dataset`
 
 
-class _Shown(DatasetValue, Report):
+class _Shown(DatasetValue, Report):  # type: ignore[misc]  # the only slot of Report is __weakref__
     """What a dataset and a piece of one have: a scan, whose files, sizes and columns are shown."""
 
     __slots__ = ()

@@ -99,40 +99,40 @@ def homes(shown_in: str) -> dict[str, str]:
     >>> homes("train")["Example"]
     'tfrecord_io.format.example_messages'
     """
-    points = ((point.name.rpartition("."), point.value) for point in own_points(NAMES))
-    return _of_core(shown_in) | {
-        name: value.partition(":")[0] for (module, _, name), value in points if module == shown_in
+    of_plugins = ((point.name.rpartition("."), point.value) for point in own_points(NAMES))
+    return _core_homes(shown_in) | {
+        name: value.partition(":")[0] for (module, _, name), value in of_plugins if module == shown_in
     }
 
 
-def _of_core(shown_in: str) -> dict[str, str]:
-    """Those of `homes` that are not of plugins."""
+def _core_homes(shown_in: str) -> dict[str, str]:
     return {name: f"{PACKAGE}.{module}" for module, names in _HOMES[shown_in].items() for name in names.split()}
 
 
-def show(shown_in: str, namespace: dict[str, Any]) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__all__``, ``__getattr__`` and ``__dir__`` of a public module."""
-    modules, core = homes(shown_in), _of_core(shown_in)
-    prefix = f"{shown_in}." if shown_in else ""
+def attach(shown_in: str, namespace: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a public module, which imports a name when it is first used.
 
-    def get(name: str) -> Any:
-        if not shown_in and name in SHOWN_IN:
+    As in SPEC 1 of Scientific Python (https://scientific-python.org/specs/spec-0001), with names of other packages.
+    """
+    core, names = _core_homes(shown_in), [*homes(shown_in)]
+    prefix, more = (f"{shown_in}.", ()) if shown_in else ("", (*SHOWN_IN, "__version__"))
+
+    def __getattr__(name: str) -> Any:
+        if name in more:
             return import_module(f"{PACKAGE}.{name}")
         point = None if name in core or name.startswith("_") else find_point(NAMES, prefix + name)
         if name not in core and point is None:
             raise _no_attribute(shown_in, name)
         with _importing:
             import_module("numpy")  # waits for a thread of the caller's that imports it, before any of its modules
-            value = getattr(import_module(core[name]), name) if point is None else point.load()
-        namespace[name] = value
-        return value
+            namespace[name] = getattr(import_module(core[name]), name) if point is None else point.load()
+        return namespace[name]
 
-    def listed() -> list[str]:
-        others = (point.name.rpartition(".") for point in other_points(NAMES))
-        added = [name for module, _, name in others if module == shown_in]
-        return [*modules, *added, *(() if shown_in else SHOWN_IN)]
+    def __dir__() -> list[str]:
+        of_others = [point.name.removeprefix(prefix) for point in other_points(NAMES) if point.name.startswith(prefix)]
+        return [*names, *(name for name in of_others if "." not in name), *more]
 
-    return [*modules], get, listed
+    return __getattr__, __dir__, names
 
 
 # What users look for under another name: of other libraries, and of this one before its first release.

@@ -15,10 +15,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
-
-from tfrecord_io.value_class import value_class
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _KEYWORD = re.compile(r"([\w.]+)=(.*)", re.DOTALL)
@@ -71,7 +69,7 @@ Speaker = Callable[[Keyword | Call], Part | None]
 """What a caller has instead of a part; None if it has nothing."""
 
 
-@value_class(slots=False)
+@dataclass(frozen=True)
 class Caller:
     """A call in Python that has these keywords, all if it is None, without some; its names for some of them.
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-import numpy as np
-
-from tfrecord_io.public_names import show as _show
+from tfrecord_io.public_names import attach as _attach
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tfrecord_io.file_formats.array_files.array_stream import ArrayStream as ArrayStream
     from tfrecord_io.lazy_dataset import DatasetPiece as DatasetPiece
     from tfrecord_io.lazy_dataset import MixedDataset as MixedDataset
@@ -35,11 +35,84 @@ if TYPE_CHECKING:
     from tfrecord_io.write.writer import Writer as Writer
     from tfrecord_io.write.writer import WriteReport as WriteReport
 
-_results, __getattr__, _ = _show("typing", globals())
+__all__ = [
+    "ArrayIterator",
+    "ArrayLayout",
+    "ArrayStream",
+    "ArrowArray",
+    "ArrowDataset",
+    "ArrowScanner",
+    "ArrowSchema",
+    "ArrowStream",
+    "ArrowTable",
+    "BytesLike",
+    "Compression",
+    "DatasetPiece",
+    "DatasetReport",
+    "DeleteReport",
+    "DtypeBackend",
+    "Explanation",
+    "Field",
+    "FileMode",
+    "FilePlan",
+    "FileSystemLike",
+    "FilesLike",
+    "FilterPlan",
+    "Float64",
+    "ImageFit",
+    "ImageResample",
+    "IndexLike",
+    "InferredSchema",
+    "InputPath",
+    "InvalidBoxes",
+    "KeepKey",
+    "LabelledArrays",
+    "LazyTable",
+    "Lengths",
+    "Masks",
+    "MessageClass",
+    "Missing",
+    "MissingFiles",
+    "MixStop",
+    "MixedDataset",
+    "OnError",
+    "OnErrorName",
+    "OnFileError",
+    "OnNew",
+    "OpenedDataset",
+    "OutputPath",
+    "Partitions",
+    "Path",
+    "Progress",
+    "ProgressLike",
+    "RandomAccess",
+    "ReadReport",
+    "ReadableFile",
+    "Reader",
+    "RecordTypeLike",
+    "RecordTypeName",
+    "SchemaLike",
+    "SelectedRecords",
+    "SkippedRegion",
+    "SourceFormat",
+    "StorageLike",
+    "Table",
+    "TableLike",
+    "TargetFormat",
+    "UnevenParts",
+    "WindowPad",
+    "WindowedDataset",
+    "WritableFile",
+    "WriteMode",
+    "WriteReport",
+    "Writer",
+]
+
+__getattr__, _names_of_results, _ = _attach("typing", globals())
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_results]
+    return sorted({*__all__, *_names_of_results()})
 
 
 # The values of keywords.
@@ -210,5 +283,9 @@ InputPath = Path | ReadableFile | OpenedDataset | Iterable[Path | ReadableFile |
 OutputPath = Path | WritableFile
 SchemaLike = ArrowSchema | Mapping[str, Any]
 ArrowTable = ArrowStream | ArrowArray | LazyTable | ArrowDataset | ArrowScanner | LabelledArrays
-Table: TypeAlias = ArrowTable | Mapping[str, Any] | np.ndarray[Any, np.dtype[np.void]]
+if TYPE_CHECKING:
+    _StructuredArray: TypeAlias = np.ndarray[Any, np.dtype[np.void]]
+else:
+    _StructuredArray = Any  # importing numpy takes longer than the rest of `tfr --help`
+Table: TypeAlias = ArrowTable | Mapping[str, Any] | _StructuredArray
 TableLike: TypeAlias = Table | Iterable[Table | Sequence[Mapping[str, Any]]]

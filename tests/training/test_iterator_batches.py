@@ -20,7 +20,7 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import blobs, example, floats, int64s, written
-from running_threads import running
+from running_threads import ends, running
 from tfrecord_io.training.epochs import EpochReader, NumberedBatch
 from training_batches import chunks_of, values
 
@@ -191,7 +191,7 @@ def test_close_and_the_garbage_collector_end_the_thread(tmp_path: Path) -> None:
                 pass
         del batches
         gc.collect()
-        assert all(thread.join(10) for thread in mine)
+        assert all(map(ends, mine))
 
 
 def readers() -> list[EpochReader]:

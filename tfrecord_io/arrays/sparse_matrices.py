@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,11 @@ from tfrecord_io.errors import MissingDependencyError, SchemaError
 from tfrecord_io.options.arrays import RepresentationOptions
 from tfrecord_io.schema.sparse_column import SparseColumn
 from tfrecord_io.schema.types import is_list_like, is_number
-from tfrecord_io.value_class import value_class
 
 _DECLARE = 'declare it: schema={"x": tfr.io.SparseFeature("x/indices", "x/values", "float32", size)}'
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class SparseMatrix:
     """Two columns that become a matrix."""
 

@@ -20,7 +20,6 @@ from tfrecord_io.format.dtypes import Array as Array
 from tfrecord_io.format.feature_types import EMBEDDED_FIELD as EMBEDDED_FIELD
 from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
 from tfrecord_io.options import MAX_RECORD_BYTES as MAX_RECORD_BYTES
-from tfrecord_io.value_class import value_class
 
 
 class FaultCode(IntEnum):
@@ -71,7 +70,7 @@ class Checks(IntEnum):
         return cls.NONE if not check_crc else cls.ALL if payloads else cls.LENGTHS
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Fault:
     """A problem with its record and byte; numbers are relative to the start of the call's data."""
 
@@ -84,7 +83,7 @@ class Fault:
     got: int = 0
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Frames:
     """Extents of the payloads in a block: int64 arrays of the same length."""
 
@@ -93,7 +92,7 @@ class Frames:
     consumed: int  # bytes of the complete and valid records of the block
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Members:
     """Fields of messages: int64 arrays of the same length."""
 
@@ -126,7 +125,7 @@ class FieldValues(NamedTuple):
     lengths: Array  # int64: bytes of its content; empty for numbers
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class MessageFields:
     """The values of some fields of messages, and how many fields there are of other numbers or wire types."""
 
@@ -134,7 +133,7 @@ class MessageFields:
     unknown: dict[int, int]  # by number
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class PlanColumn:
     """One column that a decoder fills, and the checks of its values.
 
@@ -150,7 +149,7 @@ class PlanColumn:
     splits: bool = False  # values of other kinds are not a fault, and make `ColumnBuffers.others`
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A schema compiled for a decoder.
 
@@ -223,7 +222,7 @@ class ColumnBuffers:
         return bool(self.others or (self.steps is not None and self.steps.others))
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Progress:
     """The result of one `Decoder.feed`."""
 
@@ -234,7 +233,7 @@ class Progress:
     full: bool = False  # stopped because the rows held take as much memory as `Plan.max_expansion` allows
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class RecordCounts:
     """Numbers of records that tell whether these are Examples."""
 
@@ -385,7 +384,7 @@ class EngineDecoder(Decoder, Protocol):
         """
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ObjectForm:
     """How the value of a column in one record becomes a Python object."""
 
@@ -428,7 +427,7 @@ class PlainValue(IntEnum):
     TEXT = 6
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class PlainForm:
     """The form of an Arrow array with one value in each row, and the feature that it becomes."""
 

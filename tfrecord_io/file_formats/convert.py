@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -65,7 +65,6 @@ from tfrecord_io.typing import (
     TargetFormat,
     WriteMode,
 )
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.distributed import WrittenPart
 from tfrecord_io.write.resumable import ResumableWriter
 from tfrecord_io.write.writer import WriteReport, write
@@ -85,7 +84,7 @@ def _options() -> dict[str, str]:
     return {name: " or ".join(each) for name, each in sides.items()}
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Side:
     """A caller who says which side a keyword is an option of, by its name; it can be pickled, as errors are."""
 
@@ -235,7 +234,7 @@ def convert(
     return convert_given(source, target, sides, places, keywords, columns=columns, files=files, resume=resume)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Sides:
     """What a caller says of the source and the target alone: formats, and their options."""
 
@@ -367,7 +366,7 @@ def _write_other(
     return report
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Inputs:
     """Files of a format, or datasets of it, and how they are read."""
 
@@ -509,7 +508,7 @@ _WITHOUT_EFFECT = {"mode", "progress", "threads", "batch_size", "batch_bytes", "
 _OF_ALL_FILES = ("limit", "offset")
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class RecordFiles:
     """TFRecord files, under the schema of a scan."""
 

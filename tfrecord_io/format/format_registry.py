@@ -18,7 +18,6 @@ from tfrecord_io.registry import FORMATS as POINTS
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.remedies import Call, Message
 from tfrecord_io.typing import MissingFiles, Path
-from tfrecord_io.value_class import value_class
 
 Code = str | Callable[..., Any]
 """A function, or where it is: ``module:name``."""
@@ -102,7 +101,7 @@ def format_option(help: str, metavar: str = "", *, default: Any = None, example:
     return field(default=default, metadata={"help": help, "metavar": metavar, "example": example})
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class FormatOptions(Options):
     """The keywords of `tfrecord_io.convert` that few formats of the core have, and what ``tfr convert --help`` says."""
 

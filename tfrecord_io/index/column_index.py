@@ -28,6 +28,7 @@ from base64 import b64encode
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from operator import sub
 from typing import Any
 
@@ -48,7 +49,6 @@ from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.storage.paths.file_names import COLUMN_INDEX_SUFFIX
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
-from tfrecord_io.value_class import value_class
 
 _CODEC = "zstd"
 _ALIGNMENT = 8
@@ -57,7 +57,7 @@ _INTEGERS = {1: pa.int8(), 2: pa.int16(), 4: pa.int32(), 8: pa.int64()}  # by by
 _VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ChunkShape:
     """What is known of a chunk before it is unpacked."""
 
@@ -294,7 +294,7 @@ def _described(field: pa.Field) -> list[Any]:
 # Reading ---------------------------------------------------------------------------------------------------------
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Chunk:
     """Where a chunk is."""
 
@@ -304,7 +304,7 @@ class _Chunk:
     shape: ChunkShape
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Group:
     """The chunks of some records: of their sizes, then of the columns."""
 

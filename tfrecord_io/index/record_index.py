@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self
 
@@ -24,7 +24,6 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.file_names import INDEX_SUFFIX
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
-from tfrecord_io.value_class import value_class
 
 SMALL_BYTES = 256 << 10  # a file up to this size is compared by all of its records: they are one range
 _SOME = {True: 64, False: 8}  # records of a larger file that are compared, by whether it is on a disk
@@ -50,7 +49,7 @@ def some_records(count: int, most: int) -> Array:
     return np.array(sorted(chosen))
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Fingerprint:
     """The checksums of records, and where these end, and what the manifest of the dataset states."""
 
@@ -152,7 +151,7 @@ _FEW_LINES = re.compile(rb"(?:[0-9]{1,18} [0-9]{1,18}\r?\n)*(?:[0-9]{1,18} [0-9]
 _OTHER_BYTES = bytes(set(range(256)) - set(b"0123456789 \r\n"))
 
 
-@value_class(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class RecordIndex:
     """The offsets of the records of a file, which follow each other from its first byte on, or of a part of a file.
 

@@ -6,7 +6,7 @@ Options of lists hold for all columns of lists, or are dicts by column.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, get_args
 
@@ -15,10 +15,9 @@ from tfrecord_io.options.checked_options import INT64_MAX, check_choice, check_i
 from tfrecord_io.options.read import ReadOptions
 from tfrecord_io.remedies import Keyword, Written
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
-from tfrecord_io.value_class import value_class
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ColumnLayout:
     """How the lists of one column are represented."""
 
@@ -81,7 +80,7 @@ def refuse_matrices(ragged: Any, library: str) -> None:
         raise ValueError(say("{ragged=} makes matrices of scipy, not tensors of {}", library, ragged="csr") & advice)
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class RepresentationOptions(ReadOptions):
     """Keywords of the representation of columns as arrays; see `tfrecord_io.read_arrays`."""
 
@@ -153,7 +152,7 @@ def _check_layout(of_column: str, layout: ColumnLayout) -> None:
         raise ValueError(say(text, of_column, layout.named_by, max_length=Written(layout.max_length)))
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class ArrayOptions(RepresentationOptions):
     """Keywords of `tfrecord_io.read_arrays`."""
 
@@ -171,7 +170,7 @@ class ArrayOptions(RepresentationOptions):
             raise ValueError(say(text, advice, pad_to=self.pad_to))
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class IterOptions(RepresentationOptions):
     """Keywords of `tfrecord_io.iter_arrays`."""
 

@@ -20,7 +20,6 @@ from tfrecord_io.errors import say
 from tfrecord_io.options.checked_options import INT64_MAX, MIB, check_integer
 from tfrecord_io.options.names_in_other_libraries import unknown_keyword
 from tfrecord_io.remedies import Written
-from tfrecord_io.value_class import value_class
 
 T = TypeVar("T")
 MAX_RECORD_BYTES = 2**31 - 1  # the limit of protobuf
@@ -144,7 +143,7 @@ def current() -> Expansion:
     return _current.get() or Expansion()
 
 
-@value_class(slots=False)
+@dataclass(frozen=True)
 class TunedLimits:
     """The limits of this process; each was chosen by measuring, its comment says what it balances."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from tfrecord_io.errors import say
@@ -11,7 +12,6 @@ from tfrecord_io.options.read import FrameOptions, ReadOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.typing import FileMode, Float64, IndexLike, Partitions, RecordTypeLike, SchemaLike, WriteMode
-from tfrecord_io.value_class import value_class
 
 _READING = ReadOptions()  # of a path
 ADDING = ("append", "overwrite_partitions")
@@ -28,7 +28,7 @@ class _OfDatasets:
         return self.mode or "error"
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class WriteOptions(_OfDatasets, RecordOptions):
     """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
 
@@ -140,7 +140,7 @@ class WriteOptions(_OfDatasets, RecordOptions):
             raise ValueError(say("{embed_schema=False}: {}", reason) & "leave it out")
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class CopyOptions(TransferOptions, WriteOptions):
     """Keywords of the calls that copy records as bytes; see `tfrecord_io.merge`."""
 
@@ -166,7 +166,7 @@ class CopyOptions(TransferOptions, WriteOptions):
         check_choice("partitions", self.partitions, get_args(Partitions))
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class SalvageOptions(_OfDatasets, TransferOptions, FrameOptions):
     """Keywords of `tfrecord_io.salvage`."""
 
@@ -181,7 +181,7 @@ class SalvageOptions(_OfDatasets, TransferOptions, FrameOptions):
         check_mode(self.mode)
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class ExportOptions(TransferOptions, ReadOptions):
     """Keywords of calls that read TFRecord files and write files of another format."""
 

@@ -320,7 +320,8 @@ def with_columns_of(scan: AnyScan, condition: Condition) -> AnyScan:
         return scan
     found = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
     options = planned.options.changed(limit=scan.options.limit)
-    return replace(scan, options=options, selected=own, sidecar=None, **found)
+    narrow = planned.narrow_options if scan.narrow_options is None else scan.narrow_options
+    return replace(scan, options=options, selected=own, sidecar=None, narrow_options=narrow, **found)
 
 
 def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
 from operator import attrgetter, itemgetter
@@ -64,13 +64,12 @@ from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.inferred_type import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     from tfrecord_io.read.inference import SampledNames
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Assumptions:
     """What decoding takes for granted. The records may disprove each assumption once, in one direction."""
 
@@ -108,10 +107,11 @@ def plan_scan(
     if `has_united`, it covers all files, or they have none if it is None: it is not looked for. `keeps_conflicts`: a
     read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
-    sources = resolve_sources(path, options)
+    sources, stated = resolve_sources(path, options), options
     if options.filters is not None and _declares(options):
         options = _with_types_of_filter(sources, options)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
+    planner.narrow_options = None if options is stated else stated
     if has_united:
         planner.all_embedded, planner.has_united = embedded, True
     folds = not options.stable_types and (with_evidence or options.schema is None)
@@ -243,6 +243,7 @@ class _Planner:
         self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
         self._all_sources = sources
         self.all_embedded: EmbeddedSchema | None = None
+        self.narrow_options: ReadOptions | None = None  # see `Scan`
         self.has_united = False  # what `_united` found, if it has looked
 
     @property
@@ -420,6 +421,7 @@ class _Planner:
         return replace(
             scan,
             options=self.options.changed(limit=self._requested.limit),
+            narrow_options=self.narrow_options,
             selected=None if names == scan.schema.names else tuple(names),
             index_levels=tuple(requested.compiled.added_index),
             row_filter=None if filters is None else RowFilter.for_schema(filters, scan.schema),

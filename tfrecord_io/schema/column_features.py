@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -54,7 +55,6 @@ from tfrecord_io.schema.types import (
     with_restored_type,
     without_run_ends,
 )
-from tfrecord_io.value_class import value_class
 
 ENCODING_KEY = b"tfrecord_io.encoding"  # field metadata; absent means LIST
 # Field metadata: the encoding of the values in an extension type, whose own parts have no metadata; "float64:raw" is
@@ -69,7 +69,7 @@ RAW = "raw"  # the values' bytes, C order, little-endian, with companion feature
 BY_WIRE = "wire"  # of a declared tensor: RAW where a record has bytes, LIST where it has numbers
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """One feature and the Arrow values that it holds.
 
@@ -308,7 +308,7 @@ _MOST_LEVELS = 64  # that Arrow's IPC format reads
 _NUMBERS = pa.list_(pa.int64())  # of a row: lengths, positions
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Node:
     """A part of a type, inside `depth` lists."""
 
@@ -374,7 +374,7 @@ class AsJson(Node):
 # ---- types that are stored as other ones
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Representation:
     """How a type is stored: as what. Its `name` finds the functions that convert the arrays, in both directions."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -49,7 +49,6 @@ from tfrecord_io.schema.types import (
     uncommon,
     with_fields,
 )
-from tfrecord_io.value_class import value_class
 
 FIELD = EMBEDDED_FIELD
 MAGIC = b"TFRA"
@@ -72,7 +71,7 @@ class EmbeddedSchemaUnreadable(Exception):
         self.reason = reason
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class EmbeddedSchema:
     """An embedded schema, of one file or united of several, and the first file that carries it."""
 

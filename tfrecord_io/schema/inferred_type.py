@@ -9,15 +9,15 @@ the order of files cannot change an inferred type. Two feature types in one colu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.value_class import value_class
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class RecordRef:
     """A record of a dataset, as evidence for an observation; `file` is the file's number in the order of reading."""
 
@@ -32,7 +32,7 @@ class RecordRef:
         return self.file, self.record, self.path or ""
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Observation:
     """What some records show about one column."""
 
@@ -53,7 +53,7 @@ class Observation:
         return Kind.NONE if self.empty else self.kind
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class KindCount:
     """How many records have values of one feature type in a feature, and the first of them."""
 

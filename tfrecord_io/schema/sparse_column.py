@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.column_features import as_shape
 from tfrecord_io.schema.field import CONVERSION_ERRORS
 from tfrecord_io.schema.tensor_types import Shape
-from tfrecord_io.value_class import value_class
 
 SPARSE_KEY = b"tfrecord_io.tfx.sparse"
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class SparseColumn:
     """A sparse tensor for each row: one value at each index, and zeros elsewhere.
 

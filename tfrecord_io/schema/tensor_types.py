@@ -12,6 +12,7 @@ import math
 from abc import ABC
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, ClassVar
@@ -24,7 +25,6 @@ from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY, MAX_AXES, Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.registry import Registry
-from tfrecord_io.value_class import value_class
 
 Shape = tuple[int | None, ...]
 
@@ -361,7 +361,7 @@ class EncodingRules(ABC):
             raise ValueError(f'the encoding "{self.name}" does not store {what}')
 
 
-@value_class(slots=False)
+@dataclass(frozen=True)
 class _Own:
     """An encoding of this package, which is loaded when its rules are asked for."""
 

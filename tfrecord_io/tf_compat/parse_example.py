@@ -7,7 +7,7 @@ request, and not all of them; here partitions that do not fit the values are alw
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -44,7 +44,6 @@ from tfrecord_io.schema.formats.tf_features import (
     VarLenFeature,
     as_description,
 )
-from tfrecord_io.value_class import value_class
 
 Parsed = Any
 """An ndarray, a SparseTensor or a RaggedTensor; of a single record also a NumPy scalar or bytes."""
@@ -525,7 +524,7 @@ def _refuse(splits: FeatureValues, bad: Array, items: Array, problem: str) -> No
         raise DecodeError(reason, record=record, feature=splits.name, expected=expected, got=got)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class FeatureValues:
     """The values of one feature in all records."""
 
@@ -555,7 +554,7 @@ class FeatureValues:
             raise DecodeError(reason.format(want, have), record=record, feature=self.name, expected=want, got=have)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class StepValues:
     """The values of one feature list in all records."""
 
@@ -569,7 +568,7 @@ class StepValues:
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Batch:
     """The features of all records, or of those before a fault."""
 

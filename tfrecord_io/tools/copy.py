@@ -57,7 +57,6 @@ from tfrecord_io.tools.copied_files import (
 from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
 from tfrecord_io.tools.store_copy import can_copy, copy_within, is_known_to_state_checksums
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
-from tfrecord_io.value_class import value_class
 
 Verify = Literal["records", "bytes"]
 _Done = tuple[str, Passed]  # a file, and what has passed of it
@@ -233,7 +232,7 @@ def copy(
                 raise
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class _Keywords(TransferOptions):
     """Keywords of `copy`."""
 
@@ -702,7 +701,7 @@ class _Copy:
         )
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Share:
     """The threads that move files, and the bytes of memory of each: of what it reads, and of what it stores."""
 

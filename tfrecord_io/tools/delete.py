@@ -51,7 +51,6 @@ from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
 from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, StorageLike
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published, with_prefix
 
 _MOST_FILES = 8  # that are read at a time
@@ -193,7 +192,7 @@ def delete(
     return deletion.report()
 
 
-@value_class(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Found:
     """A file with rows to remove."""
 

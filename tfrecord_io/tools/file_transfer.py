@@ -25,7 +25,6 @@ from tfrecord_io.storage.read.block_reader import Block, BlockReader, Bytes
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import ManifestShard, Source, SummedFile
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.value_class import value_class
 
 _ADVICE = say("{tfr.salvage|tfr salvage} writes the intact records to another file") & say(
     "{verify='bytes'} copies the file as it is, and {tfr.read_table(path, on_error='skip')} reads its intact records"
@@ -51,7 +50,7 @@ class _WriteError(Exception):
         self.error = error
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Passed:
     """What has passed of a file."""
 

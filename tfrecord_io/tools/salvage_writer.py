@@ -54,7 +54,6 @@ from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import make_parent, open_publication
 from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.tools.record_outputs import say_published
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import FrameSink, prefixed
 from tfrecord_io.write.sharded_sink import SchemaUnion
 
@@ -175,7 +174,7 @@ def is_message(frame: Any) -> bool:
     return get_engine().decoder(plan).feed(frame).fault is None
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Target:
     """A file to write, and the file that its records are from."""
 
@@ -192,7 +191,7 @@ class Target:
         return source_compression if codec is None and self.same_name else None if codec is None else codec.name
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class NamedShards(Output):
     """The shards of a dataset with given names, of which some may be missing; `base` is its directory and name."""
 

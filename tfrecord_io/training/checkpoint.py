@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 from tfrecord_io.display import counted
@@ -17,7 +18,6 @@ from tfrecord_io.read.sources import ChosenRecords
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.value_class import value_class
 
 _VERSION = 2
 # They determine the order.
@@ -30,7 +30,7 @@ _HELD = "held"  # in states with such options
 _KEYS = {"version", "seed", "epoch", "given", "next", "buffer", "files", "options"}
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class IteratorPosition:
     """A position between two batches."""
 
@@ -47,7 +47,7 @@ class IteratorPosition:
         return min([self.next, *self.buffer, *self.held])
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ReadIdentity:
     """The files and options that an iterator's batches depend on."""
 

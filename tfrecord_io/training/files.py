@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Self
 
@@ -33,13 +33,12 @@ from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.shuffle_buffer import permutation
-from tfrecord_io.value_class import value_class
 
 _SHARED_SEED = 0
 _SAMPLE_BYTES = 16 * MIB
 
 
-@value_class(repr=False, slots=False)
+@dataclass(frozen=True, repr=False)
 class Files(RowSource):
     """The rows of a scan."""
 

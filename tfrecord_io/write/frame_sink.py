@@ -8,6 +8,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,6 @@ from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.typing import IndexLike
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.column_indexes import ColumnIndexes
 
 
@@ -55,7 +55,7 @@ def indexes_of_published(records: str = "the records are published") -> Iterator
         raise
 
 
-@value_class(slots=False)
+@dataclass(frozen=True)
 class WrittenFile:
     """A file that was written: its path, its number of records, and its size in bytes (compressed, if it is)."""
 
@@ -348,7 +348,7 @@ def prefixed(prefix: bytes, frame: Any) -> bytes | None:
     return None if len(payload) > MAX_RECORD_BYTES else get_engine().frame([payload])
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Piece:
     """Complete frames, and what a sink needs to know about them."""
 

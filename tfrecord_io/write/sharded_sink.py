@@ -19,7 +19,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import attrgetter
 from typing import IO, Any
@@ -44,7 +44,6 @@ from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.system import named_temporary_folder
 from tfrecord_io.storage.write.publication import Publication, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix
 from tfrecord_io.write.partition_folders import PartitionFolders, folder_values
 from tfrecord_io.write.side_by_side import open_at_a_time
@@ -287,7 +286,7 @@ class ShardedSink(Sink):
                 steps.callback(self._spool.close)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class SchemaUnion:
     """The schema of a dataset once rows are added to it, with `evolve` also ones of other columns or wider types."""
 

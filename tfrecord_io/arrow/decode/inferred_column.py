@@ -7,6 +7,7 @@ files and their division into chunks have no influence.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 
 import numpy as np
@@ -22,7 +23,6 @@ from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.dtypes import element as element_named
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.inferred_type import KindCount, Observation, RecordRef, earliest, join, join_columns
-from tfrecord_io.value_class import value_class
 
 _NO_ROWS = np.zeros(0, np.int64)
 _OF_NO_FILE = partial(RecordRef, None)
@@ -215,7 +215,7 @@ def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], 
     return _observation(steps, nulls, lambda step: where(int(rows(step, side="right")) - 1) if step >= 0 else None)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class FoldedTensor:
     """What the tensors of a feature have in common."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -58,7 +58,6 @@ from tfrecord_io.schema.types import (
     with_fields,
     without_run_ends,
 )
-from tfrecord_io.value_class import value_class
 
 _NAMES_IN_WARNING = 10
 _INT64_MAX = 2**63 - 1
@@ -113,7 +112,7 @@ class Rounding:
         warn(rounded & "a TFRecord has no float64" & advice, PrecisionWarning)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class WritePlan:
     """A schema compiled for writing."""
 

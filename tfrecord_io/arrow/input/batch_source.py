@@ -6,7 +6,7 @@ import pathlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -62,13 +62,12 @@ from tfrecord_io.schema.types import (
     with_fields_at,
     without_run_ends,
 )
-from tfrecord_io.value_class import value_class
 
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
 _STREAMED_ROWS = 1000  # of a stream of Hugging Face datasets, which writes its own files in batches of so many
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class BatchSource:
     """A schema and its batches, which can be iterated over once. Errors of the input are raised as they are.
 
@@ -99,7 +98,7 @@ Conform = Callable[[BatchSource, int], BatchSource]
 """Converts one table of the input, which follows so many rows, to the schema that all must have."""
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _InputOptions:
     """The caller's options for the input."""
 

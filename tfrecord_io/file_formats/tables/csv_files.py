@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -47,7 +48,6 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.types import uncommon
 from tfrecord_io.storage.paths.resolve_output import without_compression
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.value_class import value_class
 
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
@@ -61,7 +61,7 @@ _THREADS = 2  # parse at a time: the records are encoded next to them
 _LINE_ENDS = tuple(b"\r\n")
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Cells:
     """What separates the cells of CSV files, and which of them are missing values."""
 

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Generator, Iterator, Set
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,6 @@ from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import is_list_like, uncommon
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.value_class import value_class
 
 _LINE_BYTES = 256 << 20
 _WRITTEN_BYTES = 4 << 20  # of a batch that become text at once
@@ -281,7 +281,7 @@ class JsonWriter(AbstractContextManager["JsonWriter"]):
             self._sink.write(("\n".join(lines) + "\n").encode())
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Block:
     """Whole lines, and the number of rows before them in the file."""
 

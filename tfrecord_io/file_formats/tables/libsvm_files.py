@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from typing import IO, NoReturn
 
 import numpy as np
@@ -26,7 +27,6 @@ from tfrecord_io.options.checked_options import check_integer
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.sparse_column import SparseColumn
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.value_class import value_class
 
 FEATURES = "features"  # the sparse column
 _BLOCK_BYTES = 4 << 20
@@ -40,7 +40,7 @@ _LINE = re.compile(
 )
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Lines:
     """The rows of some lines."""
 
@@ -52,7 +52,7 @@ class _Lines:
     values: Array  # float64
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Contents:
     """What all files have in common."""
 

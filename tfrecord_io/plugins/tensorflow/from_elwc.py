@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -34,7 +34,6 @@ from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source, total
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
-from tfrecord_io.value_class import value_class
 
 _OTHER_MESSAGE = "read tf.train.Examples with read_table" | say('other messages with {read_table(record_type="bytes")}')
 _PARTS = say('read its parts as two tables: {open_elwc(part="examples")} and {open_elwc(part="context")}')
@@ -151,7 +150,7 @@ class _ListSplitter:
         return error
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ListFault:
     """A list that cannot be read."""
 
@@ -238,7 +237,7 @@ def _moved(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
     return replace(fault, record=at, offset=int(block.payloads[at]) - HEADER_BYTES, byte=byte)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class BlockOrigins:
     """The rows of a block of records: arrays by record, or by row."""
 

@@ -27,7 +27,6 @@ from tfrecord_io.remedies import Keyword, Written
 from tfrecord_io.schema.image_form import CHANNELS, INDEX, MODE_OF, ImageForm
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_number, is_text
-from tfrecord_io.value_class import value_class
 
 _PACKAGE = "tensorflow_datasets.core.features."
 _MODES = tuple(MODE_OF.values())
@@ -103,7 +102,7 @@ class DecodedImages:
         return EncodeError(reason, feature=self.name, record=row, expected=expected, got=found, advice=advice)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class LeafColumn:
     """A leaf of the tree of features, and what was found in its values."""
 

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +34,6 @@ from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, StorageLike
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.writer import WriteReport, write
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ def _value_type(dtype: np.dtype[Any], name: str) -> pa.DataType:
 # ---- where patches are
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Layout:
     """The content of a mixer file."""
 

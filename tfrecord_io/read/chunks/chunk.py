@@ -31,7 +31,6 @@ from tfrecord_io.format.feature_types import Kind, Layout, RecordType
 from tfrecord_io.options import LIMITS, MIB, ReadOptions
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.schema.inferred_type import RecordRef
-from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     from tfrecord_io.engine.filtering_decoder import Prefilter
@@ -120,7 +119,7 @@ class DecodedChunk:
         return int(self.kept[held])
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class DecodeSettings:
     """How records are decoded."""
 

@@ -26,7 +26,6 @@ from tfrecord_io.options import LIMITS, cpu_count
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Step
 from tfrecord_io.storage.read.block_reader import SPARE, Bytes, block_memory
 from tfrecord_io.storage.read.source import OpenPlainFile
-from tfrecord_io.value_class import value_class
 
 _SEARCH_BYTES = 64 << 10  # searched for a header at a time
 _STEP_BYTES = 16 << 20  # that are read before a thread looks whether the read has ended
@@ -173,7 +172,7 @@ class Segment(Generic[P]):
     is_sound: bool = True  # whether they could be read, and no fault follows
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class SegmentWork:
     """How records are taken into parts. Threads hold it while they work: it refers to nothing that holds their pool."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -16,7 +17,6 @@ from typing import NamedTuple
 from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.registry import POSSIBLE_RECORD_SUFFIXES, RECORD_SUFFIXES
-from tfrecord_io.value_class import value_class
 
 INDEX_SUFFIX = ".index"  # of the index that a writer adds for a shard
 COLUMN_INDEX_SUFFIX = ".column_index"
@@ -49,7 +49,7 @@ _EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
 _SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+))(?P<suffix>(?:\.[^@/]*)?)", re.DOTALL)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ShardName:
     """The parts of a shard's file name: ``base-00001-of-00008suffix``, or ``base-00001suffix`` without a count.
 

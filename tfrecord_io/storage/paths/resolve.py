@@ -17,7 +17,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
 
@@ -50,7 +50,6 @@ from tfrecord_io.storage.paths.file_names import (
 )
 from tfrecord_io.storage.paths.manifest import Manifest, Manifests, is_dataset, manifests_for, sidecar_entries
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
-from tfrecord_io.value_class import value_class
 
 _LOOKUPS = 3
 _BYTES_LIKE = (bytes, bytearray, memoryview)
@@ -173,7 +172,7 @@ def _warn_of_unnamed(files: Mapping[str, str]) -> None:
     warn(f"not read, as the manifest of the dataset, '{manifest}', does not name them: {shown}", UserWarning)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Search:
     """The path rules, for one path.
 

@@ -18,6 +18,7 @@ import errno
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, printable, say, without_secrets
@@ -32,7 +33,6 @@ from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source, read_manifest, source_of
 from tfrecord_io.storage.write.atomic import directory_of, open_output, remove_file
 from tfrecord_io.storage.write.sharded_dataset_distributed import JOB_DIGITS
-from tfrecord_io.value_class import value_class
 
 FORMAT = "tfrecord_io resume"
 _ADVICE = "delete it to convert all files again"
@@ -44,7 +44,7 @@ Document = dict[str, Any]
 SourceVersion = dict[str, str | int]
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Begun:
     """A writing that was begun."""
 
@@ -53,7 +53,7 @@ class Begun:
     sources: Sequence[SourceVersion]
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ResumeJournal:
     """The journal of a dataset, and the descriptions of finished parts."""
 
