@@ -6,7 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from tfrecord_io.errors import printable, say, secret_url
