@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import fsspec
 import pytest
-from fsspec.implementations.local import LocalFileSystem
-from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +31,7 @@ shards = st.builds(
 )
 names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
 shard_names = st.integers(0, 20).map(lambda at: f"train-{at:05d}-of-00020.tfrecord")
-STORE, OTHER = MemoryFileSystem(), LocalFileSystem()
+STORE, OTHER = fsspec.filesystem("memory"), fsspec.filesystem("file")
 sources = st.builds(
     lambda name, size, fs, span, shard, partitions: Source(
         f"/data/{name}",
