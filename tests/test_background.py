@@ -2,68 +2,52 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import random
 import signal
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from rounds import rounds
+from running_threads import ends, running
 from tfrecord_io import background
 from tfrecord_io.background import BackgroundThread, NeverBegan, Task, WorkerPool, in_background, ordered
 from tfrecord_io.storage.read.range_requests import result_of
 
 
-def refuse(*_args: object, **_keywords: object) -> None:
-    raise RuntimeError("can't start new thread")
+@pytest.fixture(params=["refused", "no room"])
+def no_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads do not start, as where memory runs out: the system refuses, or Python would end one in its first line."""
 
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread") if request.param == "refused" else OSError(errno.ENOMEM, "memory")
 
-def end_at_once(*_args: object, **_keywords: object) -> int:
-    return 0
-
-
-def wait_briefly(patch: pytest.MonkeyPatch) -> None:
-    """For threads that may never begin."""
-    patch.setattr(background, "_BEGIN_SECONDS", 0.01)
-
-
-@pytest.fixture(params=[refuse, end_at_once], ids=["refused", "ended at once"])
-def no_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Threads do not start, as where memory runs out."""
-    monkeypatch.setattr(background, "start_new_thread", request.param)
-    wait_briefly(monkeypatch)
-    yield
-    background._running.clear()
-
-
-def items(thread_items: SimpleQueue[int]) -> None:
-    thread_items.put(1)
+    owner, name = (threading.Thread, "start") if request.param == "refused" else (background, "mmap")
+    monkeypatch.setattr(owner, name, refuse)
 
 
 def test_a_thread_that_does_not_begin_is_told_of(no_threads: None) -> None:
     queue: SimpleQueue[int] = SimpleQueue()
-    thread = BackgroundThread(items, (queue,), lambda: None, "test")
+    thread = BackgroundThread(queue.put, (1,), lambda: None, "test")
     for _ in range(2):
         with pytest.raises(NeverBegan):
             thread.take(queue)
     thread.end()
 
 
-def test_a_thread_that_ends_without_an_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    wait_briefly(monkeypatch)
+def test_a_thread_that_ends_without_an_item() -> None:
     queue: SimpleQueue[int] = SimpleQueue()
-    thread = BackgroundThread(items, (queue,), lambda: None, "test")
+    thread = BackgroundThread(queue.put, (1,), lambda: None, "test")
     assert thread.take(queue) == 1
     with pytest.raises(MemoryError, match="'tfrecord_io test' has ended"):
         thread.take(queue)
@@ -170,37 +154,6 @@ def test_a_call_in_the_background_is_made_once_and_its_error_is_raised_with_the_
         in_background(lambda: 1 // 0, "test").result()
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs signal.setitimer")
-def test_interrupts_while_pools_are_dropped_are_raised() -> None:
-    sent = caught = 0
-    lost: list[Any] = []
-
-    def interrupt(*_: object) -> None:
-        nonlocal sent
-        sent += 1
-        raise KeyboardInterrupt
-
-    def use_pool() -> None:
-        WorkerPool(2).submit(int).cancel()
-
-    hook, sys.unraisablehook = sys.unraisablehook, lost.append
-    handler = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        while sent < rounds(400):
-            try:
-                signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0002, 0.001))
-                while True:
-                    use_pool()
-            except KeyboardInterrupt:
-                caught += 1
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
-        sys.unraisablehook = hook
-    assert not lost
-    assert caught == sent
-
-
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs signal.pthread_sigmask")
 @pytest.mark.parametrize("wait", [lambda: Task(int).wait(), lambda: result_of(Future[None]())], ids=["task", "request"])
 def test_an_interrupt_that_arrives_just_before_a_wait_ends_it(wait: Callable[[], object]) -> None:
@@ -228,13 +181,53 @@ def test_an_interrupt_that_arrives_just_before_a_wait_ends_it(wait: Callable[[],
 
 def test_the_threads_of_a_pool_that_is_dropped_end() -> None:
     began, ended = threading.Event(), threading.Event()
-    pool = WorkerPool(2)
-    pool.submit(lambda: (began.set(), ended.wait()))
-    threads = pool._threads
+    pool = WorkerPool(2, "dropped")
+
+    def wait() -> None:
+        began.set()
+        ended.wait()
+
+    pool.submit(wait)
     assert began.wait(10)
     waiting = pool.submit(int)
     del pool
     ended.set()
-    for thread in threads:
-        assert thread.join(10)
-    assert waiting.cancel() is False  # it was made or cancelled: no thread is left that would
+    assert all(map(ends, running("dropped")))
+    assert waiting.is_done
+
+
+def test_a_pool_can_be_closed_by_one_of_its_threads() -> None:
+    """As by the garbage collector."""
+    pool = WorkerPool(2, "closed")
+    assert pool.submit(pool.close).result() is None
+    assert pool.submit(lambda: 3).result() == 3
+    assert all(map(ends, running("closed")))
+
+
+def test_ctrl_c_while_a_thread_begins_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In `threading.Condition.wait`, where it releases a lock a second time."""
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        with (lock := threading.Lock()):
+            lock.release()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    pool = WorkerPool(1)
+    for begin in (lambda: pool.submit(int), lambda: in_background(int, "test"), lambda: next(ordered([int] * 9, 2))):
+        with pytest.raises(KeyboardInterrupt):
+            begin()
+    queue: SimpleQueue[int] = SimpleQueue()
+    with pytest.raises(KeyboardInterrupt):
+        BackgroundThread(queue.put, (1,), lambda: None, "test")
+
+
+def test_results_are_not_held_where_no_thread_starts(no_threads: None) -> None:
+    class Result:
+        pass
+
+    pool = WorkerPool(2)
+    results = [ref(pool.submit(Result).result()) for _ in range(50)]
+    assert sum(result() is not None for result in results) <= 1

@@ -230,7 +230,7 @@ def test_bad_files_are_listed(tmp_path: Path) -> None:
     for i in range(40):
         (tmp_path / f"{i:02}.tfrecord").write_bytes(b"\0" * 20)
     report = tfr.verify(tmp_path)
-    assert repr(report).startswith("40 files: 40 damaged, 0 intact records, 800 bytes\nfile ")
+    assert repr(report).startswith("40 files: 40 damaged; 0 intact records, 800 bytes\nfile ")
     assert repr(report).endswith(f"… and {40 - REPR_ROWS} more")
     lines = str(report).splitlines()
     assert len(lines) == 1 + 41 + 40  # the sums, the table, and a line for each problem

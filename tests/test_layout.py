@@ -24,7 +24,7 @@ FLOORS = {
     unit: floor
     for floor, units in enumerate(
         [
-            "errors typing public_names options registry display progress background closing log _native value_class",
+            "errors typing public_names options registry display progress background closing remedies log _native",
             "format",
             "compression",
             "storage engine call_errors",
@@ -48,6 +48,7 @@ AT_ONCE = {"click", "fsspec", "google", "isal", "numpy", "pyarrow"}  # third par
 WHEN_NEEDED = {  # inside functions only
     *(
         "azure",
+        "crc32c",
         "pandas",
         "rich",
         "tqdm",
@@ -169,7 +170,7 @@ def test_imports_go_strictly_down() -> None:
         own = floor_of(name)
         for target, line in own_imports(name):
             floor = floor_of(target)
-            shared = ("errors", "typing", "closing", "registry", "public_names", "display", "value_class")
+            shared = ("errors", "remedies", "typing", "closing", "registry", "public_names", "display")
             if target.split("/")[0] != name.split("/")[0] and floor >= own and not (target in shared and own == 0):
                 wrong.append(f"tfrecord_io/{name}.py:{line} (floor {own}) imports {target} (floor {floor})")
     assert wrong == []

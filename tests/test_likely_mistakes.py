@@ -244,7 +244,7 @@ def test_a_package_in_place_of_a_function(name: str, meant: str) -> None:
         (lambda: tfr.write_tfrecord(FRAME, "a", "append"), "2 arguments by position (data, path), not 3: pass others"),
         (
             lambda: tfr.RecordWriter("a", "GZIP"),
-            "takes 1 argument by position (path), not 2: pass others by keyword; valid names: compression, mode",
+            "takes 1 argument by position (path), not 2: pass others by keyword; valid names: compression, comp",
         ),
         (lambda: tfr.dataset("train.tfrecord").limit(1, 2), "limit() takes 1 argument by position (n), not 2"),
         (lambda: tfr.split("train.tfrecord", "out", test_size=0.2), "did you mean fractions=?"),

@@ -69,7 +69,7 @@ IN_PYTHON = """
     tfr.read_tfrecord("a.tfrecord", schema=["id"])
     tfr.read_tfrecord("a.tfrecord", schema={"id": "int46"})
     tfr.read_tfrecord("a.tfrecord", schema={"name": "int64"})
-    tfr.read_tfrecord("a.tfrecord", filters="id > 1")
+    tfr.read_tfrecord("a.tfrecord", filters="id => 1")
     tfr.read_tfrecord("a.tfrecord", filters=frame["id"] > 1)
     tfr.read_tfrecord("a.tfrecord", filters=[("id", "=>", 1)])
     tfr.read_tfrecord("a.tfrecord", filters=("id", ">", 1))
@@ -132,7 +132,7 @@ IN_A_SHELL = """
     tfr verify cut.tfrecord
     tfr count nothere.tfrecord
     tfr head --where "idd == 2" a.tfrecord
-    tfr head --where "name = 'a' and id = 2" a.tfrecord
+    tfr head --where "name = 'a' and id =< 2" a.tfrecord
     tfr head --columns idd a.tfrecord
     tfr split a.tfrecord parts
     tfr split a.tfrecord parts --fraction 0.8,0.2

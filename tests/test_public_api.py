@@ -153,9 +153,10 @@ def test_calls_have_their_own_keywords_and_few_of_reading() -> None:
     calls = {name: [*inspect.signature(item).parameters] for name, item in items.items() if inspect.isfunction(item)}
     reading = [keyword for keywords in calls.values() for keyword in keywords if keyword in OF_DATASETS]
     long = {name for name, keywords in calls.items() if len(keywords) >= 20}
-    assert long <= {"dataset", "write_tfrecord", "iter_arrays"}
-    assert sum(map(len, calls.values())) <= 550
-    assert len(reading) <= 220
+    assert long <= {"dataset", "write_tfrecord", "open_writer", "iter_arrays"}
+    as_in_tensorflow = {name for name in calls if reference["FULL"][name].startswith("io.")}
+    assert sum(len(keywords) for name, keywords in calls.items() if name not in as_in_tensorflow) <= 530
+    assert len(reading) <= 225
     for name, keywords in calls.items():
         daily = [keyword for keyword in keywords if keyword in _DAILY]
         assert daily == [keyword for keyword in _DAILY if keyword in daily], name

@@ -44,6 +44,17 @@ def test_a_release_replaces_the_line_that_installs(script: dict[str, Any], page:
     assert script["with_install"](release, script["CLONE"]) == clone
 
 
+def test_extras_are_those_of_a_clone_until_a_release(script: dict[str, Any]) -> None:
+    """Before anything is published, ``pip install 'tfrecord_io[s3]'`` finds no package, or another one."""
+    published = re.compile(r"'tfrecord_io\[")
+    assert [str(page) for page in script["pages_with_extras"]() if published.search(page.read_text("utf-8"))] == []
+    text = "pip install '.[image,s3]' and `'.[zstd]'`"
+    release = script["with_extras"](text, script["RELEASE"])
+    assert release == "pip install 'tfrecord_io[image,s3]' and `'tfrecord_io[zstd]'`"
+    assert script["with_extras"](release, script["CLONE"]) == text
+    assert "'tfrecord_io[image,s3]'" in script["for_the_index"]("", "v1.2.3")
+
+
 def test_a_page_without_the_line_is_an_error(script: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="expected one line"):
         script["with_install"]("pip install somethingelse\n", script["RELEASE"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import pydoc
 import re
 import runpy
 import subprocess
@@ -49,6 +50,19 @@ def test_the_package_says_that_it_is_typed() -> None:
 
 def test_dir_lists_public_names_alone() -> None:
     assert set(dir(tfr)) == {*tfr.__all__, *SHOWN_IN, "__version__"}
+    for module in (tfr.errors, tfr.formats, tfr.io, tfr.train, tfr.typing):
+        assert sorted(dir(module)) == sorted(module.__all__)
+
+
+def test_help_has_public_names_alone() -> None:
+    """After the folder's modules, which pydoc lists for every package."""
+    for module in (tfr, tfr.errors, tfr.formats, tfr.io, tfr.train, tfr.typing):
+        text = pydoc.plain(pydoc.render_doc(module))
+        documented = set(re.findall(r"^    (?:class )?(\w+)(?:\(| = )", text, re.MULTILINE)) - {
+            "__all__",
+            "__version__",
+        }
+        assert documented <= {*module.__all__}
 
 
 def test_every_parameter_of_a_public_function_has_a_type() -> None:

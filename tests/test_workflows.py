@@ -133,6 +133,12 @@ def test_no_wheel_is_made_without_its_kernel() -> None:
     assert all(part.get("test-command") != "" for part in (wheels, wheels["macos"], wheels["windows"]))
 
 
+def test_a_wheel_has_no_source_of_the_kernel() -> None:
+    excluded = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["scikit-build"]["wheel"]["exclude"]
+    native = {path.suffix for path in (ROOT / "tfrecord_io" / "_native").iterdir() if path.is_file()}
+    assert native - {".py", ".pyi", ".so"} == {pattern.removeprefix("**") for pattern in excluded}
+
+
 @pytest.fixture(scope="module")
 def dist_check() -> dict[str, Any]:
     return runpy.run_path(str(ROOT / ".ci" / "dist_check.py"))

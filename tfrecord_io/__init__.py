@@ -7,13 +7,9 @@
 """
 
 from tfrecord_io.errors import TFRecordError as TFRecordError
-from tfrecord_io.public_names import show as _show
+from tfrecord_io.public_names import attach as _attach
 
 __version__ = "0.1.0"
 
 # A module is imported when one of its names is first used; type checkers and editors read __init__.pyi.
-__all__, __getattr__, _names = _show("", globals())
-
-
-def __dir__() -> list[str]:
-    return [*_names(), "__version__"]
+__getattr__, __dir__, __all__ = _attach("", globals())

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from tfrecord_io import typing as results
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, MIB, ReadOptions, raises, stops, unwrapped
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -35,8 +37,9 @@ from tfrecord_io.typing import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tfrecord_io.schema.inferred_schema import InferredSchema
-    from tfrecord_io.write.writer import Writer, WriteReport
+    from tfrecord_io.write.writer import WriteReport
+else:
+    pd = LateTypes("pandas")
 
 
 @check_keywords
@@ -49,6 +52,7 @@ def read_tfrecord(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
+    filesystem: Any = None,
     progress: ProgressLike = False,
     dtype_backend: DtypeBackend | None = None,
 ) -> pd.DataFrame:
@@ -68,15 +72,17 @@ def read_tfrecord(
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or
         ``name@*``. Files are read in natural order, records in file order. A `dataset` has more reading options,
-        and may select columns and rows.
+        and may select columns and rows. A file object is read from its position, and left open; one at its end, as
+        writing or reading leaves it, from its start.
     columns : str or sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped,
         not parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
         ``[*]`` and ``[!]a`` are the columns of the names ``*`` and ``!a``.
-    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+    filters : pyarrow.compute.Expression, str, list of tuples, or list of lists of tuples, optional
         Only rows that meet a condition; null counts as false. Pass ``pc.field("label") == 3`` or, as in pandas, a list
         of tuples, ``[("label", "==", 3), ("score", ">", 0.5)]``, all of which must hold, or a list of such lists, one
-        of which must hold. ``("label", "==", None)`` finds missing values, ``("tags", "contains", "cat")`` lists with a
+        of which must hold; or the text that ``--where`` of the command takes, ``"label = 3 and day >= DATE
+        '2026-01-31'"``. ``("label", "==", None)`` finds missing values, ``("tags", "contains", "cat")`` lists with a
         value. The condition may name columns that are not read, and partition folders (``label=3/``): files without
         matching rows are not opened.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
@@ -95,6 +101,8 @@ def read_tfrecord(
         has values of several feature types, "skip" leaves out the records with the less frequent types.
     storage_options : dict or filesystem, optional
         Options for fsspec, as in pandas; or the filesystem of all paths, of fsspec or pyarrow.
+    filesystem : filesystem, optional
+        The same as passing it as `storage_options`.
     progress : bool or callable, default False
         True shows a progress bar on stderr, if it is a terminal, or a widget in notebooks. A callable gets a
         `Progress` after each block or batch, in order and from one thread at a time. If it raises an error, the call
@@ -138,6 +146,7 @@ def read_table(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
+    filesystem: Any = None,
     progress: ProgressLike = False,
 ) -> pa.Table:
     """Read TFRecord files of tf.train.Example into a pyarrow Table.
@@ -151,7 +160,7 @@ def read_table(
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; a `dataset` has more reading options.
-    columns, filters, schema, limit, on_error, storage_options, progress
+    columns, filters, schema, limit, on_error, storage_options, filesystem, progress
         As in `read_tfrecord`.
 
     Returns
@@ -181,6 +190,7 @@ def open_reader(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
+    filesystem: Any = None,
     progress: ProgressLike = False,
     batch_size: int = 65_536,
     batch_bytes: int = 64 * MIB,
@@ -198,7 +208,7 @@ def open_reader(
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; a `dataset` has more options, such as the number of records from which the schema is
         inferred. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
-    columns, filters, schema, limit, on_error, storage_options, progress
+    columns, filters, schema, limit, on_error, storage_options, filesystem, progress
         As in `read_tfrecord`.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
@@ -235,6 +245,7 @@ def write_tfrecord(
     index: bool | None = None,
     record_dim: str | None = None,
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
@@ -247,7 +258,7 @@ def write_tfrecord(
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
-) -> WriteReport:
+) -> results.WriteReport:
     """Write a table to TFRecord files of tf.train.Example, one record per row.
 
     >>> import tfrecord_io as tfr
@@ -303,6 +314,9 @@ def write_tfrecord(
     compression : str or None, default "infer"
         "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``. TensorFlow
         reads gzip and zlib only.
+    compression_level : int, optional
+        From fast to small: 0 to 9 of gzip and zlib, 1 to 19 of zstd, 0 to 12 of lz4. By default, a fast one. A file
+        that is not compressed has none.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows. A stream
         of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
@@ -397,6 +411,7 @@ def open_writer(
     nan_to_null: bool = True,
     index: bool | None = None,
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
@@ -408,7 +423,7 @@ def open_writer(
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
-) -> Writer:
+) -> results.Writer:
     """Open a TFRecord file or a sharded dataset, and write one table after another to it.
 
     >>> import tfrecord_io as tfr
@@ -423,9 +438,11 @@ def open_writer(
     path : str, PathLike, URL or binary file object
         As in `write_tfrecord`. The output appears complete when the ``with`` block ends, and not at all if an
         exception ends it.
-    schema, record_type, column_encoding, float64, nan_to_null, index, compression, shards, max_shard_bytes, write_index
+    schema, record_type, column_encoding, float64, nan_to_null, index, compression, compression_level, shards
         As in `write_tfrecord`.
-    mode, evolve, partition_by, embed_schema, threads, storage_options, filesystem, progress
+    max_shard_bytes, write_index, mode, evolve, partition_by, embed_schema, threads, storage_options, filesystem
+        As in `write_tfrecord`.
+    progress
         As in `write_tfrecord`.
 
     Returns
@@ -460,8 +477,9 @@ def infer_schema(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
+    filesystem: Any = None,
     progress: ProgressLike = False,
-) -> InferredSchema:
+) -> results.InferredSchema:
     """Infer the exact schema of TFRecord files, with the evidence for it, by decoding all records.
 
     >>> import tfrecord_io as tfr
@@ -475,7 +493,7 @@ def infer_schema(
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; a `dataset` has more reading options.
-    columns, limit, on_error, storage_options, progress
+    columns, limit, on_error, storage_options, filesystem, progress
         As in `read_tfrecord`.
 
     Returns

@@ -1,118 +1,97 @@
-"""Threads that end before the interpreter does, and pools of them.
+"""Calls that other threads make, on `concurrent.futures`, and threads that end before the interpreter does.
 
-While the interpreter shuts down, a daemon thread that asks for the GIL is unwound on the spot, which aborts the process
-where C++ code is on its stack. So every thread that may outlive the call that started it is one of these: they are
-stopped and joined at exit.
-
-Where memory runs out, a thread may not start, or end before its first line, which Python does not report. So nothing
-here waits long for a thread to begin: the thread that waits for a result claims the work, if no other has, and does it.
+Where the system starts no thread, as for lack of memory, or the interpreter ends, the thread that needs a result makes
+the call. Python waits at exit for the threads of pools. A daemon thread that asks for the GIL while the interpreter
+shuts down is unwound on the spot, which aborts the process where C++ code is on its stack: so those that run until they
+are told to stop are `BackgroundThread`, which are stopped and joined at exit.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
-import sys
 import threading
-from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from itertools import chain
+from mmap import mmap
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, NoReturn, Self, TypeVar
-from weakref import ReferenceType, ref
+from weakref import WeakSet
 
 T = TypeVar("T")
 
 AHEAD = 2  # calls for each thread that are made before their turn
 WAIT_SECONDS = 1.0  # at a time: Python handles Ctrl-C that arrives just before a wait only after it
+_THREAD_BYTES = 24 << 20  # of address space, for the stack of a thread and what Python and the C library make for it
 _EXIT_SECONDS = 10.0  # to wait for a thread at exit: one may hang in a read that nothing ends
-_BEGIN_SECONDS = 1.0  # after which a thread that has not begun may be one that never will
 
-_running: set[BackgroundThread] = set()
+_threads: WeakSet[BackgroundThread] = WeakSet()
 
 
 class NeverBegan(Exception):
-    """A thread has not begun to run, and will not: the caller does its work."""
+    """A thread could not start, or belongs to the process that this one was forked from: the caller does its work."""
 
 
-class BackgroundThread:
-    """A daemon thread with a way to stop it; `threading.enumerate` does not list it.
+def _has_started(start: Callable[[], object]) -> bool:
+    """Start a thread; returns False where none starts: no memory for it, too many threads, a closed pool."""
+    try:
+        # Python waits without end for a thread that ends before its first line, as where memory runs out then.
+        mmap(-1, _THREAD_BYTES).close()
+        start()
+    except (RuntimeError, OSError) as error:
+        # Ctrl-C in the wait for the begin of a thread, whose end releases a lock that is no longer held.
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise error.__context__ from None
+        return False
+    return True
 
-    `threading.Thread.start` waits until the thread runs: without end where that ends before its first line, and in
-    Python code, in which Ctrl-C may be lost or leave a lock held. So it is not used here. Each wait here is for one
-    lock, which Ctrl-C ends and leaves as it was.
+
+class BackgroundThread(threading.Thread):
+    """A daemon thread with a way to stop it, which is started at once.
 
     `stop` makes `target` return soon, and may be called from any thread, more than once. Neither it nor `args` may
     refer to the object that owns the thread, which can be dropped without being closed.
     """
 
     def __init__(self, target: Callable[..., None], args: tuple[Any, ...], stop: Callable[[], None], name: str) -> None:
-        self.name, self.stop = f"tfrecord_io {name}", stop
-        self._claim = threading.Lock()  # held by the thread that has begun, or by one that keeps it from beginning
-        self._began, self._over = threading.Lock(), threading.Lock()  # released when it has begun, and ended
-        self._began.acquire()
-        self._over.acquire()
-        self._never_began = False
-        self._ident = 0
-        self._call: Callable[[], None] | None = partial(target, *args)
-        _running.add(self)
-        try:
-            start_new_thread(self._run, ())
-        except RuntimeError:  # no memory for its stack, or too many threads
-            _running.discard(self)
-            self._never_began = self._claim.acquire(blocking=False)
-        else:
-            self._began.acquire(timeout=_BEGIN_SECONDS)  # so that it, not the caller, begins with the work
-
-    def _run(self) -> None:
-        self._ident = threading.get_ident()
-        try:
-            if self._claim.acquire(blocking=False):
-                self._began.release()
-                sys.settrace(threading.gettrace())  # what `threading.Thread` does for debuggers and profilers
-                sys.setprofile(threading.getprofile())
-                assert self._call is not None
-                self._call()
-        finally:
-            self._call = None  # first: what it holds is released when `join` returns
-            _running.discard(self)
-            self._over.release()
+        super().__init__(target=target, args=args, name=f"tfrecord_io {name}", daemon=True)
+        self.stop = stop
+        self._process: int | None = os.getpid()  # in which it runs
+        _threads.add(self)
+        if not _has_started(self.start):
+            self._process = None
 
     def take(self, items: SimpleQueue[T]) -> T:
         """The next item that the thread puts into a queue.
 
         NeverBegan if the thread does not run, MemoryError if it has ended without an item, for lack of memory.
         """
-        while not self._never_began:
+        if self._process != os.getpid():
+            raise NeverBegan
+        while True:
+            was_alive = self.is_alive()
             with suppress(Empty):
-                return items.get(timeout=_BEGIN_SECONDS) if self._claim.locked() else items.get_nowait()
-            self._never_began = self._claim.acquire(blocking=False)
-            if not self._never_began and not self._over.locked() and items.empty():
+                return items.get(timeout=WAIT_SECONDS) if was_alive else items.get_nowait()
+            if not was_alive:
                 raise MemoryError(f"the thread '{self.name}' has ended for lack of memory")
-        raise NeverBegan
 
-    def end(self, timeout: float | None = None) -> bool:
-        """Stop the thread, and wait until it has ended; returns whether it has."""
+    def end(self, timeout: float | None = None) -> None:
+        """Stop the thread, and wait until it has ended."""
         self.stop()
-        return self._ident == threading.get_ident() or self.join(timeout)
+        if self.is_alive() and self is not threading.current_thread():  # the garbage collector may run this in it
+            self.join(timeout)
 
-    def join(self, timeout: float | None = None) -> bool:
-        """Wait until the thread has ended; returns whether it has."""
-        if self._never_began:
-            return True
-        if not self._claim.locked():  # it has not begun, and may never do so
-            timeout = _BEGIN_SECONDS
-        has_ended = self._over.acquire(timeout=-1 if timeout is None else timeout)
-        if has_ended:
-            self._over.release()  # for others that wait
-        return has_ended
 
-    def forget(self) -> None:
-        """In a forked process, which has not got the thread: neither stop it nor wait for it."""
-        self.stop, self._never_began = _do_nothing, True
+@atexit.register
+def _end_all() -> None:
+    threads = [thread for thread in _threads if thread.is_alive()]
+    for thread in threads:
+        thread.stop()
+    for thread in threads:
+        thread.end(_EXIT_SECONDS)
 
 
 class Flag:
@@ -125,7 +104,10 @@ class Flag:
 
 
 class Task(Generic[T]):
-    """A call that one thread makes: the first that claims it; `is_done` when it has returned or raised."""
+    """A call that one thread makes: the first that claims it; `is_done` when it has returned or raised.
+
+    A `concurrent.futures.Future` cannot be claimed by the thread that waits for it. Ctrl-C leaves no lock held.
+    """
 
     def __init__(self, call: Callable[[], T]) -> None:
         self._call: Callable[[], T] | None = call
@@ -140,7 +122,7 @@ class Task(Generic[T]):
         return self._claim.acquire(blocking=False)
 
     def run(self) -> bool:
-        """Make the call in this thread, unless one has begun; returns whether it did."""
+        """Make the call in this thread, unless one has begun; returns True if it did."""
         if not self._claim.acquire(blocking=False):
             return False
         try:
@@ -154,6 +136,11 @@ class Task(Generic[T]):
             self._call, self.is_done = None, True
             self._done.release()
         return True
+
+    def run_quietly(self) -> None:
+        """As `run`, in another thread: `result` raises what the call raises."""
+        with suppress(BaseException):
+            self.run()
 
     def wait(self) -> None:
         """Wait for the thread that makes the call."""
@@ -177,35 +164,8 @@ class Task(Generic[T]):
 def in_background(call: Callable[[], T], name: str) -> Task[T]:
     """Let a thread of its own make a call that takes milliseconds; it ends with the call."""
     task = Task(call)
-    with suppress(MemoryError):  # then it is made where the result is used
-        BackgroundThread(_run_one, (task,), _do_nothing, name)
+    _has_started(threading.Thread(target=task.run_quietly, name=f"tfrecord_io {name}").start)
     return task
-
-
-def _run_one(task: Task[Any]) -> None:
-    with suppress(Exception):  # `result` raises it
-        task.run()
-
-
-Tasks = SimpleQueue["Task[Any] | ReferenceType[WorkerPool] | None"]
-
-
-def _run_tasks(tasks: Tasks, pool: ReferenceType[WorkerPool]) -> None:
-    while isinstance(task := tasks.get(), Task):
-        if pool() is None:
-            task.cancel()
-        with suppress(BaseException):  # `result` raises it
-            task.run()
-        del task
-
-
-def _stop_one(tasks: Tasks) -> None:
-    """Let one thread end after the call that it makes; the calls that have not begun are cancelled."""
-    with suppress(Empty):
-        while isinstance(task := tasks.get_nowait(), Task):
-            task.cancel()
-        tasks.put(task)  # for another thread
-    tasks.put(None)
 
 
 class WorkerPool:
@@ -216,34 +176,25 @@ class WorkerPool:
     """
 
     def __init__(self, threads: int, name: str = "worker", most_ahead: int | None = None) -> None:
-        self.threads, self._most, self._name = threads, threads, name
+        self.threads = threads
         self.most_ahead = AHEAD * threads if most_ahead is None else most_ahead
         self.ahead = 0  # of these calls: only the thread that takes the results counts them
-        self._tasks: Tasks = SimpleQueue()
-        self._threads: list[BackgroundThread] = []
+        self._executor = ThreadPoolExecutor(threads, f"tfrecord_io {name}") if threads else None
+        self._takes_calls = threads > 0
 
     def submit(self, call: Callable[[], T]) -> Task[T]:
         """Let a thread make a call."""
         task = Task(call)
-        self._tasks.put(task)
-        if len(self._threads) < self._most:
-            try:
-                stop = partial(_stop_one, self._tasks)
-                # When the pool is dropped, the thread gets this reference as its last item. A `__del__` would run
-                # Python code, in which Ctrl-C is lost.
-                pool = ref(self, self._tasks.put)
-                self._threads.append(BackgroundThread(_run_tasks, (self._tasks, pool), stop, self._name))
-            except MemoryError:
-                self._most = len(self._threads)
+        if self._executor is not None and self._takes_calls:
+            # Without a thread, further calls would be held and never made.
+            self._takes_calls = _has_started(partial(self._executor.submit, task.run_quietly))
         return task
 
     def close(self, *, wait: bool = True) -> None:
         """Cancel the calls that have not begun; the threads end, after those that they make."""
-        threads, self._threads, self._most = self._threads, [], 0
-        for thread in threads:
-            thread.stop()
-        for thread in threads if wait else ():
-            thread.end()
+        if self._executor is not None:
+            with suppress(RuntimeError):  # the garbage collector runs this in one of the threads, which cannot wait
+                self._executor.shutdown(wait, cancel_futures=True)
 
     def __enter__(self) -> Self:
         return self
@@ -314,24 +265,13 @@ def ordered(
     At most `AHEAD` calls for each thread are begun or finished before their turn. `stop` is called where not all
     results are taken, before this waits for the calls that are being made: it lets them end early.
     """
-    rest = iter(calls)
     if threads <= 1:
-        for call in rest:
+        for call in calls:
             yield call()
-        return
-    first = next(rest, None)
-    if first is None:
-        return
-    try:
-        second = next(rest, None)
-    except Exception as error:  # raised after the result of the first, as with one thread
-        second = partial(raise_error, error)
-    if second is None:  # one call needs no other thread
-        yield first()
         return
     with WorkerPool(threads - 1, name, AHEAD * threads) as pool:  # whose end cancels the calls that are left
         try:
-            yield from Ordered(chain((first, second), rest), pool, helps=True)
+            yield from Ordered(calls, pool, helps=True)
         except BaseException:
             if stop is not None:
                 stop()
@@ -341,27 +281,3 @@ def ordered(
 def raise_error(error: Exception) -> NoReturn:
     """A call that fails."""
     raise error
-
-
-def _end_all() -> None:
-    threads = list(_running)
-    for thread in threads:
-        thread.stop()
-    for thread in threads:
-        thread.end(_EXIT_SECONDS)
-
-
-def _do_nothing() -> None:
-    pass
-
-
-def _forget_all() -> None:
-    """In a forked process, which has none of the threads; their locks may be held for ever."""
-    for thread in list(_running):
-        thread.forget()
-    _running.clear()
-
-
-atexit.register(_end_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)

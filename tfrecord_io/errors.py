@@ -48,6 +48,11 @@ __all__ = [
     "TruncatedRecordError",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # What to do about damage.
 SALVAGE = "keep the intact records with tfr.salvage(path, target)"
 SALVAGE_CLI = "keep the intact records with tfr salvage SOURCE TARGET"
@@ -296,7 +301,7 @@ class SchemaWarning(UserWarning):
     """An embedded schema could not be used, was found late, or was lost for lack of a record to embed it in; or the
     columns are unknown, as files have no records; or no record has a declared column; or a schema leaves out columns of
     the data to write; or ``record_type="example"`` ignores feature lists; or arrays of a file have times as another
-    type, such as without their zone.
+    type, such as without their zone; or soft links of an HDF5 file lead nowhere.
     """
 
 

@@ -8,6 +8,6 @@
 {'x': np.int64(3)}
 """
 
-from tfrecord_io.public_names import show as _show
+from tfrecord_io.public_names import attach as _attach
 
-__all__, __getattr__, __dir__ = _show("io", globals())
+__getattr__, __dir__, __all__ = _attach("io", globals())

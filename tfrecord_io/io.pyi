@@ -18,6 +18,8 @@ from tfrecord_io.tf_compat.parse_example import RaggedTensor as RaggedTensor
 from tfrecord_io.tf_compat.parse_example import SparseTensor as SparseTensor
 from tfrecord_io.tf_compat.parse_example import parse_example as parse_example
 from tfrecord_io.tf_compat.parse_example import parse_single_example as parse_single_example
+from tfrecord_io.tf_compat.parse_sequence_example import parse_sequence_example as parse_sequence_example
+from tfrecord_io.tf_compat.parse_sequence_example import parse_single_sequence_example as parse_single_sequence_example
 from tfrecord_io.tf_compat.record_files import TFRecordOptions as TFRecordOptions
 from tfrecord_io.tf_compat.record_files import TFRecordWriter as TFRecordWriter
 
@@ -39,7 +41,9 @@ __all__ = [
     "float_feature",
     "int64_feature",
     "parse_example",
+    "parse_sequence_example",
     "parse_single_example",
+    "parse_single_sequence_example",
     "parse_tensor",
     "serialize_tensor",
 ]

@@ -29,6 +29,7 @@ from tfrecord_io.options import DEFAULT_LIMITS, INT64_MAX, MIB, DatasetValue, Li
 from tfrecord_io.options.arrays import IterOptions, RepresentationOptions
 from tfrecord_io.options.checked_options import check_choice, check_equal, datasets_in
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.deferred_schema import LazyScan
 from tfrecord_io.read.explanation import Explanation, explained
@@ -79,13 +80,14 @@ if TYPE_CHECKING:
     from tfrecord_io.plugins.engines.ray import to_ray
     from tfrecord_io.plugins.engines.spark import to_spark
 else:
+    pd = LateTypes("pandas")
     to_daft, to_dask, to_ray, to_spark = map(PluginMethod, ("daft", "dask", "ray", "spark"))
 
 
 _selects = partial(check_keywords, moved=dict)  # of a dataset that is there: its errors name no keyword of `dataset`
 
 
-class _Shown(DatasetValue, Report):
+class _Shown(DatasetValue, Report):  # type: ignore[misc]  # the only slot of Report is __weakref__
     """What a dataset and a piece of one have: a scan, whose files, sizes and columns are shown."""
 
     __slots__ = ()
@@ -816,7 +818,7 @@ def dataset(
     allow_missing_shards : bool, default False
         Read the existing files if shards are missing or duplicated.
     check_crc : bool, default True
-        Check the CRCs of payloads. The CRCs of lengths are always checked.
+        Check the CRCs of lengths and payloads; False checks none, for files whose writer stored no valid ones.
     limits : Limits, optional
         What an untrusted file may use: bytes of a record, names of features, memory beyond what is read,
         decompressed bytes. More is an error.

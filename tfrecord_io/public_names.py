@@ -56,6 +56,7 @@ _HOMES: dict[str, dict[str, str]] = {
     },
     "io": {
         "tf_compat.parse_example": "parse_example parse_single_example RaggedTensor SparseTensor",
+        "tf_compat.parse_sequence_example": "parse_sequence_example parse_single_sequence_example",
         "schema.formats.tf_features": "FixedLenFeature FixedLenSequenceFeature RaggedFeature "
         "SparseFeature VarLenFeature",
         "tf_compat.example_columns": "decode_examples encode_examples",
@@ -98,40 +99,40 @@ def homes(shown_in: str) -> dict[str, str]:
     >>> homes("train")["Example"]
     'tfrecord_io.format.example_messages'
     """
-    points = ((point.name.rpartition("."), point.value) for point in own_points(NAMES))
-    return _of_core(shown_in) | {
-        name: value.partition(":")[0] for (module, _, name), value in points if module == shown_in
+    of_plugins = ((point.name.rpartition("."), point.value) for point in own_points(NAMES))
+    return _core_homes(shown_in) | {
+        name: value.partition(":")[0] for (module, _, name), value in of_plugins if module == shown_in
     }
 
 
-def _of_core(shown_in: str) -> dict[str, str]:
-    """Those of `homes` that are not of plugins."""
+def _core_homes(shown_in: str) -> dict[str, str]:
     return {name: f"{PACKAGE}.{module}" for module, names in _HOMES[shown_in].items() for name in names.split()}
 
 
-def show(shown_in: str, namespace: dict[str, Any]) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__all__``, ``__getattr__`` and ``__dir__`` of a public module."""
-    modules, core = homes(shown_in), _of_core(shown_in)
-    prefix = f"{shown_in}." if shown_in else ""
+def attach(shown_in: str, namespace: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a public module, which imports a name when it is first used.
 
-    def get(name: str) -> Any:
-        if not shown_in and name in SHOWN_IN:
+    As in SPEC 1 of Scientific Python (https://scientific-python.org/specs/spec-0001), with names of other packages.
+    """
+    core, names = _core_homes(shown_in), [*homes(shown_in)]
+    prefix, more = (f"{shown_in}.", ()) if shown_in else ("", (*SHOWN_IN, "__version__"))
+
+    def __getattr__(name: str) -> Any:
+        if name in more:
             return import_module(f"{PACKAGE}.{name}")
         point = None if name in core or name.startswith("_") else find_point(NAMES, prefix + name)
         if name not in core and point is None:
             raise _no_attribute(shown_in, name)
         with _importing:
             import_module("numpy")  # waits for a thread of the caller's that imports it, before any of its modules
-            value = getattr(import_module(core[name]), name) if point is None else point.load()
-        namespace[name] = value
-        return value
+            namespace[name] = getattr(import_module(core[name]), name) if point is None else point.load()
+        return namespace[name]
 
-    def listed() -> list[str]:
-        others = (point.name.rpartition(".") for point in other_points(NAMES))
-        added = [name for module, _, name in others if module == shown_in]
-        return [*modules, *added, *(() if shown_in else SHOWN_IN)]
+    def __dir__() -> list[str]:
+        of_others = [point.name.removeprefix(prefix) for point in other_points(NAMES) if point.name.startswith(prefix)]
+        return [*names, *(name for name in of_others if "." not in name), *more]
 
-    return [*modules], get, listed
+    return __getattr__, __dir__, names
 
 
 # What users look for under another name: of other libraries, and of this one before its first release.
@@ -178,7 +179,6 @@ _MEANT = {
     "formats.write_npz": "to_npz",
     "io.TFRecordOptions": "TFRecordOptions",
     "io.TFRecordWriter": "TFRecordWriter",
-    "io.decode_examples": "parse_sequence_example parse_single_sequence_example",
 }
 _EQUIVALENTS = {name: meant for meant, names in _MEANT.items() for name in names.split()}
 _TYPE = re.compile("string|bool|u?int(8|16|32|64)|b?float(16|32|64)|complex(64|128)")  # as ``tf.int64``
@@ -230,3 +230,32 @@ def public_names(shown_in: str) -> list[str]:
     from tfrecord_io import errors
 
     return errors.__all__
+
+
+class MissingType:
+    """Any type of a library that is not installed, also a generic one."""
+
+    def __class_getitem__(cls, item: object) -> type[MissingType]:
+        return cls
+
+
+class LateTypes:
+    """The types of a module, which is imported when an annotation is evaluated that names one.
+
+    Annotations of this package are text: ``import tfrecord_io`` imports neither pandas nor torch for them. Where a
+    library cannot be imported, its types are `MissingType`.
+
+    >>> LateTypes("decimal").Decimal, LateTypes("not_installed").utils.Loader.__name__
+    (<class 'decimal.Decimal'>, 'MissingType')
+    """
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what tools look for in any object
+            raise AttributeError(name)
+        try:
+            return getattr(import_module(self._module), name)
+        except ImportError:
+            return LateTypes(f"{self._module}.{name}") if name.islower() else MissingType  # a module in it

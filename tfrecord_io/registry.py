@@ -5,8 +5,9 @@ Another package adds a row by an entry point of the registry's group, which load
     [project.entry-points."tfrecord_io.compressions"]
     bzip2 = "its_package:ROW"
 
-So do the plugins of this package (`OWN`). Their rows are loaded where those of the core have no answer,
-then those of other packages, and all where names are listed: programs that use the core alone do not wait for them.
+The plugins of this package are in the table `OWN`, which works in a source tree, too. Their rows are loaded where those
+of the core have no answer, then those of other packages, and all where names are listed: programs that use the core
+alone do not wait for them.
 """
 
 from __future__ import annotations

@@ -7,6 +7,6 @@
 {'x': array([3])}
 """
 
-from tfrecord_io.public_names import show as _show
+from tfrecord_io.public_names import attach as _attach
 
-__all__, __getattr__, __dir__ = _show("train", globals())
+__getattr__, __dir__, __all__ = _attach("train", globals())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from tfrecord_io.public_names import show as _show
+from tfrecord_io.public_names import attach as _attach
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,15 +35,88 @@ if TYPE_CHECKING:
     from tfrecord_io.write.writer import Writer as Writer
     from tfrecord_io.write.writer import WriteReport as WriteReport
 
-_results, __getattr__, _ = _show("typing", globals())
+__all__ = [
+    "ArrayIterator",
+    "ArrayLayout",
+    "ArrayStream",
+    "ArrowArray",
+    "ArrowDataset",
+    "ArrowScanner",
+    "ArrowSchema",
+    "ArrowStream",
+    "ArrowTable",
+    "BytesLike",
+    "Compression",
+    "DatasetPiece",
+    "DatasetReport",
+    "DeleteReport",
+    "DtypeBackend",
+    "Explanation",
+    "Field",
+    "FileMode",
+    "FilePlan",
+    "FileSystemLike",
+    "FilesLike",
+    "FilterPlan",
+    "Float64",
+    "ImageFit",
+    "ImageResample",
+    "IndexLike",
+    "InferredSchema",
+    "InputPath",
+    "InvalidBoxes",
+    "KeepKey",
+    "LabelledArrays",
+    "LazyTable",
+    "Lengths",
+    "Masks",
+    "MessageClass",
+    "Missing",
+    "MissingFiles",
+    "MixStop",
+    "MixedDataset",
+    "OnError",
+    "OnErrorName",
+    "OnFileError",
+    "OnNew",
+    "OpenedDataset",
+    "OutputPath",
+    "Partitions",
+    "Path",
+    "Progress",
+    "ProgressLike",
+    "RandomAccess",
+    "ReadReport",
+    "ReadableFile",
+    "Reader",
+    "RecordTypeLike",
+    "RecordTypeName",
+    "SchemaLike",
+    "SelectedRecords",
+    "SkippedRegion",
+    "SourceFormat",
+    "StorageLike",
+    "Table",
+    "TableLike",
+    "TargetFormat",
+    "UnevenParts",
+    "WindowPad",
+    "WindowedDataset",
+    "WritableFile",
+    "WriteMode",
+    "WriteReport",
+    "Writer",
+]
+
+__getattr__, _names_of_results, _ = _attach("typing", globals())
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_results]
+    return sorted({*__all__, *_names_of_results()})
 
 
 # The values of keywords.
-ArrayLayout = Literal["object", "offsets", "pad"]
+ArrayLayout = Literal["object", "offsets", "pad", "csr"]
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
 Float64 = Literal["round", "error", "raw"]
 ImageFit = Literal["stretch", "contain", "crop", "pad"]
@@ -66,7 +139,18 @@ _Tables = Literal["csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", 
 _Arrays = Literal["npy", "npz", "hdf5", "h5", "netcdf", "nc", "zarr"]
 _Annotations = Literal["tar", "coco", "voc", "yolo"]
 SourceFormat = Literal[
-    "tfrecord", _Tables, _Arrays, "idx", _Annotations, "images", "files", "elwc", "array_record", "tfds"
+    "tfrecord",
+    _Tables,
+    _Arrays,
+    "idx",
+    "libsvm",
+    "svmlight",
+    _Annotations,
+    "images",
+    "files",
+    "elwc",
+    "array_record",
+    "tfds",
 ]
 TargetFormat = Literal["tfrecord", _Tables, _Arrays, _Annotations, "lerobot", "images", "files", "array_record", "tfds"]
 UnevenParts = Literal["keep", "pad", "drop"]
@@ -89,7 +173,7 @@ class MessageClass(Protocol):
 
 
 class ReadableFile(Protocol):
-    """A binary file object to read from."""
+    """A binary file object, which is read from its position; one at its end, as writing leaves it, from its start."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -199,5 +283,9 @@ InputPath = Path | ReadableFile | OpenedDataset | Iterable[Path | ReadableFile |
 OutputPath = Path | WritableFile
 SchemaLike = ArrowSchema | Mapping[str, Any]
 ArrowTable = ArrowStream | ArrowArray | LazyTable | ArrowDataset | ArrowScanner | LabelledArrays
-Table: TypeAlias = "ArrowTable | Mapping[str, Any] | np.ndarray[Any, np.dtype[np.void]]"
-TableLike: TypeAlias = "Table | Iterable[Table | Sequence[Mapping[str, Any]]]"
+if TYPE_CHECKING:
+    _StructuredArray: TypeAlias = np.ndarray[Any, np.dtype[np.void]]
+else:
+    _StructuredArray = Any  # importing numpy takes longer than the rest of `tfr --help`
+Table: TypeAlias = ArrowTable | Mapping[str, Any] | _StructuredArray
+TableLike: TypeAlias = Table | Iterable[Table | Sequence[Mapping[str, Any]]]

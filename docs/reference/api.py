@@ -58,8 +58,9 @@ GROUPS = {
     "Single records and values, as in TensorFlow": "encode_example decode_example encode_examples decode_examples "
     "decode_json_example bytes_feature float_feature int64_feature serialize_tensor parse_tensor decode_raw "
     "TFRecordWriter TFRecordOptions",
-    "Feature descriptions, as in TensorFlow": "parse_example parse_single_example FixedLenFeature VarLenFeature "
-    "FixedLenSequenceFeature RaggedFeature SparseFeature SparseTensor RaggedTensor",
+    "Feature descriptions, as in TensorFlow": "parse_example parse_single_example parse_sequence_example "
+    "parse_single_sequence_example FixedLenFeature VarLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature "
+    "SparseTensor RaggedTensor",
     "Protobuf messages": "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList "
     "FeatureLists",
     "Errors": "TFRecordError CorruptRecordError TruncatedRecordError DecodeError FeatureTypeError EncodeError "

@@ -5,7 +5,8 @@ as ``https://host/owner/name``, and ``TFRECORD_IO_REF`` a tag or branch of it, b
 hosted workflows set both. Without an address links stay as they are, which ``dev/dist check`` refuses.
 
 ``python docs/reference/readme.py --release`` writes the line that installs a release into the repository's pages, in
-place of the one for a clone; ``--clone`` does the reverse.
+place of the one for a clone, and extras of the package (``'tfrecord_io[s3]'``) in place of those of a clone
+(``'.[s3]'``); ``--clone`` does the reverse.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ CLONE = "pip install .  # in a clone, with Python 3.11 or later and a C++20 comp
 RELEASE = "pip install tfrecord_io    # Python 3.11 or later"
 PAGES = ("README.md", "docs/index.md", "docs/installation.md")
 _INSTALL = re.compile(rf"^(?:{re.escape(RELEASE)}|{re.escape(CLONE)})$", re.MULTILINE)
+_EXTRAS = re.compile(r"'(?:\.|tfrecord_io)(\[[a-z0-9,-]+\]')")
 _LINK = re.compile(r"(\]\(|\b(?:src|srcset|href)=\")(?!https?:|#|mailto:)([^)\"\s]+)")
 _PICTURES = (".svg", ".png")
 
@@ -31,7 +33,13 @@ def with_install(text: str, line: str) -> str:
     changed, count = _INSTALL.subn(line, text)
     if count != 1:
         raise ValueError(f"expected one line '{CLONE}' or '{RELEASE}', found {count}")
-    return changed
+    return with_extras(changed, line)
+
+
+def with_extras(text: str, line: str) -> str:
+    """The text of a page whose extras are of the package, or of a clone, as in the line that installs it."""
+    name = "tfrecord_io" if line == RELEASE else "."
+    return _EXTRAS.sub(rf"'{name}\1", text)
 
 
 def with_absolute_links(text: str, address: str, ref: str) -> str:
@@ -65,11 +73,18 @@ def dynamic_metadata(settings: Mapping[str, object], project: Mapping[str, objec
     return {"readme": {"text": text, "content-type": "text/markdown"}}
 
 
+def pages_with_extras() -> list[Path]:
+    """All pages, and the notebook, which say what to install for a library."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "docs").rglob("*.ipynb"))]
+
+
 def main() -> None:
     line = {"--release": RELEASE, "--clone": CLONE}[sys.argv[1]]
     for page in PAGES:
         path = ROOT / page
         path.write_text(with_install(path.read_text(encoding="utf-8"), line), encoding="utf-8")
+    for path in pages_with_extras():
+        path.write_text(with_extras(path.read_text(encoding="utf-8"), line), encoding="utf-8")
 
 
 if __name__ == "__main__":

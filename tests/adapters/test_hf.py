@@ -489,3 +489,17 @@ def test_images_of_any_size_and_damaged_ones(tmp_path: Path, streaming: bool) ->
     assert [row["frames"] for row in found] == [[p.tolist() for p in pixels], [pixels[0].tolist()], [], None]
     with pytest.raises(tfr.errors.SchemaError, match="'x': images of mode \"unchanged\" have no type in common"):
         tfr.dataset(tmp_path / "a.tfrecord", schema={"x": tfr.image(mode="unchanged")}).to_hf()
+
+
+def test_an_integer_beyond_int64_is_named(tmp_path: Path) -> None:
+    def rows() -> Any:
+        yield {"n": 1, "x": 2}
+        yield {"n": 2, "x": 2**63}
+
+    features = datasets.Features({"n": datasets.Value("int64"), "x": datasets.Value("int64")})
+    for data in (
+        datasets.IterableDataset.from_generator(rows),
+        datasets.IterableDataset.from_generator(rows, features=features),
+    ):
+        with pytest.raises(EncodeError, match="record 1: feature 'x': an integer is outside the range of int64"):
+            tfr.write_tfrecord(data, tmp_path / "a.tfrecord")

@@ -73,15 +73,36 @@ def number(value: Any, type_: pa.DataType) -> Any:
     return Fraction(value)
 
 
+def neighbours(value: Any, type_: pa.DataType) -> list[Any]:
+    """Numbers next to a value of a column: integers, and what is between it and the next values of its type."""
+    if value is None or not math.isfinite(value):
+        return []
+    near = [math.floor(value) + step for step in (-2, -1, 0, 1, 2)]
+    if not pa.types.is_floating(type_):
+        return [*near, *map(Decimal, near), value]
+    float_type = type_.to_pandas_dtype()
+    with np.errstate(over="ignore"):
+        others = [float(np.nextafter(float_type(value), float_type(end))) for end in (-math.inf, math.inf)]
+    between = [(Fraction(value) + Fraction(other)) / 2 for other in others if math.isfinite(other)]
+    return [*near, value, *others, *(math.floor(number) + step for number in between for step in (-1, 0, 1))]
+
+
+def literals(values: list[Any], type_: pa.DataType) -> st.SearchStrategy[Any]:
+    """What a column with these values is compared with: any number, or a neighbour of a value."""
+    near = [number for value in values for number in neighbours(value, type_)]
+    return NUMBERS | st.sampled_from(near) if near else NUMBERS
+
+
 def rows(column: pa.Array, filters: Any) -> list[int]:
     batch = pa.RecordBatch.from_arrays([column, pa.StructArray.from_arrays([column], ["x"])], ["x", "s"])
     mask = RowFilter.for_schema(filters, batch.schema).mask(batch)
     return [row for row, passes in enumerate(mask.to_pylist()) if passes]
 
 
-@given(data=st.data(), type_=TYPES, symbol=st.sampled_from([*OPERATORS]), literal=NUMBERS)
-def test_numbers_are_compared_exactly(data: st.DataObject, type_: pa.DataType, symbol: str, literal: Any) -> None:
+@given(data=st.data(), type_=TYPES, symbol=st.sampled_from([*OPERATORS]))
+def test_numbers_are_compared_exactly(data: st.DataObject, type_: pa.DataType, symbol: str) -> None:
     values = data.draw(st.lists(st.none() | values_of(type_), min_size=1, max_size=6))
+    literal = data.draw(literals(values, type_))
     column = pa.array(values, type_, from_pandas=False)
     other = number(literal, type_)
     expected = [
@@ -92,18 +113,41 @@ def test_numbers_are_compared_exactly(data: st.DataObject, type_: pa.DataType, s
     assert rows(column, [("x", symbol, literal)]) == expected
 
 
-@given(data=st.data(), type_=TYPES, literals=st.lists(st.none() | NUMBERS.filter(lambda n: n == n), max_size=4))
-def test_members_are_compared_exactly(data: st.DataObject, type_: pa.DataType, literals: list[Any]) -> None:
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(
+    ("type_", "power"),
+    [
+        *((pa.float32(), power) for power in (23, 24, 25, 40, 62)),
+        *((pa.float64(), power) for power in (52, 53, 54, 62)),
+    ],
+)
+def test_integers_are_compared_exactly_with_the_floats_next_to_them(type_: pa.DataType, power: int, sign: int) -> None:
+    """Floats that follow each other, of which integers are between two, and are rounded to one of them."""
+    float_type = type_.to_pandas_dtype()
+    values = [float_type(2.0**power)]
+    for _ in range(3):
+        values = [np.nextafter(values[0], float_type(0)), *values, np.nextafter(values[-1], float_type(math.inf))]
+    column = pa.array([sign * float(value) for value in values], type_)
+    numbers = column.to_pylist()
+    for literal in {int(near) for value in numbers[2:5] for near in neighbours(value, type_)}:
+        for symbol, compare in OPERATORS.items():
+            expected = [row for row, value in enumerate(numbers) if compare(Fraction(value), literal)]
+            assert rows(column, [("x", symbol, literal)]) == expected, (symbol, literal)
+
+
+@given(data=st.data(), type_=TYPES)
+def test_members_are_compared_exactly(data: st.DataObject, type_: pa.DataType) -> None:
     values = data.draw(st.lists(st.none() | values_of(type_), min_size=1, max_size=6))
+    members = data.draw(st.lists(st.none() | literals(values, type_).filter(lambda n: n == n), max_size=4))
     column = pa.array(values, type_, from_pandas=False)
-    others = [None if each is None else number(each, type_) for each in literals]
+    others = [None if each is None else number(each, type_) for each in members]
     found = [
         row
         for row, value in enumerate(column.to_pylist())
         if (None if value is None else number(value, type_)) in others
     ]
-    assert rows(column, [("x", "in", literals)]) == found
-    assert rows(column, [("x", "not in", literals)]) == [row for row in range(len(column)) if row not in found]
+    assert rows(column, [("x", "in", members)]) == found
+    assert rows(column, [("x", "not in", members)]) == [row for row in range(len(column)) if row not in found]
 
 
 @example(2**60 + 1)

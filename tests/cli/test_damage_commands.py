@@ -29,7 +29,7 @@ def test_verify_prints_a_table_of_the_files(run, dataset: Path) -> None:
     shown = run("verify", dataset)
     assert shown.exit_code == 1
     lines = shown.stdout.splitlines()
-    assert lines[0].startswith("3 files: 1 damaged, 29 intact records, ")
+    assert lines[0].startswith("3 files: 1 damaged, 2 good; 29 intact records, ")
     assert lines[1].split() == ["file", "bytes", "records", "compression", "status", "problems"]
     rows = [["10", "none", "good"], ["9", "none", "damaged", "2"], ["10", "none", "good"]]
     assert [line.split()[2:] for line in lines[3:6]] == rows
@@ -150,8 +150,18 @@ def test_verify_images(run, tmp_path: Path) -> None:
     ):
         shown = run("verify", *arguments)
         assert shown.exit_code == 1
-        assert f"1 bad images, 3 intact records, 3 images, {count} of them bad" in shown.stdout
+        assert f"bad images, 3 intact records, 3 images, {count} of them bad" in shown.stdout
         assert "record 2: feature 'image/encoded': it has no bytes" in shown.stdout
     document = json.loads(run("verify", "--json", "--images", tmp_path / "a.tfrecord").stdout)
     assert (document["files"][0]["images"], document["files"][0]["bad_images"]) == (3, 1)
     assert "'some'" in run("verify", "--images=some", tmp_path / "a.tfrecord").output
+
+
+def test_records_without_checksums_are_written_anew(run, tmp_path: Path) -> None:
+    path, target = tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"
+    payload = b"any bytes"
+    path.write_bytes((len(payload).to_bytes(8, "little") + bytes(4) + payload + bytes(4)) * 3)
+    shown = run("verify", path)
+    assert "all checksums of its first 3 records are 0; write them anew with tfr salvage --no-check-crc" in shown.stdout
+    assert run("salvage", "--no-check-crc", path, target).exit_code == 0
+    assert [*tfr.RecordReader(target)] == [payload] * 3

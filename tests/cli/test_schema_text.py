@@ -148,3 +148,23 @@ def test_unprintable_names_are_escaped(tmp_path: Path, form: str) -> None:
     if form in ("json", "tfx"):
         again = tfr.Schema.from_json(text) if form == "json" else tfr.Schema.from_tfx(text)
         assert again.names == [name]
+
+
+@pytest.mark.parametrize("embed_schema", [True, False])
+@pytest.mark.parametrize("form", ["feature_description", "tfx"])
+def test_columns_of_folders_are_no_features(run: Any, tmp_path: Path, form: str, embed_schema: bool) -> None:
+    """TensorFlow would parse a feature that no record has without an error, as an empty column."""
+    for day in (1, 2):
+        (tmp_path / f"day={day}").mkdir()
+        tfr.write_tfrecord({"n": [1, 2]}, tmp_path / f"day={day}" / "a.tfrecord", embed_schema=embed_schema)
+    text = run("schema", "--as", form, tmp_path).output
+    assert "'n'" in text or '"n"' in text
+    assert "day" not in text
+    assert "day" in run("schema", "--as", "python", tmp_path).output, "a schema to read the folder with has it"
+
+
+def test_columns_of_folders_are_no_features_of_declared_types(tmp_path: Path) -> None:
+    (tmp_path / "day=1").mkdir()
+    tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "day=1" / "a.tfrecord")
+    schema, source = resolve_schema(tmp_path, "feature_description", {"schema": {"n": "int32"}})
+    assert (schema.names, source) == (["n"], "schema=")

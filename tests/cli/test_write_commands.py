@@ -43,6 +43,18 @@ def test_split_by_a_column_and_into_shards(run, path: Path, tmp_path: Path) -> N
     assert tfr.read_table(tmp_path / "b.tfrecord").equals(tfr.read_table(path))
 
 
+def test_a_compression_level_is_an_option(run, path: Path, tmp_path: Path) -> None:
+    for command in ("merge", "convert", "shuffle"):
+        target = tmp_path / f"{command}.tfrecord.gz"
+        assert run(command, path, target, "--compression-level", 9).exit_code == 0
+        assert tfr.count(target) == 20
+        refused = run(command, path, tmp_path / "b.tfrecord.gz", "--compression-level", 10)
+        assert refused.exit_code == 2
+        assert "compression level 10: gzip has levels 0 to 9" in refused.stderr
+        plain = run(command, path, tmp_path / "b.tfrecord", "--compression-level", 1)
+        assert "the file is not compressed; pass --compression as well" in plain.stderr
+
+
 def test_shuffle_and_sample(run, path: Path, tmp_path: Path) -> None:
     assert run("shuffle", path, tmp_path / "b", "--seed", 1, "--memory-bytes", 100).exit_code == 0
     tfr.shuffle(path, tmp_path / "c", seed=1)

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from limited import set_limits
 from running_threads import running
-from tfrecord_io.background import BackgroundThread
 from tfrecord_io.compression import get_codec
 from tfrecord_io.compression.block_compressor import BlockCompressor
 from tfrecord_io.compression.deflate import GzipTrailer
@@ -28,7 +27,7 @@ def new(deflate: Any, threads: int) -> BlockCompressor:
     return BlockCompressor(deflate, HEADER, GzipTrailer(), threads, end=b"\x03\x00")
 
 
-def compressing() -> list[BackgroundThread]:
+def compressing() -> list[threading.Thread]:
     return running("compress")
 
 

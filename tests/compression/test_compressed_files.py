@@ -16,7 +16,7 @@ import pytest
 import tfrecord_io as tfr
 from records import blobs, example, framed, header, int64s
 from rounds import rounds
-from running_threads import running
+from running_threads import ends, running
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.compression.stream import DecompressedStream
 from tfrecord_io.testing.codec_suite import read, write
@@ -209,7 +209,7 @@ def test_full_disk_is_an_error_and_stops_the_threads(codec: str, threads: int) -
     with pytest.raises(OSError, match="No space left"):
         tfr.write_tfrecord(noise, "/dev/full", compression=codec, threads=threads)
     for thread in running():
-        assert thread.join(10)
+        assert ends(thread)
 
 
 @pytest.mark.parametrize("where", ["local", "memory"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -360,3 +362,35 @@ def test_defaults_of_unknown_dimensions(read: Any) -> None:
     table = read([b"", record({"x": MATRIX})], schema={"x": made})
     assert_same(cells(table), [np.array([[1, 2, 3]], "f4"), MATRIX])
     assert_same(cells(read([b""], schema={"x": empty})), [np.empty((0, 3), "f4")])
+
+
+NPY = BytesIO()
+np.save(NPY, np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("content", "looks", "advice"),
+    [
+        (b"\xff\xd8\xff\xe0" + bytes(62), "a JPEG image", r"tfr\.image\(\)"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(61), "a PNG image", r"tfr\.image\(\)"),
+        (NPY.getvalue() + b"x", r"a NumPy \.npy file", "encoding='npy'"),
+        (
+            tfr.io.serialize_tensor(np.arange(13, dtype=np.int16)),
+            r"a serialized tensor of int16 .*\(13,\)",
+            "tensor_proto",
+        ),
+        (b'{"id": 7, "x": 5}', "JSON", "as binary"),
+    ],
+)
+def test_bytes_that_are_no_values_are_named(
+    engine: str, tmp_path: Path, content: bytes, looks: str, advice: str
+) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [b"\1" * 20, content]}, path)
+    schema = {"x": tfr.tensor("int32", (5,))}
+    for read in (tfr.read_table, tfr.read_arrays):
+        with pytest.raises(
+            tfr.errors.DecodeError, match=rf"record 1: .*{len(content)} bytes do not make int32"
+        ) as raised:
+            read(path, schema=schema)
+        assert re.search(f"they look like {looks}.*{advice}", str(raised.value))

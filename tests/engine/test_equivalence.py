@@ -14,7 +14,7 @@ from engine_comparison import NATIVE, compare, essence, same_columns
 from records import blobs, floats
 from reference_engine import ENGINE as REFERENCE
 from strategies import damaged, datasets, example, field, int64s, plans, tag
-from tfrecord_io.engine.contract import Decoder, Engine, FaultCode, Plan, PlanColumn, RecordCounts
+from tfrecord_io.engine.contract import Checks, Decoder, Engine, FaultCode, Plan, PlanColumn, RecordCounts
 from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
 
 
@@ -58,7 +58,7 @@ def test_engines_find_the_same_frames(payloads: list[bytes], data: st.DataObject
     file = data.draw(damaged(REFERENCE.frame(payloads)) | st.just(REFERENCE.frame(payloads)))
     options = {
         "max_records": data.draw(st.sampled_from([-1, 0, 1, 3])),
-        "check_crc": data.draw(st.booleans()),
+        "checks": data.draw(st.sampled_from(Checks)),
         "max_record_bytes": data.draw(st.sampled_from([2**31 - 1, 20])),
         "final": data.draw(st.booleans()),
     }

@@ -23,7 +23,7 @@ import interrupted_calls
 import tfrecord_io as tfr
 from in_processes import read_and_write
 from rounds import COMPLETE, rounds
-from running_threads import collect_garbage, running
+from running_threads import collect_garbage, ends, running
 
 ROUNDS = 12 if COMPLETE else 1  # each is a process of its own
 START = "import sys, tfrecord_io as tfr\npath = sys.argv[1]\n"
@@ -172,7 +172,7 @@ def test_abandoned_readers_leave_no_threads_and_descriptors(
         abandon(path)
     collect_garbage()
     for thread in running():
-        assert thread.join(10), thread.name
+        assert ends(thread), thread.name
     if descriptors:
         end = time.monotonic() + 10  # the last file is closed by a thread
         while len(os.listdir("/proc/self/fd")) > descriptors and time.monotonic() < end:

@@ -200,6 +200,28 @@ class TestIdx(Format):
         return [b"", content[:-1], content[:6], content + b"x", b"nonsense" * 20]
 
 
+class TestLibsvm(Format):
+    name = "libsvm"
+    rows = pa.table(
+        {
+            "label": [1.0, -1.0, 0.5],
+            "features/indices": pa.array([[0, 4], [], [2]], pa.list_(pa.int32())),
+            "features/values": [[0.5, -2.0], [], [1e-3]],
+        }
+    )
+
+    def write(self, rows: pa.Table, path: Path) -> None:
+        lines = []
+        for row in rows.to_pylist():
+            label, indices, values = row.values()
+            pairs = [f"{index + 1}:{value!r}" for index, value in zip(indices, values, strict=True)]
+            lines.append(" ".join([repr(label), *(pairs if "png" not in row else ["png"])]))
+        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+    def damaged(self, content: bytes) -> list[bytes]:
+        return [content[:-6], content + b"1 2\n", content.replace(b"0.5", b"\xff"), b"nonsense" * 20]
+
+
 class TestWebDataset(Format):
     name = "tar"
     rows = pa.table(

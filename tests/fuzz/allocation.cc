@@ -170,7 +170,7 @@ int64_t read(const Bytes& file, RecordType type, std::initializer_list<u8> choic
 }
 
 int64_t scan_frames(const Bytes& file) {
-  return static_cast<int64_t>(scan(file.data(), file.size(), 0, -1, true, 0x7fffffff, true).starts.size());
+  return static_cast<int64_t>(scan(file.data(), file.size(), 0, -1, Checks::kAll, 0x7fffffff, true).starts.size());
 }
 
 int64_t find(const Bytes& file) { return find_header(file.data(), file.size(), 1, 0x7fffffff); }

@@ -58,12 +58,13 @@ FrameList scan_plainly(const Bytes& data, size_t begin, bool check_crc, int64_t 
 
 // The scan of `data` as it becomes known block by block.
 FrameList scan_blocks(const Bytes& data, size_t begin, size_t block, bool check_crc, int64_t limit) {
+  Checks checks = check_crc ? Checks::kAll : Checks::kLengths;
   FrameList all;
   size_t start = begin, known = begin;
   do {
     known = std::min(data.size(), known + block);
     Exact pending(data.data() + start, known - start);
-    FrameList part = scan(pending.data(), pending.size(), 0, -1, check_crc, limit, known == data.size());
+    FrameList part = scan(pending.data(), pending.size(), 0, -1, checks, limit, known == data.size());
     for (int64_t at : part.starts) all.starts.push_back(at + static_cast<int64_t>(start));
     all.lengths.insert(all.lengths.end(), part.lengths.begin(), part.lengths.end());
     if (part.fault) {
@@ -225,6 +226,7 @@ void run_frames(const u8* input, size_t size) {
   Choices choices(input, size);
   Repair mode = static_cast<Repair>(choices.byte() % 3);
   bool check_crc = !choices.flag();
+  Checks checks = check_crc ? Checks::kAll : Checks::kLengths;
   int64_t limit = choices.one_of(kLimits);
   size_t block = choices.one_of(kBlocks), begin = choices.byte();
   int64_t most = choices.byte() % 4;
@@ -233,16 +235,16 @@ void run_frames(const u8* input, size_t size) {
   begin = begin < 200 ? 0 : std::min(begin - 200, data.size());
 
   Exact exact(data);
-  FrameList whole = scan(exact.data(), exact.size(), begin, -1, check_crc, limit, true);
+  FrameList whole = scan(exact.data(), exact.size(), begin, -1, checks, limit, true);
   check_equal(whole, scan_plainly(data, begin, check_crc, limit));
   check_fault(data, whole.fault, limit);
   check_equal(whole, scan_blocks(data, begin, block_for(block, data.size()), check_crc, limit));
   if (check_crc) check_framing(data, begin, whole);
   check_window(data, whole, block, block_for(block, data.size()) + static_cast<size_t>(most));
 
-  FrameList few = scan(exact.data(), exact.size(), begin, most, check_crc, limit, true);
+  FrameList few = scan(exact.data(), exact.size(), begin, most, checks, limit, true);
   FUZZ_CHECK(few.starts.size() == std::min(static_cast<size_t>(most), whole.starts.size()));
-  FrameList open = scan(exact.data(), exact.size(), begin, -1, check_crc, limit, false);
+  FrameList open = scan(exact.data(), exact.size(), begin, -1, checks, limit, false);
   FUZZ_CHECK(open.starts == whole.starts && open.consumed == whole.consumed);
   FUZZ_CHECK(!open.fault || open.fault.code == whole.fault.code);
   FUZZ_CHECK(open.fault || !whole.fault || whole.fault.code <= Code::kTruncatedFooter);

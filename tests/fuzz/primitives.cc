@@ -156,7 +156,7 @@ void check_members(const Bytes& data, size_t cut) {
   size_t framed_size = frame_extents(exact.data(), found.starts.data(), found.lengths.data(), count, 1, framed);
   size_t joined_size = join_extents(exact.data(), found.starts.data(), found.lengths.data(), count, joined);
   FUZZ_CHECK(framed_size == joined_size + count * kFrameBytes);
-  FrameList frames = scan(framed.as<u8>(), framed_size, 0, -1, true, INT32_MAX, true);
+  FrameList frames = scan(framed.as<u8>(), framed_size, 0, -1, Checks::kAll, INT32_MAX, true);
   FUZZ_CHECK(!frames.fault && frames.lengths == found.lengths);
   for (size_t i = 0, at = 0; i < count; at += static_cast<size_t>(found.lengths[i++]))
     FUZZ_CHECK(

@@ -65,7 +65,7 @@ constexpr u8 kUnknownField[] = {make_tag(15, kVarint), 1};
 // The records with an unknown field in front of each message, which only the slow path takes; at most `count` of them.
 Bytes with_unknown_fields(const Bytes& data, int64_t count) {
   Bytes out;
-  FrameList frames = scan(data.data(), data.size(), 0, count, false, 0x7fffffff, true);
+  FrameList frames = scan(data.data(), data.size(), 0, count, Checks::kNone, 0x7fffffff, true);
   for (size_t i = 0; i < frames.starts.size(); ++i) {
     size_t length = static_cast<size_t>(frames.lengths[i]), at = out.size();
     out.resize(at + length + 2 + kFrameBytes);
@@ -123,7 +123,7 @@ void run_records(const u8* input, size_t size, std::initializer_list<RecordType>
 class Frames {
  public:
   explicit Frames(const Bytes& data)
-      : data_(data), list_(scan(data.data(), data.size(), 0, -1, false, 0x7fffffff, true)) {}
+      : data_(data), list_(scan(data.data(), data.size(), 0, -1, Checks::kLengths, 0x7fffffff, true)) {}
 
   size_t count() const { return list_.starts.size(); }
   int64_t payload_bytes(size_t begin, size_t end) const {

@@ -110,10 +110,10 @@ def test_categories_have_no_order_that_is_not_stored(tmp_path: Path, form: str, 
 
 
 def test_an_encoding_that_a_dictionary_cannot_have_is_refused(tmp_path: Path) -> None:
-    doubles = pa.ExtensionArray.from_storage(Stored(pa.float64()), DOUBLES)
+    doubles = pa.DictionaryArray.from_arrays(INDEX, DOUBLES)
     table = pa.table({"x": pa.DictionaryArray.from_arrays(INDEX, doubles)})
     with pytest.raises(tfr.errors.EncodeError, match=r'feature \'x\': the encoding "raw" .*; cast the column to dict'):
-        tfr.write_tfrecord(table, tmp_path / "a.tfrecord", float64="raw")
+        tfr.write_tfrecord(table, tmp_path / "a.tfrecord", column_encoding={"x": "raw"})
 
 
 def test_tensors_have_no_parts_to_be_nested(tmp_path: Path) -> None:

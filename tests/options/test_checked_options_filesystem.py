@@ -132,10 +132,40 @@ def _calls() -> Iterator[tuple[str, Any]]:
                 yield name, item
 
 
-def test_each_call_of_paths_says_by_one_keyword_where_they_are() -> None:
-    """``filesystem=``, as in pyarrow and pandas, says the same where data is opened and written."""
+OPENING = ["read_table", "read_tfrecord", "read_arrays", "iter_arrays", "open_reader", "RecordReader", "dataset"]
+OPENING += ["infer_schema", "open_random"]
+
+
+@pytest.mark.parametrize("call", OPENING)
+def test_calls_that_open_data_take_a_filesystem_by_its_own_name(there: Any, call: str) -> None:
+    def rows(value: Any) -> int:
+        return int(READS[call](value))
+
+    assert rows(there) == 20
+    function = getattr(tfr, call)
+    more = {"batch_size": 3} if call == "iter_arrays" else {}
+    by_name = function("a/", filesystem=there, **more)
+    by_options = function("a/", storage_options=there, **more)
+    assert type(by_name) is type(by_options)
+    if call in ("iter_arrays", "RecordReader"):
+        assert sum(1 for _ in by_name) == sum(1 for _ in by_options) > 0
+
+
+def test_writers_take_a_filesystem_by_its_own_name(there: Any) -> None:
+    tfr.write_tfrecord(TABLE, "one.tfrecord", filesystem=there)
+    with tfr.open_writer("two.tfrecord", filesystem=there) as writer:
+        writer.write(TABLE)
+    with tfr.RecordWriter("three.tfrecord", filesystem=there) as writer:
+        for payload in tfr.RecordReader("one.tfrecord", filesystem=there):
+            writer.write(payload)
+    for name in ("one", "two", "three"):
+        assert tfr.read_table(f"{name}.tfrecord", filesystem=there).equals(TABLE)
+
+
+def test_calls_that_open_data_and_write_it_have_both_keywords() -> None:
+    """``filesystem=``, as in pyarrow and pandas, says the same there; tools have one keyword for where paths are."""
     both = {name for name, call in _calls() if "filesystem" in inspect.signature(call).parameters}
-    assert both == {"dataset", "write_tfrecord", "open_writer"}
+    assert both | {"RecordReader"} == {*OPENING, "write_tfrecord", "open_writer"}
 
 
 def test_a_filesystem_and_another_value_are_errors(there: Any) -> None:
@@ -150,5 +180,5 @@ def test_a_filesystem_and_another_value_are_errors(there: Any) -> None:
         tfr.read_table("a/", storage_options=3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"'filesystem': did you mean storage_options=\?"):
         tfr.merge("a/", "b/", filesystem=there)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"'fs': did you mean storage_options=\?"):
+    with pytest.raises(TypeError, match=r"'fs': did you mean filesystem=\?"):
         tfr.read_table("a/", fs=there)  # type: ignore[call-arg]

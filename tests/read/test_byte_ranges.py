@@ -176,12 +176,13 @@ def test_damage_affects_one_piece(engine: str, tmp_path: Path, damaged: int) -> 
     assert set(good) <= set(records)
 
 
-def test_the_first_piece_of_a_truncated_file_raises(engine: str, tmp_path: Path) -> None:
+def test_the_last_piece_of_a_truncated_file_raises(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 50)
     path.write_bytes(path.read_bytes()[:-3])
-    (first,) = pieces_of(source_of(path), 4)  # no record behind it is certain
-    with pytest.raises(tfr.errors.TruncatedRecordError) as caught:
-        read(first)
+    *others, last = pieces_of(source_of(path), 4)
+    assert [len(read(piece)) for piece in others] == [13, 12, 13]
+    with pytest.raises(tfr.errors.TruncatedRecordError, match="if the file ends there, it is truncated") as caught:
+        read(last)
     assert caught.value.offset == 49 * 23
 
 
@@ -199,6 +200,7 @@ def test_a_long_chain_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path = written(tmp_path / "a.tfrecord", [bytes(100)] * 1000)
     content = bytearray(path.read_bytes())
     content[-116] ^= 1
+    content[0] ^= 1  # so that nothing is followed from the first record
     path.write_bytes(content)
     assert [piece.size for piece in pieces_of(source_of(path), 2)] == [len(content)]  # no boundary is certain
     monkeypatch.setattr(boundaries, "_CHAIN_BYTES", (4096, 4096))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -45,9 +46,44 @@ def search(path: Path, positions: list[int], max_record_bytes: int = MAX_RECORD_
 
 
 def expected(content: bytes, position: int, least: float = math.inf, records: int = 0) -> int:
-    """The begin of the first chain of intact records that ends with the file, or is long."""
+    """The begin of the first chain of intact records that ends with the file, or is long.
+
+    If intact records lie before it: where the records end that are followed from a boundary before the position.
+    """
+    proven = partial(first_proven, content, least=least, records=records)
+    found = proven(position)
+    if position == 0 or not any(intact_end(content, at) for at in range(position, found)):
+        return found
+    for distance in (2 * least, 5 * least):
+        at = 0 if position <= distance else proven(position - int(distance))
+        is_followed = at < position
+        while at < position:
+            if (end := stated_end(content, at)) is not None:
+                at = min(end, len(content))
+            else:
+                at = proven(at + 1)
+                is_followed = at < position
+        if is_followed:
+            return at
+    return found
+
+
+def first_proven(content: bytes, position: int, least: float, records: int) -> int:
     candidates = range(position, len(content)) if position else [0]
     return next((at for at in candidates if not at or leads_on(content, at, least, records)), len(content))
+
+
+def stated_end(content: bytes, at: int) -> int | None:
+    """The end of the record with an intact header."""
+    stated = content[at : at + 12]
+    if len(stated) < 12 or masked(stated[:8]) != stated[8:]:
+        return None
+    return at + 16 + int.from_bytes(stated[:8], "little")
+
+
+def intact_end(content: bytes, at: int) -> int | None:
+    end = stated_end(content, at)
+    return end if end is not None and masked(content[at + 12 : end - 4]) == content[end - 4 : end] else None
 
 
 def leads_on(content: bytes, begin: int, least: float, records: int) -> bool:
@@ -56,13 +92,10 @@ def leads_on(content: bytes, begin: int, least: float, records: int) -> bool:
     for number in itertools.count():
         if at == len(content) or (at - begin >= least and number >= records) or at - begin >= 4 * least:
             return True
-        stated = content[at : at + 12]
-        if len(stated) < 12 or masked(stated[:8]) != stated[8:]:
+        end = intact_end(content, at)
+        if end is None:
             return False
-        payload_end = at + 12 + int.from_bytes(stated[:8], "little")
-        if masked(content[at + 12 : payload_end]) != content[payload_end : payload_end + 4]:
-            return False
-        at = payload_end + 4
+        at = end
     raise AssertionError
 
 
@@ -109,12 +142,29 @@ def test_a_header_at_the_border_of_a_window_is_found(engine: str, tmp_path: Path
 
 @pytest.mark.parametrize("records", range(1, 6))
 def test_only_an_intact_last_record_proves_a_chain(engine: str, tmp_path: Path, records: int) -> None:
+    """Where nothing before it does: its first record has a damaged header."""
     path = written(tmp_path / "a.tfrecord", [b"first", *[b"payload"] * records])
-    assert search(path, [1]) == [21]
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    assert search(path, [1]) == [len(content)]
+    assert search(damaged(path, 0), [1]) == [21]
+    assert search(damaged(path, -1), [1]) == [path.stat().st_size]
+
+
+@pytest.mark.parametrize("damage", [0, 8, 12, 22], ids=["length", "length_crc", "payload", "payload_crc"])
+@pytest.mark.parametrize("records", [[3], [5], [3, 4], [2, 5], [3, 5], [1, 3, 5], [5, 5], []], ids=str)
+@pytest.mark.parametrize("least", [32, 64, 1000])
+def test_damage_moves_no_boundary_before_it(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: int, records: list[int], least: int
+) -> None:
+    """Of records of 23 bytes, behind the first ones; no chain in the file is long enough where it is damaged."""
+    monkeypatch.setattr(boundaries, "_CHAIN_BYTES", (least, least))
+    content = bytearray(framed(*[b"payload"] * 6))
+    for record in records:
+        content[record * 23 + damage] ^= 1
+    for cut in (0, 1, 15) if not records else (0,):
+        (tmp_path / "a.tfrecord").write_bytes(content[: len(content) - cut])
+        found = search(tmp_path / "a.tfrecord", list(range(len(content) - cut)))
+        first = min(records, default=6 if not cut else 5)
+        assert found[: (first - 1) * 23 + 1] == [-(-position // 23) * 23 for position in range((first - 1) * 23 + 1)]
+        assert found == sorted(found)
 
 
 def damaged(path: Path, at: int) -> Path:
@@ -136,6 +186,7 @@ def test_a_chain_is_long_with_enough_bytes_and_records(
         for intact in (enough - 1, enough):
             records = [bytes(size - 16)] * (intact + 3)
             path = damaged(written(tmp_path / "a.tfrecord", records), (intact + 1) * size)
+            damaged(path, 0)  # nothing is followed from the first record
             assert search(path, [1]) == [size if intact == enough else (intact + 2) * size], (size, intact)
 
 
@@ -149,6 +200,7 @@ def test_of_long_records_only_headers_are_read(engine: str, tmp_path: Path, at: 
     """One of them is long enough for a chain, if it leads to another header."""
     path = written(tmp_path / "a.tfrecord", [bytes(LONG - 16)] * 8)
     damaged(path, LONG * at + (0 if header_is_damaged else 20))
+    damaged(path, 0)  # nothing is followed from the first record
     found = {1: 2, 2: 3}.get(at, 1) if header_is_damaged else 1
     assert search(path, [1]) == [LONG * found]
 
@@ -156,7 +208,7 @@ def test_of_long_records_only_headers_are_read(engine: str, tmp_path: Path, at: 
 @pytest.mark.usefixtures("short_chains")
 def test_the_last_record_of_a_file_is_read_however_long_it_is(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"first", bytes(LONG)])
-    assert search(path, [1]) == [21]
+    assert search(damaged(path, 0), [1]) == [21]
     assert search(damaged(path, 100), [1]) == [path.stat().st_size]
 
 

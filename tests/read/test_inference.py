@@ -157,3 +157,56 @@ def test_columns_of_common_types_are_inferred_without_an_object_each(engine: str
     with pytest.raises(AttributeError):
         slot.__get__(scan.features)
     assert len(scan.features.fields) == len(slot.__get__(scan.features)) == 300
+
+
+# ---- empty lists, which have no kind
+
+
+EMPTY = {"int64": int64s(), "float": floats(), "bytes": blobs()}
+LISTS = {"int64": int64s(1, 2), "float": floats(0.5, 1), "bytes": blobs(b"x", b"y")}
+ITEMS = {"int64": [1, 2], "float": [0.5, 1.0], "bytes": ["x", "y"]}
+
+
+@given(
+    kind=st.sampled_from(list(EMPTY)),
+    cells=st.lists(st.sampled_from([*EMPTY, "values", None]), min_size=1, max_size=20),
+    sample=st.sampled_from([1, 3, "all"]),
+    declared=st.booleans(),
+    steps=st.booleans(),
+)
+def test_an_empty_list_of_any_kind_is_one_of_the_column(
+    tmp_path_factory: pytest.TempPathFactory,
+    kind: str,
+    cells: list[str | None],
+    sample: Any,
+    declared: bool,
+    steps: bool,
+) -> None:
+    folder = tmp_path_factory.mktemp("lists")
+    features = {**EMPTY, "values": LISTS[kind]}
+    if steps:
+        records = [sequence_example({}, {} if cell is None else {"x": [features[cell]]}) for cell in ["values", *cells]]
+    else:
+        records = [example(**({} if cell is None else {"x": features[cell]})) for cell in ["values", *cells]]
+    path = written(folder / "a.tfrecord", records)
+    type_ = {"int64": "int64", "float": "float32", "bytes": "string"}[kind]
+    field = tfr.sequence(tfr.list_(type_)) if steps else tfr.list_(type_)
+    schema = {"x": field} if declared else None
+    got = tfr.read_table(tfr.dataset(path, schema=schema, sample=sample, on_error="skip"))["x"].to_pylist()
+    items = [None if cell is None else ITEMS[kind] if cell == "values" else [] for cell in ["values", *cells]]
+    assert got == [item if item is None or not steps else [item] for item in items]
+
+
+def test_the_error_names_the_first_record_with_a_value(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=own) for own in (int64s(), floats(1), floats(), blobs(b"x"))])
+    with pytest.raises(tfr.errors.SchemaError, match=r"a FloatList in \S+ record 1 and a BytesList in \S+ record 3"):
+        tfr.read_table(path)
+
+
+def test_where_all_lists_are_empty_the_first_decides(tmp_path: Path) -> None:
+    records = [example(x=own) for own in (floats(), int64s(), blobs())]
+    for number, record in enumerate(records):
+        written(tmp_path / f"{number}.tfrecord", [record])
+    together = written(tmp_path / "together", records)
+    for source in (together, str(tmp_path / "*.tfrecord")):
+        assert str(tfr.read_table(source)["x"].type) == "list<item: float>"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import io
 import os
 import pickle
 import threading
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -311,6 +314,65 @@ def test_binary_file_objects(engine: str, tmp_path: Path) -> None:
     assert tfr.read_table([io.BytesIO(content), io.BytesIO(content)])["n"].to_pylist() == [1, 2, 1, 2]
     with pytest.raises(TypeError, match="text mode"):
         tfr.read_table(io.StringIO("x"))
+
+
+@pytest.mark.parametrize("kind", ["memory", "disk", "gzip", "pyarrow", "no readinto"])
+def test_a_file_object_is_read_from_its_position_and_at_its_end_from_its_start(kind: str, tmp_path: Path) -> None:
+    content = framed(*[example(n=int64s(i)) for i in range(5)])
+    size = len(content) // 5
+    (tmp_path / "a").write_bytes(content)
+    (tmp_path / "a.gz").write_bytes(gzip.compress(content))
+
+    closing = ExitStack()
+
+    class WithoutReadinto:
+        def __init__(self) -> None:
+            file = io.BytesIO(content)
+            self.read, self.seek, self.tell, self.seekable = file.read, file.seek, file.tell, file.seekable
+
+    opened: dict[str, Callable[[], Any]] = {
+        "memory": lambda: io.BytesIO(content),
+        "disk": lambda: closing.enter_context((tmp_path / "a").open("r+b")),
+        "gzip": lambda: closing.enter_context(gzip.GzipFile(tmp_path / "a.gz")),
+        "pyarrow": lambda: pa.BufferReader(content),
+        "no readinto": WithoutReadinto,
+    }
+    with closing:
+        for records in range(6):
+            file = opened[kind]()
+            file.seek(records * size)
+            assert tfr.read_table(file)["n"].to_pylist() == [*range(records % 5, 5)]
+            assert tfr.count(file) == 5, "the read left it at its end"
+
+
+def test_a_file_object_may_be_read_twice_by_one_call() -> None:
+    file = io.BytesIO()
+    tfr.write_tfrecord({"n": [1, 2]}, file)
+    assert tfr.read_table([file, file])["n"].to_pylist() == [1, 2, 1, 2]
+    assert tfr.read_tfrecord(file)["n"].tolist() == [1, 2]
+
+
+def test_an_empty_file_object_has_no_records() -> None:
+    assert tfr.count(io.BytesIO()) == 0
+    file = io.BytesIO(b"abc")
+    file.seek(0, io.SEEK_END)
+    file.truncate(0)
+    assert tfr.count(file) == 0
+
+
+def test_a_dataset_of_a_buffer_that_is_written_later_has_its_rows() -> None:
+    file = io.BytesIO()
+    rows = tfr.dataset(file)
+    tfr.write_tfrecord({"n": [1, 2]}, file)
+    assert rows.to_table()["n"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("at", [io.SEEK_SET, io.SEEK_END])
+def test_a_file_object_is_no_table(at: int) -> None:
+    file = io.BytesIO(framed(example(n=int64s(1))))
+    file.seek(0, at)
+    with pytest.raises(TypeError, match=r"got a file object, _io\.BytesIO: pass tfr\.dataset\(file\)"):
+        tfr.write_tfrecord(file, io.BytesIO())  # type: ignore[arg-type]
 
 
 def test_binary_file_objects_that_carry_a_schema(engine: str, tmp_path: Path) -> None:

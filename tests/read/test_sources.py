@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -132,13 +132,31 @@ _ONCE = "more than once|only once|any number of times|several times"
 _ONCE += "|takes (the )?path|a path or a list|expected (a table|datasets)"
 
 
+def at_its_start(content: bytes) -> io.BytesIO:
+    return io.BytesIO(content)
+
+
+def at_its_end(content: bytes) -> io.BytesIO:
+    """The buffer as a writer leaves it."""
+    file = io.BytesIO()
+    file.write(content)
+    return file
+
+
+def behind_other_bytes(content: bytes) -> io.BytesIO:
+    file = io.BytesIO(b"other" + content)
+    file.seek(5)
+    return file
+
+
+@pytest.mark.parametrize("make", [at_its_start, at_its_end, behind_other_bytes])
 @pytest.mark.parametrize("call", CALLS)
 def test_each_call_takes_a_file_object_or_says_that_it_needs_paths(
-    call: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: str, make: Callable[[bytes], io.BytesIO], files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run = CALLS[call][0] if call != "verify" else lambda source, out: tfr.verify(source).records
-    found = outcome(run, lambda: io.BytesIO(Path("all.tfrecord").read_bytes()), files, tmp_path / "found")
+    found = outcome(run, lambda: make(Path("all.tfrecord").read_bytes()), files, tmp_path / "found")
     if isinstance(found, tuple) and found[0] is TypeError:
         assert re.search(_ONCE, found[1]), found
         assert call not in ("read_table", "read_tfrecord", "read_arrays", "open_reader", "count", "merge", "salvage")

@@ -160,3 +160,36 @@ def test_a_list_of_narrowed_datasets_does_not_leave_damage_out_by_a_call(files: 
     part = tfr.dataset(files / "a", limit=3)
     with pytest.raises(ValueError, match="on_error= differs from that of the dataset"):
         tfr.read_table([part], on_error="skip")
+
+
+@pytest.mark.parametrize(
+    "kinds", [("schema",), ("schema", "columns"), ("schema", "paths"), ("columns",), ("partitions", "schema")]
+)
+def test_a_filter_by_a_column_outside_the_schema_selects_no_columns(tmp_path: Path, kinds: tuple[str, ...]) -> None:
+    path = tmp_path / "x"
+    data = {"a": [1, 2, 3], "b": [4, 5, 6], "c": ["x", "y", "z"], "d": ["k", "k", "l"]}
+    tfr.write_tfrecord(data, path, **({"partition_by": "d"} if "partitions" in kinds else {"shards": 1}))
+    stated: dict[str, Any] = {"schema": {"a": "int64", "d": "string"}} if "schema" in kinds else {}
+    stated |= {"columns": ["a"]} if "columns" in kinds else {}
+    stated |= {"include_file_paths": "path"} if "paths" in kinds else {}
+    whole = tfr.dataset(path, **stated)
+    parts = [
+        whole.filter(f("b") > 4),
+        whole,
+        whole.filter(f("c") == "x"),
+        tfr.dataset(path, filters=[("b", ">", 5)], **stated),
+    ]
+    parts += [whole.filter(f("b") > 4).limit(1), whole.filter(f("b") > 4).filter(f("c") == "z")]
+    expected = [[2, 3], [1, 2, 3], [1], [3], [2], [3]]
+    tables = [part.to_table() for part in parts]
+    assert [table["a"].to_pylist() for table in tables] == expected
+    together = tfr.read_table(parts)
+    assert together.equals(pa.concat_tables(tables))
+    for part, table in zip(parts, tables, strict=True):
+        for both, order in ((part + whole, [table, tables[1]]), (whole + part, [tables[1], table])):
+            assert both.to_table().equals(pa.concat_tables(order))
+            assert both.count_rows() == sum(map(len, order))
+    if "columns" not in kinds:
+        assert [*(parts[0] + path).to_table()["a"]] == [*tables[0]["a"], *tables[1]["a"]]
+        with pytest.raises(ValueError, match="other columns selected"):
+            parts[0].select(["a"]) + whole

@@ -95,7 +95,7 @@ def test_null_writes_nothing() -> None:
 
 class Unknown(pa.ExtensionType):
     def __init__(self) -> None:
-        super().__init__(pa.int32(), "tests.unknown")
+        super().__init__(pa.list_(pa.int32()), "tests.unknown")
 
     def __arrow_ext_serialize__(self) -> bytes:
         return b""
@@ -114,7 +114,7 @@ class Unknown(pa.ExtensionType):
         (pa.struct([]), "leave the column out"),
         (pa.dictionary(pa.int8(), pa.list_(pa.int8())), "decode"),
         (Unknown(), "storage"),
-        (pa.opaque(pa.int8(), "t", "v"), "storage"),
+        (pa.opaque(pa.struct({"a": pa.int8()}), "t", "v"), "storage"),
     ],
     ids=str,
 )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import random
 import zlib
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,7 +19,7 @@ from rounds import rounds
 from tfrecord_io.arrow.encode.encode_columns import dictionaries
 from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.engine.contract import EMBEDDED_FIELD
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, SchemaWarning
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema import embedded
 from tfrecord_io.schema.embedded import (
@@ -336,14 +340,53 @@ class Registered(pa.ExtensionType):
         return cls()
 
 
-def test_extension_types_outside_the_table_become_their_storage() -> None:
+def test_registered_extension_types_come_back_and_others_are_named_by_metadata() -> None:
+    types = pa.schema([("a", Registered()), ("b", pa.list_(Registered()))])
+    mark = {"ARROW:extension:name": "tests.registered", "ARROW:extension:metadata": ""}
+    named = pa.field("a", pa.int32(), metadata=mark), pa.list_(pa.field("item", pa.int32(), metadata=mark))
+    content = pack(embedded_schema(types))
+    assert unpack(content).schema.equals(pa.schema([named[0], ("b", named[1])]), check_metadata=True)
     pa.register_extension_type(Registered())
     try:
-        content = PLAIN + stream(pa.schema([("a", Registered()), ("b", pa.list_(Registered()))]))
-        assert unpack(content).schema == pa.schema([("a", pa.int32()), ("b", pa.list_(pa.int32()))])
-        assert Registered.made == 0
+        assert unpack(content).schema == types
     finally:
         pa.unregister_extension_type("tests.registered")
+
+
+def named(storage: pa.DataType, name: str, parameters: bytes = b"{}") -> bytes:
+    """A schema of one column whose metadata names an extension type."""
+    metadata = {b"arrow.extension:name": name.encode(), b"arrow.extension:metadata": parameters}
+    tamed = stream(pa.schema([pa.field("a", storage, metadata=metadata)]))
+    return PLAIN + tamed.replace(b"arrow.extension", b"ARROW:extension")
+
+
+def test_parameters_that_a_registered_type_refuses_stay_metadata() -> None:
+    pa.register_extension_type(Registered())
+    try:
+        with pytest.warns(SchemaWarning, match=r"column 'a': .* tests.registered .* \(its storage is int32\)"):
+            field = unpack(named(pa.int64(), "tests.registered")).schema.field("a")
+        with pytest.warns(SchemaWarning, match=r"arrow.opaque .*\(Arrow\w+\)"):
+            unpack(named(pa.int64(), "arrow.opaque"))
+        # a struct that is stored as a plain one would be decoded otherwise
+        assert unpack(named(pa.struct({"x": pa.int32()}), "tests.registered")).schema.types == [
+            pa.struct({"x": pa.int32()})
+        ]
+    finally:
+        pa.unregister_extension_type("tests.registered")
+    assert field.type == pa.int64()
+    assert field.metadata == {b"ARROW:extension:name": b"tests.registered", b"ARROW:extension:metadata": b"{}"}
+
+
+def test_a_pickle_among_the_parameters_is_never_loaded(tmp_path: Path) -> None:
+    class Bomb:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.mkdir, (str(tmp_path / "loaded"),)
+
+    content = named(pa.int64(), "arrow.py_extension_type", pickle.dumps(Bomb()))
+    field = unpack(content).schema.field("a")
+    assert field.type == pa.int64()
+    assert field.metadata[b"ARROW:extension:name"] == b"arrow.py_extension_type"
+    assert not (tmp_path / "loaded").exists()
 
 
 @pytest.mark.fault(57)

@@ -21,6 +21,13 @@ WHERES = st.builds(RecordRef, st.sampled_from(["a.tfrecord", "b.tfrecord"]), st.
 MAYBE = st.none() | WHERES
 
 
+EMPTY = st.builds(
+    lambda kind, where: Observation(kind, Layout.LIST, first=where, listed=where, empty=True),
+    st.sampled_from([Kind.BYTES, Kind.FLOAT, Kind.INT64]),
+    WHERES,
+)
+
+
 def plain(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Observation]:
     seen = st.builds(
         Observation,
@@ -32,7 +39,7 @@ def plain(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Observation]:
         MAYBE,
         MAYBE,
     )
-    return st.just(Observation()) | seen
+    return st.just(Observation()) | seen | EMPTY
 
 
 def sequences(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Observation]:
@@ -41,7 +48,7 @@ def sequences(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Observation]:
     )
     kindless = st.builds(Observation, nulls=st.booleans())
     return st.builds(
-        lambda step, where: Observation(layout=Layout.LIST, first=where, steps=step), steps | kindless, WHERES
+        lambda step, where: Observation(layout=Layout.LIST, first=where, steps=step), steps | kindless | EMPTY, WHERES
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 
 from tfrecord_io.format.dtypes import element
+from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.schema.tensor_types import tensor_field
 from tfrecord_io.schema.types import UnsupportedType, kind_of, restored_field, restored_type
 
@@ -51,18 +51,8 @@ def test_tensor_without_a_dtype_is_unsupported() -> None:
         restored_field(tensor_field("x", element("int8"), (2,)).with_metadata({b"tfrecord_io.dtype": b"complex64"}))
 
 
-@pytest.mark.parametrize(
-    ("values", "advice"),
-    [
-        (pd.period_range("2020-01", periods=2, freq="M"), "to_timestamp"),
-        (pd.interval_range(0, 2), "left"),
-        (pd.Series(pd.cut([1, 2, 3], 2)), "left"),
-    ],
-    ids=["period", "interval", "categories"],
-)
-def test_types_of_pandas_alone_are_refused_with_a_conversion(values: object, advice: str) -> None:
-    type_ = pa.Table.from_pandas(pd.DataFrame({"x": values})).schema.field("x").type
-    with pytest.raises(UnsupportedType) as caught:
-        kind_of(type_, "x")
-    assert advice in caught.value.advice
-    assert "astype(str)" in caught.value.advice
+def test_an_extension_type_has_the_kind_of_its_storage() -> None:
+    assert kind_of(pa.opaque(pa.timestamp("ns"), "t", "v")) is Kind.INT64
+    assert kind_of(pa.opaque(pa.large_string(), "t", "v")) is Kind.BYTES
+    with pytest.raises(UnsupportedType, match=r"arrow.opaque are not stored as single values; cast"):
+        kind_of(pa.opaque(pa.list_(pa.int8()), "t", "v"), "x")

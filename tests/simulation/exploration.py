@@ -1,4 +1,7 @@
-"""All schedules of small programs of two actors, with few switches, and with each death of the first."""
+"""All schedules of small programs of two actors, with few switches, and with each death of the first.
+
+Of three writers, those where the first is interrupted by the second, and this one by the third, before it ends or dies.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,26 @@ def _step(name: str, numbers: Sequence[int], which: int) -> Step:
     if name == "delete":
         return Step(name, numbers[0] + 1)
     return Step(name, numbers[which] if name in WRITERS and WRITERS[name].rows else 0)
+
+
+def programs_of_three(world: str) -> Iterator[Program]:
+    """Three writers of shards with the same names, of which the last stores again what was there before the others."""
+    if "fixed" in FORMS_OF[world]:
+        for second in ("write", "copy_in", "delete", "compact"):
+            rows = 3 if second == "delete" else 8 if WRITERS[second].rows else 0
+            actors = Step("write", 5), Step(second, rows), Step("write", 2)
+            yield Program(world, "fixed", (Step("write", 2),), tuple((step,) for step in actors))
+
+
+def schedules_of_three(changes: Collection[int], second: int) -> Iterator[str]:
+    """The first is interrupted before each step that changes something; the second, of so many steps, before each.
+
+    The third then writes all; before that, the second one dies, or it goes on at the end.
+    """
+    for at in sorted(changes):
+        for then in range(at + 1, at + second + 2):
+            yield f"{at}>1 {then}>2"
+            yield f"{at}>1 {then}x {then + 1}>2"
 
 
 def schedules(

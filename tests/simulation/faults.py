@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import programs
 import pytest
-from runs import by_seed, run, simulated
+from runs import by_seed, explored_of_three, run, simulated
+from scheduler import GivenSchedule
 
 from tfrecord_io.index import find_index
 from tfrecord_io.storage.paths import manifest, resolve
@@ -162,6 +163,31 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "clean leaves the shards that no manifest names": (("s3", "disk"), set_to(leftovers, "_id_of", lambda name: "")),
     "an index is believed without a comparison": (("disk",), set_to(find_index, "_check_records", _nothing)),
 }
+
+
+FAULTS_OF_THREE: dict[str, tuple[str, Patch]] = {
+    "the staged shards of the writer before the one that is replaced are forgotten": (
+        "s3",
+        edited(Publication, "_staged_before", "[*manifest.staged_before, *names]", "names"),
+    )
+}
+"""Faults that take three writers, of which the last stores what was there before: those of `explored_of_three`."""
+
+
+def found_by_three(name: str) -> tuple[str, str] | None:
+    """The first program of three writers, and its schedule, that find a fault; None if none does."""
+    world, patch = FAULTS_OF_THREE[name]
+    programs._prepared.clear()  # what was written with another fault
+    with pytest.MonkeyPatch.context() as monkey, simulated():
+        patch(monkey)
+        for program, decisions in explored_of_three(world):
+            if run(program, GivenSchedule(decisions))[1] is not None:
+                monkey.undo()
+                programs._prepared.clear()
+                without = run(program, GivenSchedule(decisions))[1]
+                assert without is None, f"{program} @ {decisions}, also without the fault: {without}"
+                return str(program), decisions
+    return None
 
 
 def programs_until_found(name: str, most: int = MOST) -> int | None:

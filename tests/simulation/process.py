@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import threading
 import time
 import types
 from collections.abc import Callable, Coroutine, Generator, Iterator
@@ -19,7 +20,6 @@ from typing import Any
 import fsspec.asyn
 from scheduler import Death, running
 
-import tfrecord_io.background
 from tfrecord_io.storage.paths import manifest
 from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.storage.write import atomic_remote, place, place_remote
@@ -117,7 +117,7 @@ def _rest(request: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, A
 
 def _replacements() -> Iterator[tuple[Any, str, Any]]:
     real_sleep, real_time, real_pid, real_urandom = time.sleep, time.time, os.getpid, os.urandom
-    real_time_ns, real_uniform, real_start = time.time_ns, random.uniform, tfrecord_io.background.start_new_thread  # type: ignore[attr-defined]
+    real_time_ns, real_uniform, real_start = time.time_ns, random.uniform, threading.Thread.start
     real_submit, real_sync = asyncio.run_coroutine_threadsafe, fsspec.asyn.sync
 
     def sleep(seconds: float) -> None:
@@ -141,10 +141,10 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
     def uniform(a: float, b: float) -> float:
         return real_uniform(a, b) if (actor := running()) is None else actor[1].rng.uniform(a, b)
 
-    def start_new_thread(*arguments: Any) -> Any:
-        if running() is None:
-            return real_start(*arguments)
-        raise RuntimeError("can't start new thread")  # the caller does the work
+    def start(thread: threading.Thread) -> None:
+        if running() is not None and thread.name.startswith("tfrecord_io "):
+            raise RuntimeError("can't start new thread")  # the caller does the work
+        real_start(thread)
 
     def submit(request: Coroutine[Any, Any, Any], loop: Any) -> Future[Any]:
         return loop.answer(request) if isinstance(loop, InlineLoop) else real_submit(request, loop)
@@ -160,7 +160,7 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
     yield os, "getpid", getpid
     yield os, "urandom", urandom
     yield random, "uniform", uniform
-    yield tfrecord_io.background, "start_new_thread", start_new_thread
+    yield threading.Thread, "start", start
     yield asyncio, "run_coroutine_threadsafe", submit
     parsed = lru_cache(maxsize=2000)(parse_manifest)  # which depends on nothing else
     for module in (manifest, place, copied_files):

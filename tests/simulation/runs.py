@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import disk
 import process
-from exploration import schedules, small_programs
+from exploration import programs_of_three, schedules, schedules_of_three, small_programs
 from model import Finding
 from programs import READERS, Program, Run, Step, random_program
 from scheduler import Actor, Death, GivenSchedule, RandomSchedule, Schedule, Scheduler, Stuck
@@ -175,6 +175,17 @@ def explored(world: str, switches: int = 1, *, every: int = 1, first: int = 0) -
         (steps, changes), (others, _) = (_alone(program, actors) for actors in (program.actors[:1], program.actors[1:]))
         is_alone = program.actors[1][0].name in READERS
         for decisions in schedules(steps, steps + others, switches, changes=changes, alone=is_alone):
+            if count % every == first:
+                yield program, decisions
+            count += 1
+
+
+def explored_of_three(world: str, *, every: int = 1, first: int = 0) -> Iterator[tuple[Program, str]]:
+    """The programs of three writers with their schedules, or one of so many, from a number on."""
+    count = 0
+    for program in programs_of_three(world):
+        (_, changes), (steps, _) = (_alone(program, (actor,)) for actor in program.actors[:2])
+        for decisions in schedules_of_three(changes, steps):
             if count % every == first:
                 yield program, decisions
             count += 1

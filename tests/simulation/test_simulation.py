@@ -10,11 +10,11 @@ import pytest
 from exploration import schedules
 from model import Call, explain
 from programs import Program
-from runs import by_seed, explored, replay, run, simulated
+from runs import by_seed, explored, explored_of_three, replay, run, simulated
 from scheduler import GivenSchedule
 from worlds import WORLDS
 
-from rounds import rounds
+from rounds import COMPLETE, rounds
 
 PARTS, _PARTS_OF_SMALL = 20, 4
 _SMALL = 57_000  # schedules of small programs, in all worlds
@@ -255,6 +255,14 @@ def test_all_schedules_of_small_programs(world: str, part: int) -> None:
         assert finding is None, f'make simulate SEED="{program} @ {decisions}"\n{finding}'
 
 
+@pytest.mark.parametrize("world", ["s3", "kms", "gcs", "azure"])
+def test_three_writers(world: str) -> None:
+    """In `make test`, some schedules. On the disk, where a lock keeps them apart, two writers show the same."""
+    for program, decisions in explored_of_three(world, every=1 if COMPLETE else 23):
+        finding = run(program, GivenSchedule(decisions))[1]
+        assert finding is None, f'make simulate SEED="{program} @ {decisions}"\n{finding}'
+
+
 @pytest.mark.parametrize("text", FOUND.values(), ids=FOUND)
 def test_what_was_found_is_mended(text: str) -> None:
     program, _, decisions = text.partition("@")
@@ -281,6 +289,11 @@ def test_a_program_does_the_same_each_time(text: str, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize("name", faults.FAULTS)
 def test_a_fault_that_is_put_back_is_found(name: str) -> None:
     assert faults.programs_until_found(name) is not None
+
+
+@pytest.mark.parametrize("name", faults.FAULTS_OF_THREE)
+def test_a_fault_of_three_writers_is_found(name: str) -> None:
+    assert faults.found_by_three(name) is not None
 
 
 @pytest.mark.parametrize("name", faults.FAULTS)

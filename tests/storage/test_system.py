@@ -244,7 +244,7 @@ class TestReplacedFiles:
         def no_thread(*_: object) -> None:
             raise RuntimeError("can't start new thread")
 
-        monkeypatch.setattr("tfrecord_io.background.start_new_thread", no_thread)
+        monkeypatch.setattr(threading.Thread, "start", no_thread)
         path, more = self.replace(tmp_path)
         assert (path.read_bytes(), more) == (b"new", 0)
 

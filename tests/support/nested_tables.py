@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from tfrecord_io.arrow.output.to_python import python_values
 
 
 class Point(pa.ExtensionType):
-    """An extension type that this package does not know."""
+    """An extension type that only this module registers."""
 
     def __init__(self) -> None:
         super().__init__(pa.list_(pa.float32(), 2), "tests.point")
@@ -24,6 +25,10 @@ class Point(pa.ExtensionType):
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Point:
         return cls()
+
+
+with suppress(pa.ArrowKeyError):  # registered by an earlier import
+    pa.register_extension_type(Point())
 
 
 @st.composite

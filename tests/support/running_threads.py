@@ -11,23 +11,26 @@ from typing import Any
 
 import pytest
 
-from tfrecord_io import background
-from tfrecord_io.background import BackgroundThread
-
-_earlier: frozenset[BackgroundThread] = frozenset()
+_earlier: frozenset[threading.Thread] = frozenset()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """Leave out the threads that run now: what an earlier test dropped in a reference cycle ends with the cycle."""
     global _earlier
-    _earlier = frozenset(background._running)
+    _earlier = frozenset(threading.enumerate())
 
 
-def running(name: str = "") -> list[BackgroundThread]:
+def running(name: str = "") -> list[threading.Thread]:
     """Those whose name begins like this."""
-    threads = list(background._running)
-    return [each for each in threads if each not in _earlier and each.name.startswith(f"tfrecord_io {name}")]
+    threads = [thread for thread in threading.enumerate() if thread not in _earlier]
+    return [thread for thread in threads if thread.name.startswith(f"tfrecord_io {name}")]
+
+
+def ends(thread: threading.Thread) -> bool:
+    """True if a thread ends within ten seconds."""
+    thread.join(10)
+    return not thread.is_alive()
 
 
 def collect_garbage() -> None:

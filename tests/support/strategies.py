@@ -249,4 +249,5 @@ def plans(draw: Draw) -> Plan:
         max_features=draw(st.sampled_from([100_000, 100_000, 3])),
         stop_at_embedded=draw(st.booleans()),
         splits=draw(st.booleans()),
+        typed_empties=draw(seldom()),
     )

@@ -158,7 +158,7 @@ def test_a_fault_names_the_row_and_nothing_of_a_file() -> None:
         tfr.io.decode_examples([example(x=int64s(1)), None, b"\x0a\x09"])
     error = raised.value
     assert (error.record, error.path, error.offset, error.records_intact) == (2, None, None, None)
-    assert str(error).startswith("record 2: the payload is not a valid protobuf message")
+    assert str(error).startswith("record 2: the payload is not a valid Example or SequenceExample")
     assert "record_type" not in str(error)
 
 

@@ -112,7 +112,7 @@ def test_the_error_of_the_first_faulty_record_is_raised() -> None:
         with pytest.raises(DecodeError) as caught:
             parse_example(records[:last], description)
         assert (caught.value.record, caught.value.feature) == (1, feature)
-    with pytest.raises(DecodeError, match="record 1: the payload is not a valid protobuf message"):
+    with pytest.raises(DecodeError, match="record 1: the payload is not a valid Example or SequenceExample"):
         parse_example([records[0], b"\xff"], description)
 
 

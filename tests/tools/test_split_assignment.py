@@ -98,9 +98,10 @@ def test_dedupe_takes_twice_the_memory_of_its_keys(tmp_path: Path, keep: Any) ->
     st.sampled_from(["group", "stratify"]),
     st.sampled_from([[0.8, 0.2], [0.5, 0.25, 0.25], {"a": 0.1, "b": 0.3}, [0, 1]]),
     st.integers(0, 3),
+    st.sampled_from([1, 7, 65_536]),
 )
 def test_records_that_are_added_change_the_part_of_no_other(
-    values: list, added: list, how: str, fractions: Any, seed: int
+    values: list, added: list, how: str, fractions: Any, seed: int, batch_size: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         parts = []
@@ -108,9 +109,9 @@ def test_records_that_are_added_change_the_part_of_no_other(
             table = {"user": pa.array(rows, pa.int64()), "n": list(range(len(rows)))}
             tfr.write_tfrecord(table, f"{folder}/{name}.tfrecord")
             keywords = {how: "user"}
-            made = tfr.split(
-                f"{folder}/{name}.tfrecord", f"{folder}/{name}", fractions=fractions, seed=seed, **keywords
-            )
+            # What is added is in other batches, and the number of rows in one has no effect.
+            source = tfr.dataset(f"{folder}/{name}.tfrecord", batch_size=batch_size if name == "after" else 65_536)
+            made = tfr.split(source, f"{folder}/{name}", fractions=fractions, seed=seed, **keywords)
             tables = {
                 part: tfr.read_table(f"{folder}/{name}/{part}.tfrecord", columns=["n", "user"])
                 if report.records
@@ -127,13 +128,14 @@ def test_records_that_are_added_change_the_part_of_no_other(
 
 
 @settings(max_examples=rounds(60))
-@given(KEYS | FAR | HALVES, st.integers(0, 3), st.integers(1, 3))
-@example((pa.float32(), [0.0, -0.0] * 20), 0, 1)
-@example((pa.string(), ["", None] * 20), 0, 1)
-@example((pa.float16(), [np.float16(0.1), np.float16(-0.0)]), 0, 1)
-@example((pa.date32(), [2**30]), 0, 1)
-def test_equal_values_are_one_group_and_one_class(keys: Any, seed: int, files: int) -> None:
-    """Of any type, in any number of files; a missing value and an empty text are equal here."""
+@given(KEYS | FAR | HALVES, st.integers(0, 3), st.integers(1, 3), st.sampled_from([1, 3, 65_536]))
+@example((pa.float32(), [0.0, -0.0] * 20), 0, 1, 65_536)
+@example((pa.float32(), [0.0, -0.0] * 20), 0, 1, 1)
+@example((pa.string(), ["", None] * 20), 0, 1, 3)
+@example((pa.float16(), [np.float16(0.1), np.float16(-0.0)]), 0, 1, 65_536)
+@example((pa.date32(), [2**30]), 0, 1, 65_536)
+def test_equal_values_are_one_group_and_one_class(keys: Any, seed: int, files: int, batch_size: int) -> None:
+    """Of any type, in any number of files and batches; a missing value and an empty text are equal here."""
     type_, values = keys
     if not values:
         return
@@ -145,7 +147,8 @@ def test_equal_values_are_one_group_and_one_class(keys: Any, seed: int, files: i
             tfr.write_tfrecord(table.slice(begin, size), f"{folder}/in-{number}.tfrecord")
         for how in ("group", "stratify"):
             fractions = {"one": 0.5, "two": 0.5}
-            made = tfr.split(f"{folder}/in-*", f"{folder}/{how}", fractions=fractions, seed=seed, **{how: "key"})
+            source = tfr.dataset(f"{folder}/in-*", batch_size=batch_size)
+            made = tfr.split(source, f"{folder}/{how}", fractions=fractions, seed=seed, **{how: "key"})
             own = [
                 tfr.read_table(f"{folder}/{how}/{part}.tfrecord", columns=["n"])["n"].to_pylist() if one.records else []
                 for part, one in made.items()
@@ -158,10 +161,12 @@ def test_equal_values_are_one_group_and_one_class(keys: Any, seed: int, files: i
                 assert all(abs(counts[0][value] - counts[1][value]) <= 4 for value in set(equal))
 
 
-def test_each_class_has_its_share(tmp_path: Path) -> None:
+@pytest.mark.parametrize("batch_size", [11, 65_536])
+def test_each_class_has_its_share(tmp_path: Path, batch_size: int) -> None:
     labels = np.random.default_rng(0).choice(["common", "rare", "rarest"], 20000, p=[0.949, 0.05, 0.001]).tolist()
     tfr.write_tfrecord({"label": labels}, tmp_path / "d.tfrecord")
-    tfr.split(tmp_path / "d.tfrecord", tmp_path / "out", fractions=[0.7, 0.2, 0.1], stratify="label", seed=5)
+    source = tfr.dataset(tmp_path / "d.tfrecord", batch_size=batch_size)
+    tfr.split(source, tmp_path / "out", fractions=[0.7, 0.2, 0.1], stratify="label", seed=5)
     sizes = Counter(labels)
     for part, share in {"train": 0.7, "validation": 0.2, "test": 0.1}.items():
         counts = Counter(tfr.read_table(tmp_path / "out" / f"{part}.tfrecord")["label"].to_pylist())

@@ -75,6 +75,54 @@ def test_payloads_that_do_not_parse_are_reported_with_their_record(engine: str, 
     assert verify(tfr.dataset(path, record_type="bytes")).ok
 
 
+@pytest.mark.parametrize(
+    ("payload", "kind"),
+    [
+        (b"\x08\x05\x12\x03abc", ""),
+        (b"\xff no message", ""),
+        (b"\x89PNG\r\n\x1a\n" + bytes(40), "it looks like a PNG image"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF", "it looks like a JPEG image"),
+        (b'{"id": 1, "text": "a"}', "it looks like JSON"),
+        (example(n=int64s(1))[:-1], ""),
+    ],
+)
+def test_intact_records_that_are_not_examples(engine: str, tmp_path: Path, payload: bytes, kind: str) -> None:
+    """The file is not damaged, and the error says what to do."""
+    path = written(tmp_path / "a.tfrecord", [payload] * 5)
+    report = verify(path)
+    (check,) = report.files
+    assert (check.status, check.records, check.intact, check.problem_count) == ("not Examples", 5, 5, 1)
+    assert check.bytes == check.intact_bytes == path.stat().st_size
+    assert "are not tf.train.Examples" in str(report)
+    assert 'record_type="bytes"' in str(report)
+    assert kind in str(report)
+    with pytest.raises(tfr.errors.DecodeError) as raised:
+        tfr.read_table(path)
+    assert kind in str(raised.value)
+    assert "Example" in str(raised.value)
+    assert 'record_type="bytes"' in str(raised.value)
+    with (tmp_path / "a.tfrecord").open("ab") as file:
+        file.write(b"cut")
+    (check,) = verify(path).files
+    assert (check.status, check.intact, check.records, check.problem_count) == (
+        "damaged",
+        5,
+        5,
+        1 if payload[0] == 8 else 2,
+    )
+
+
+def test_the_title_counts_files_and_records_apart(tmp_path: Path) -> None:
+    for name in "abc":
+        written(tmp_path / name, [example(n=int64s(1))] * 2)
+    assert str(verify(tmp_path / "a")).startswith(f"{tmp_path / 'a'}: good, 2 intact records, ")
+    assert str(verify([tmp_path / name for name in "abc"])).startswith("3 files: good, 6 intact records, ")
+    with (tmp_path / "b").open("ab") as file:
+        file.write(b"cut")
+    assert str(verify(tmp_path / "b")).startswith(f"{tmp_path / 'b'}: damaged, 2 intact records, ")
+    assert str(verify([tmp_path / name for name in "abc"])).startswith("3 files: 1 damaged, 2 good; 6 intact records, ")
+
+
 @pytest.mark.fault(70)
 def test_other_messages_are_not_examples(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "events.tfrecord"
@@ -83,6 +131,7 @@ def test_other_messages_are_not_examples(engine: str, tmp_path: Path) -> None:
             writer.write(b"\x09\x00\x00\x00\x00\x00\x00\xf0\x3f\x10" + bytes([step]))  # Event: wall_time = 1.0, step
     report = verify(path)
     assert not report.ok
+    assert (report.files[0].status, report.intact) == ("not Examples", 3)
     assert 'record_type="bytes"' in str(report)
     assert verify(tfr.dataset(path, record_type="bytes")).records == 3
 
@@ -321,8 +370,8 @@ def test_sizes_are_those_of_the_files(compression: str | None, tmp_path: Path) -
 def test_the_same_advice_about_a_file_is_given_once(tmp_path: Path) -> None:
     for name in ("a", "b"):
         with tfr.RecordWriter(tmp_path / f"{name}.tfrecord") as writer:
-            for _ in range(3):
-                writer.write(b"\xff no message")
+            for payload in (example(n=int64s(1)), *[b"\xff no message"] * 3):
+                writer.write(payload)
     report = tfr.verify(tmp_path)
     assert [line.count("tfr.formats.open_elwc") for line in report.problem_lines()] == [1, 0, 0, 1, 0, 0]
     assert all(problem.error.advice for file in report.files for problem in file.problems)

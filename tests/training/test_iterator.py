@@ -277,8 +277,6 @@ def test_a_state_is_refused_where_other_records_are_left_out(
         return
     with pytest.raises(ValueError, match=message):
         batches(**after, state=state)
-    del state["options"]["left_out"]  # as older releases wrote it
-    batches(**after, state=state)
 
 
 @pytest.mark.parametrize("kind", ["files", "windows", "mixture"])
@@ -300,8 +298,6 @@ def test_a_state_is_refused_where_the_datasets_of_a_list_select_other_rows(tmp_p
             batches(after, batches(before).state())
     state = batches(chosen[0]).state()
     assert batches(first.limit(5), state).state() == state
-    del state["files"]["selections"]  # as older releases wrote it
-    batches(chosen[0], state)
 
 
 def test_a_state_of_the_only_worker_is_that_of_none(tmp_path: Path) -> None:
@@ -311,23 +307,8 @@ def test_a_state_of_the_only_worker_is_that_of_none(tmp_path: Path) -> None:
         batches = read_by(tfr.iter_arrays, path, worker=before, **asked)
         next(batches)
         state = batches.state()
-        if before is not None:  # as older releases wrote it
-            state["options"]["worker"] = [0, 1]
         again = read_by(tfr.iter_arrays, path, worker=after, state=state, **asked)
         assert [batch["x"].tolist() for batch in again] == [batch["x"].tolist() for batch in batches]
-
-
-def test_a_state_of_workers_that_read_files_in_order_is_refused(tmp_path: Path) -> None:
-    """Older releases did not shuffle the files of which workers share the rows."""
-    paths = [written(tmp_path / f"{name}.tfrecord", [example(x=int64s(n)) for n in range(9)]) for name in "ab"]
-    for workers, is_refused in ((2, False), (3, True)):
-        asked: dict[str, Any] = {"batch_size": 3, "shuffle_buffer": 5, "seed": 7, "worker": (1, workers)}
-        state = {**read_by(tfr.iter_arrays, paths, **asked).state(), "version": 1}
-        if not is_refused:
-            read_by(tfr.iter_arrays, paths, state=state, **asked)
-            continue
-        with pytest.raises(ValueError, match=r"an earlier version of tfrecord_io.*begin the epoch again"):
-            read_by(tfr.iter_arrays, paths, state=state, **asked)
 
 
 @pytest.mark.parametrize("end", ["consumed", "closed"])
@@ -411,11 +392,9 @@ def test_a_state_of_a_dataset_that_was_overwritten_with_files_of_the_same_sizes(
     tfr.write_tfrecord({"x": np.arange(30, 40)}, target, mode="overwrite")
     with pytest.raises(ValueError, match="the state is that of other files: others of the same size"):
         tfr.iter_arrays(target, batch_size=3, state=state)
-    del state["files"]["checksums"]  # as of an older release
-    assert next(tfr.iter_arrays(target, batch_size=3, state=state))["x"].tolist() == [33, 34, 35]
 
 
-def test_a_state_of_whole_files_is_that_of_older_releases(tmp_path: Path) -> None:
+def test_a_state_of_whole_files_counts_their_names_and_sizes(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(3)])
     digest = hashlib.sha256(f"a.tfrecord\0{path.stat().st_size}\0".encode()).hexdigest()
     assert tfr.iter_arrays(path, batch_size=2).state()["files"]["digest"] == digest

@@ -20,7 +20,7 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import blobs, example, floats, int64s, written
-from running_threads import running
+from running_threads import ends, running
 from tfrecord_io.training.epochs import EpochReader, NumberedBatch
 from training_batches import chunks_of, values
 
@@ -36,7 +36,7 @@ def test_batches_are_those_of_read_arrays(tmp_path: Path, engine: str) -> None:
             "t": pa.array(range(rows), pa.timestamp("ms")),
             "text": [f"ä{n}" if n % 5 else None for n in range(rows)],
             "bytes": [b"\0" * (n % 4) for n in range(rows)],
-            "pair": [[n, n + 1] for n in range(rows)],
+            "pair": pa.array([[n, n + 1] for n in range(rows)], pa.list_(pa.int64(), 2)),
             "ragged": [list(range(n % 4)) for n in range(rows)],
             "words": [["x"] * (n % 3) for n in range(rows)],
             "kind": pa.array([f"k{n % 3}" for n in range(rows)]).dictionary_encode(),
@@ -101,6 +101,22 @@ def test_lists_of_one_length_in_the_sample_are_stacked_throughout(tmp_path: Path
     assert [b["x"].dtype for b in tfr.iter_arrays(path, batch_size=8)] == [object] * 3
 
 
+@pytest.mark.parametrize("last", [[1.0], [1.0, 2.0, 3.0]])
+def test_lists_of_an_embedded_schema_are_not_stacked(tmp_path: Path, last: list[float]) -> None:
+    """Its lists have any length, whatever a sample has; those that it states to have one are stacked."""
+    rows = [[float(n), float(n)] for n in range(6000)] + [last]
+    columns = {"x": rows, "n": list(range(6001)), "pair": pa.array(rows[:-1] + rows[:1], pa.list_(pa.float32(), 2))}
+    tfr.write_tfrecord(columns, tmp_path / "a.tfrecord", float64="round")
+    data = tfr.dataset(tmp_path / "a.tfrecord", sample=5000)
+    for batches in (data.iter_arrays(batch_size=1000), tfr.mix([data], stop="all").iter_arrays(batch_size=1000)):
+        got = [*batches]
+        assert [row.tolist() for batch in got for row in batch["x"]] == rows
+        assert {batch["x"].dtype.kind for batch in got} == {"O"}
+        assert {batch["pair"].shape[1:] for batch in got} == {(2,)}
+    fixed = data.iter_arrays(batch_size=1000, ragged={"x": "pad"}, pad_to={"x": 3})
+    assert {batch["x"].shape[1:] for batch in fixed} == {(3,)}
+
+
 @pytest.mark.parametrize("declared", [{"schema": {"x": "list<float32>"}}, {"schema_overrides": {"x": "list<float32>"}}])
 def test_lists_that_are_declared_are_not_stacked(tmp_path: Path, declared: dict[str, Any]) -> None:
     """Whatever the sample has: a later record may have fewer values."""
@@ -121,7 +137,7 @@ def test_lists_that_are_declared_are_not_stacked(tmp_path: Path, declared: dict[
 def test_the_sample_of_lists_is_not_cut_by_a_limit_of_filtered_rows(tmp_path: Path) -> None:
     rows = {"c": [0, 0, 1, 1], "x": [[1, 2], [3, 4], [5], [6, 7, 8]], "steps/n": [[1, 2]] * 4}
     schema = {"c": "int64", "x": tfr.list_("int64"), "steps/n": tfr.list_("int64")}
-    tfr.write_tfrecord(rows, tmp_path / "a.tfrecord", schema=schema)
+    tfr.write_tfrecord(rows, tmp_path / "a.tfrecord", schema=schema, embed_schema=False)
     where = [("c", "==", 1)]
     data = tfr.dataset(tmp_path / "a.tfrecord").filter(where)
     limited = data.limit(2)
@@ -175,7 +191,7 @@ def test_close_and_the_garbage_collector_end_the_thread(tmp_path: Path) -> None:
                 pass
         del batches
         gc.collect()
-        assert all(thread.join(10) for thread in mine)
+        assert all(map(ends, mine))
 
 
 def readers() -> list[EpochReader]:

@@ -8,7 +8,7 @@ from collections.abc import Generator
 
 import pytest
 
-from running_threads import running
+from running_threads import ends, running
 from tfrecord_io.training.background_generator import BackgroundGenerator
 
 
@@ -62,7 +62,7 @@ def test_the_generator_is_closed_in_its_thread(how: str) -> None:
         ahead.close()
     del ahead
     gc.collect()
-    assert thread.join(10)
+    assert ends(thread)
     assert closed == [thread._ident]
 
 

@@ -118,13 +118,21 @@ int64_t has_others(const TakenColumn& column) {
   return !column.others.empty() || (column.steps != nullptr && !column.steps->others.empty());
 }
 
+// The first row with a value of the column's kind, as `ColumnBuffers.value_row`.
+int64_t value_row(const TakenColumn& column) {
+  if (column.layout != Layout::kList || column.first_row < 0) return column.first_row;
+  const int32_t *ends = column.offsets->as<int32_t>() + 1, *last = ends + column.rows;
+  const int32_t* end = std::upper_bound(ends, last, 0);
+  return end == last ? -1 : end - ends;
+}
+
 // The numbers of `Fact` (engine/contract.py) of each column, one column after the other.
 nb::object facts(const TakenColumns& taken) {
   std::vector<int64_t> all;
   for (const TakenColumn& column : taken.columns)
     for (int64_t fact : {static_cast<int64_t>(column.kind), static_cast<int64_t>(column.layout), int64_t{column.text},
                          column.rows, column.null_count, column.first_row, column.list_row, column.binary_row,
-                         int64_t{column.steps != nullptr}, has_others(column)})
+                         int64_t{column.steps != nullptr}, has_others(column), value_row(column)})
       all.push_back(fact);
   return vector_to_array(std::move(all));
 }
@@ -133,9 +141,10 @@ nb::object facts(const TakenColumns& taken) {
 nb::bytes shown(const TakenColumns& taken) {
   std::string all;
   for (const TakenColumn& column : taken.columns)
-    for (int64_t fact : {static_cast<int64_t>(column.kind), static_cast<int64_t>(column.layout), int64_t{column.text},
-                         int64_t{column.null_count == column.rows}, int64_t{column.list_row >= 0},
-                         int64_t{column.binary_row >= 0}, int64_t{column.steps != nullptr}, has_others(column)})
+    for (int64_t fact :
+         {static_cast<int64_t>(column.kind), static_cast<int64_t>(column.layout), int64_t{column.text},
+          int64_t{column.null_count == column.rows}, int64_t{column.list_row >= 0}, int64_t{column.binary_row >= 0},
+          int64_t{column.steps != nullptr}, has_others(column), int64_t{value_row(column) >= 0}})
       all.push_back(static_cast<char>(fact));
   return to_bytes(all);
 }
@@ -229,13 +238,13 @@ nb::object lengths_of(const Decoder& decoder, size_t begin) {
 // `columns`: those of `Plan` (engine/contract.py).
 void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text, int record_type, bool check_crc,
                   int64_t max_record_bytes, int64_t max_features, int64_t max_expansion, bool names_in_both,
-                  bool splits, bool keeps_lengths) {
+                  bool splits, bool keeps_lengths, bool typed_empties) {
   DecoderPlan plan;
   for (nb::handle item : columns) {
     plan.columns.push_back({text_of(item.attr("name")), static_cast<Kind>(field<int>(item, "kind")),
                             static_cast<Layout>(field<int>(item, "layout")),
                             static_cast<Text>(field<int>(item, "text")), field<bool>(item, "required"),
-                            field<bool>(item, "steps"), field<bool>(item, "splits")});
+                            field<bool>(item, "steps"), field<bool>(item, "splits"), typed_empties});
   }
   plan.unknown = static_cast<Unknown>(unknown);
   plan.text = static_cast<Text>(text);
@@ -247,6 +256,7 @@ void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text
   plan.names_in_both = names_in_both;
   plan.splits = splits;
   plan.keeps_lengths = keeps_lengths;
+  plan.typed_empties = typed_empties;
   new (place) Decoder(std::move(plan));
 }
 
@@ -261,12 +271,12 @@ int64_t feed_windows(Decoder& decoder, int descriptor, int64_t file_bytes, const
   return feed_file(decoder, windows, begin, end, max_records, max_bytes);
 }
 
-nb::tuple scan_block(const Input& data, size_t begin, int64_t max_records, bool check_crc, int64_t max_record_bytes,
+nb::tuple scan_block(const Input& data, size_t begin, int64_t max_records, int checks, int64_t max_record_bytes,
                      bool last) {
   FrameList frames;
   {
     nb::gil_scoped_release release;
-    frames = scan(data.data(), data.size(), begin, max_records, check_crc, max_record_bytes, last);
+    frames = scan(data.data(), data.size(), begin, max_records, static_cast<Checks>(checks), max_record_bytes, last);
   }
   return nb::make_tuple(vector_to_array(std::move(frames.starts)), vector_to_array(std::move(frames.lengths)),
                         frames.consumed, fault_fields(frames.fault));
@@ -500,7 +510,7 @@ NB_MODULE(_kernel, m) {
         nb::arg("offsets").noconvert(), nb::arg("text"));
   bind_numpy(m);
   m.def("hash_name", &hash_of, nb::arg("name"));
-  m.def("scan", &scan_block, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("check_crc"),
+  m.def("scan", &scan_block, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("checks"),
         nb::arg("max_record_bytes"), nb::arg("final"));
   m.def("find_header", &header_from, nb::arg("data"), nb::arg("begin"), nb::arg("max_record_bytes"));
   m.def("payloads", &gather_payloads, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"));
@@ -536,7 +546,7 @@ NB_MODULE(_kernel, m) {
   nb::class_<Decoder>(m, "Decoder")
       .def("__init__", &make_decoder, nb::arg("columns"), nb::arg("unknown"), nb::arg("text"), nb::arg("record_type"),
            nb::arg("check_crc"), nb::arg("max_record_bytes"), nb::arg("max_features"), nb::arg("max_expansion"),
-           nb::arg("names_in_both"), nb::arg("splits"), nb::arg("keeps_lengths"))
+           nb::arg("names_in_both"), nb::arg("splits"), nb::arg("keeps_lengths"), nb::arg("typed_empties"))
       .def("feed", &feed, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("max_bytes"),
            nb::arg("final"))
       .def("feed_kept", &feed_kept, nb::arg("data"), nb::arg("begin"), nb::arg("lengths"), nb::arg("kept"))

@@ -28,6 +28,7 @@ Column::Column(const ColumnPlan& plan, Arena* arena)
       text(plan.text),
       required(plan.required),
       splits(plan.splits),
+      typed_empties(plan.typed_empties),
       arena_(arena) {
   if (plan.steps) {
     ColumnPlan step = plan;
@@ -49,8 +50,8 @@ void Column::reset() {
 }
 
 void Column::clear() {
-  kind = Kind::kNone;
-  has_validity = false;
+  kind = first_kind_ = Kind::kNone;
+  has_validity = has_odd_empties_ = false;
   rows = null_count = value_count = data_bytes = data_before_ = 0;
   first_row = list_row = binary_row = -1;
   layout = steps ? Layout::kList : plan_layout == Layout::kList ? Layout::kList : Layout::kScalar;
@@ -64,22 +65,29 @@ void Column::clear() {
   }
 }
 
-Column* Column::column_of(Kind k) {
-  if (accepts(k)) return this;
+Column* Column::column_of(Kind* k, bool empty) {
+  if (accepts(*k)) return this;
+  if (plan_layout != Layout::kNull && !typed_empties && (empty || is_open())) {
+    has_odd_empties_ = true;
+    if (!empty) change_kind(*k);
+    *k = kind != Kind::kNone ? kind : plan_kind;
+    return this;
+  }
   if (!has_others()) return nullptr;
   if (!other) {
     ColumnPlan plan;
-    plan.kind = k;
+    plan.kind = *k;
     plan.layout = plan_layout;
     plan.text = text;
     plan.splits = true;
+    plan.typed_empties = typed_empties;
     other = std::make_unique<Column>(plan, arena_);
   }
-  return other->column_of(k);
+  return other->column_of(k, empty);
 }
 
 void Column::start(Kind k) {
-  kind = k;
+  kind = first_kind_ = k;
   first_row = rows;
   if (k == Kind::kBytes) {
     value_offsets.reserve(4, 0);
@@ -87,6 +95,16 @@ void Column::start(Kind k) {
   }
   if (layout == Layout::kScalar) start_with_nulls();
   room_ = 0;
+  update_form();
+}
+
+// Of a column of lists, none of which has a value.
+void Column::change_kind(Kind k) {
+  kind = k;
+  if (k == Kind::kBytes) {
+    value_offsets.reserve(4, 0);
+    value_offsets.as<int32_t>()[0] = 0;
+  }
   update_form();
 }
 
@@ -261,6 +279,7 @@ void Column::truncate(int64_t row) {
     } else {
       value_count = kept;
       if (kind == Kind::kBytes) data_bytes = value_offsets.as<int32_t>()[kept];
+      if (is_open() && kind != first_kind_) change_kind(first_kind_);
     }
   } else if (kind != Kind::kNone) {
     truncate_scalars(row);

@@ -32,6 +32,7 @@ struct ColumnPlan {
   bool required = false;
   bool steps = false;
   bool splits = false;  // see Column::other
+  bool typed_empties = false;
 };
 
 class alignas(64) Column {
@@ -46,9 +47,19 @@ class alignas(64) Column {
   }
   // Whether rows of kinds that it does not accept go to columns `other`.
   bool has_others() const { return splits && plan_layout != Layout::kNull; }
-  // Where a row of this kind is appended: here, or in one of the columns `other`, made when it is needed; nullptr if
-  // the plan has no room for it. After a row of another column, fill_nulls() makes it null here.
-  Column* column_of(Kind k);
+  // Whether a row of this kind, or an `empty` list of it, is appended here or in one of the columns `other`.
+  bool fits(Kind k, bool empty) const {
+    if (accepts(k) || has_others()) return true;
+    return plan_layout != Layout::kNull && !typed_empties && (empty || is_open());
+  }
+  // Where a row of kind `*k`, or an `empty` list of it, is appended: here, or in one of the columns `other`, made when
+  // it is needed; nullptr if it does not fit. An empty list is one of this column, whose kind `*k` becomes. After a row
+  // of another column, fill_nulls() makes it null here.
+  Column* column_of(Kind* k, bool empty);
+  // Whether all of its rows are empty lists, so that its kind is that of the first value to come.
+  bool is_open() const { return kind != Kind::kNone && plan_kind == Kind::kNone && !has_value(); }
+  // Whether a row has a value of this kind.
+  bool has_value() const { return layout == Layout::kList ? value_count > 0 : first_row >= 0; }
   // Whether a row has a value, of any kind.
   bool has_values() const { return first_row >= 0 || (other && other->has_values()); }
 
@@ -177,6 +188,7 @@ class alignas(64) Column {
   // turn.
   std::unique_ptr<Column> other;
   bool splits;
+  bool typed_empties;  // an empty list of another kind does not fit
 
  private:
   void begin_scalar(int64_t row) {
@@ -205,10 +217,13 @@ class alignas(64) Column {
   void start_with_nulls();
   void truncate_scalars(int64_t row);
   void drop_kind();
+  void change_kind(Kind k);
   void become_scalar();
   void trim();
   size_t width() const { return kind == Kind::kInt64 ? 8 : kind == Kind::kFloat ? 4 : 1; }
 
+  Kind first_kind_ = Kind::kNone;  // of the first row
+  bool has_odd_empties_ = false;   // some list was empty and of another kind
   Arena* arena_;
 };
 

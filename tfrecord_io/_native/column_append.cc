@@ -38,6 +38,7 @@ int32_t* put_ends(Buffer& offsets, int64_t have, const int32_t* from, int64_t co
 bool Column::can_append(const Column& part) const {
   if (steps) return steps->can_append(*part.steps);
   if (part.other && part.other->has_values()) return false;
+  if (part.has_odd_empties_) return false;
   if (part.kind == Kind::kNone || part.null_count == part.rows) return true;
   if (!accepts(part.kind) || (text == Text::kTrack && part.kind == Kind::kBytes)) return false;
   return layout == part.layout || kind == Kind::kNone;

@@ -39,6 +39,7 @@ void Decoder::add_name(const std::string& text, bool steps, bool wanted, bool pr
   column.text = plan_.text;
   column.steps = steps;
   column.splits = plan_.splits;
+  column.typed_empties = plan_.typed_empties;
   slots.push_back({text, steps, Column(column, &arena)});
   names.add(text, static_cast<int32_t>(slots.size()) - 1, &slots.back().column);
 }
@@ -106,7 +107,7 @@ Progress Decoder::feed_records(const u8* data, size_t size, size_t begin, int64_
       usual_ = done.records - before == left;
       continue;
     }
-    FrameHeader header = read_frame(data + at, size - at, plan_.max_record_bytes, last);
+    FrameHeader header = read_frame(data + at, size - at, plan_.max_record_bytes, last, checks_crc_);
     if (header.code == Code::kOk && !header.whole) break;
     if (header.code == Code::kOk && rows != 0 && value_bytes + header.length > max_bytes) break;
     const u8* payload = data + at + kHeaderBytes;

@@ -23,6 +23,7 @@ struct DecoderPlan {
   bool names_in_both = false;
   bool splits = false;  // of discovered columns
   bool keeps_lengths = false;
+  bool typed_empties = false;  // of discovered columns
 };
 
 struct Progress {
@@ -54,6 +55,8 @@ class Decoder {
   // `provisional`: first met in the current record, removed again if that record is faulty.
   void add_name(const std::string& text, bool steps, bool wanted, bool provisional);
   void leave_out(const std::string& text, bool steps);  // not counted for max_features
+  // Whether the checksums of lengths and payloads are compared.
+  bool checks_crc() const { return plan_.check_crc; }
   void accept_embedded() { embedded_accepted_ = true; }
 
   // finish() completes the columns; reset() empties them after they have been handed over.

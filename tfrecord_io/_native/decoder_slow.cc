@@ -117,14 +117,15 @@ Code Decoder::check_entry(const Slot& slot, const Entry* entry, Fault& fault) {
   const Column& column = slot.column;
   if (entry == nullptr) return column.required ? Code::kMissingFeature : Code::kOk;
   const Column& cells = slot.steps ? *column.steps : column;
-  Kind running = cells.kind != Kind::kNone ? cells.kind : cells.plan_kind;
+  bool is_open = cells.kind == Kind::kNone || (cells.is_open() && !cells.typed_empties);
+  Kind running = is_open ? cells.plan_kind : cells.kind;
   Code code = Code::kOk;
   auto check_cell = [&](const Pieces& pieces) {
     if (code != Code::kOk) return;
     Measure measured = measure(pieces);
     code = check_feature(cells, pieces, measured);
-    if (code == Code::kOk && !cells.splits && measured.kind != Kind::kNone && running != Kind::kNone &&
-        running != measured.kind)
+    bool has_kind = measured.kind != Kind::kNone && (measured.count != 0 || cells.typed_empties);
+    if (code == Code::kOk && !cells.splits && has_kind && running != Kind::kNone && running != measured.kind)
       code = Code::kKind;
     fault.expected = static_cast<int64_t>(running);
     fault.got = static_cast<int64_t>(measured.kind);
@@ -132,7 +133,7 @@ Code Decoder::check_entry(const Slot& slot, const Entry* entry, Fault& fault) {
       fault.expected = 1;
       fault.got = measured.count;
     }
-    if (running == Kind::kNone) running = measured.kind;
+    if (running == Kind::kNone && has_kind) running = measured.kind;
   };
   if (slot.steps) {
     for_each_step(entry->values, [&](Span step) { check_cell(Pieces{step}); });

@@ -122,8 +122,10 @@ inline FastResult append_list(Column& column, int64_t row, Kind kind, const u8* 
 }
 
 FastResult append_other(Column& column, int64_t row, Kind kind, const u8* p, const u8* end) {
-  Column* other = column.column_of(kind);
-  if (other == nullptr || append_list(*other, row, kind, p, end) == FastResult::kReject) return FastResult::kReject;
+  Column* other = column.column_of(&kind, p == end);
+  if (other == nullptr) return FastResult::kReject;
+  FastResult done = append_list(*other, row, kind, p, end);
+  if (other == &column || done == FastResult::kReject) return done;
   column.fill_nulls(row + 1);
   return FastResult::kOther;
 }

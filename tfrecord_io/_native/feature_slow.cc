@@ -131,7 +131,7 @@ Measure measure(const Pieces& pieces) {
 
 Code check_feature(const Column& column, const Pieces& pieces, const Measure& measured) {
   if (measured.kind == Kind::kNone) return column.required ? Code::kMissingFeature : Code::kOk;
-  if (!column.accepts(measured.kind) && !column.has_others()) return Code::kKind;
+  if (!column.fits(measured.kind, measured.count == 0)) return Code::kKind;
   if (column.plan_layout == Layout::kScalar && measured.count != 1) return Code::kValueCount;
   if (measured.kind != Kind::kBytes || column.text == Text::kNo || column.text == Text::kTrack) return Code::kOk;
   Code code = Code::kOk;
@@ -145,9 +145,10 @@ Code check_feature(const Column& column, const Pieces& pieces, const Measure& me
 
 void append_slow(Column& target, int64_t row, const Pieces& pieces, const Measure& measured) {
   if (measured.kind == Kind::kNone) return;
-  Column& column = *target.column_of(measured.kind);
+  Kind kind = measured.kind;
+  Column& column = *target.column_of(&kind, measured.count == 0);
   column.fill_nulls(row);
-  if (column.kind == Kind::kNone) column.start(measured.kind);
+  if (column.kind == Kind::kNone) column.start(kind);
   if (column.layout == Layout::kScalar && measured.count != 1) column.become_list();
   bool scalar = column.layout == Layout::kScalar;
   WireError error;

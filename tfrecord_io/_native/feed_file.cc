@@ -65,7 +65,7 @@ int64_t feed_file(Decoder& decoder, const FileWindows& windows, int64_t begin, i
     const u8* data = stop > at ? windows.read(at, stop) : nullptr;
     if (data == nullptr) break;
     size_t size = static_cast<size_t>(stop - at);
-    FrameHeader header = read_frame(data, size, windows.max_record_bytes, false);
+    FrameHeader header = read_frame(data, size, windows.max_record_bytes, false, decoder.checks_crc());
     if (header.code != Code::kOk || size < kHeaderBytes) break;
     if (!header.whole) {  // the record goes on behind the window
       stop = at + header.length + static_cast<int64_t>(kFrameBytes);

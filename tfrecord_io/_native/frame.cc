@@ -2,14 +2,14 @@
 
 namespace tfr {
 
-FrameList scan(const u8* data, size_t size, size_t begin, int64_t max_records, bool check_crc, int64_t max_record_bytes,
+FrameList scan(const u8* data, size_t size, size_t begin, int64_t max_records, Checks checks, int64_t max_record_bytes,
                bool last) {
   FrameList frames;
   size_t at = begin;
   while (at < size && (max_records < 0 || static_cast<int64_t>(frames.starts.size()) < max_records)) {
-    FrameHeader header = read_frame(data + at, size - at, max_record_bytes, last);
+    FrameHeader header = read_frame(data + at, size - at, max_record_bytes, last, checks != Checks::kNone);
     if (header.code == Code::kOk && !header.whole) break;
-    if (header.code == Code::kOk && check_crc) check_payload(data + at + kHeaderBytes, header);
+    if (header.code == Code::kOk && checks == Checks::kAll) check_payload(data + at + kHeaderBytes, header);
     if (header.code != Code::kOk) {
       frames.fault.code = header.code;
       frames.fault.record = static_cast<int64_t>(frames.starts.size());

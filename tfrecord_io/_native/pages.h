@@ -1,5 +1,5 @@
 // Memory in huge pages. What was given back can be kept for a short time and used again: to zero a new page takes
-// longer than to decode into it. By default nothing is kept; see dev/decisions/kept-memory.md.
+// longer than to decode into it. By default up to 256 MiB are kept; see dev/decisions/kept-memory.md.
 #pragma once
 
 #include <cstddef>

@@ -29,6 +29,7 @@ from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
@@ -45,7 +46,8 @@ from tfrecord_io.typing import FilesLike, StorageLike
 
 if TYPE_CHECKING:
     import duckdb
-
+else:
+    duckdb = LateTypes("duckdb")
 T = TypeVar("T")
 _UNQUOTED_PATH = re.compile(r"""\b(?:from|join)\s+([^\s'"(),;]*[-@./*][^\s'"(),;]*)""", re.IGNORECASE)
 

@@ -24,6 +24,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import PIECE_BYTES
@@ -35,6 +36,8 @@ from tfrecord_io.typing import Lengths
 
 if TYPE_CHECKING:
     import datasets
+else:
+    datasets = LateTypes("datasets")
 
 
 @overload

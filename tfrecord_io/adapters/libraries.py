@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -11,10 +12,9 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.registry import ADAPTERS as POINTS
 from tfrecord_io.registry import Registry
-from tfrecord_io.value_class import value_class
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Adapter:
     """A library, and the calls that it is used by: a row of the table.
 

@@ -18,6 +18,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset, without_excluded
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
@@ -29,6 +30,8 @@ from tfrecord_io.typing import FilesLike, StorageLike
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow.compute as pc
+else:
+    pl = LateTypes("polars")
 
 
 @check_keywords

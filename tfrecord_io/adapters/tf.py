@@ -21,7 +21,8 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.format.dtypes import is_text_dtype
 from tfrecord_io.options import DatasetValue, raises
-from tfrecord_io.options.arrays import ColumnLayout, IterOptions
+from tfrecord_io.options.arrays import ColumnLayout, IterOptions, refuse_matrices
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text_or_bytes
 from tfrecord_io.training.iterator import ArrayIterator, iterate
@@ -30,7 +31,8 @@ from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
 if TYPE_CHECKING:
     import tensorflow as tf
-
+else:
+    tf = LateTypes("tensorflow")
 _SEED_BITS = 48
 _NO_VALUE = "a record has no value, which a tensor cannot represent"
 
@@ -83,6 +85,7 @@ def to_tf(
     TypeError, ValueError
         A keyword does not exist, or its value is invalid.
     """
+    refuse_matrices(ragged, "TensorFlow")
     keywords = IterOptions.stated(to_tf, locals())
     with needs("tf"):
         import tensorflow as tf

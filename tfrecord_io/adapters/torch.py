@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.options import DatasetValue, check_integer
-from tfrecord_io.options.arrays import IterOptions
+from tfrecord_io.options.arrays import IterOptions, refuse_matrices
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.training.batches_by_number import by_number
 from tfrecord_io.training.iterator import iterate
 from tfrecord_io.training.row_source import RowSource
@@ -16,6 +17,8 @@ from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
 if TYPE_CHECKING:
     import torch
+else:
+    torch = LateTypes("torch")
 
 
 @check_keywords
@@ -76,6 +79,7 @@ def to_torch(
     TypeError, ValueError
         A keyword does not exist, or its value is invalid.
     """
+    refuse_matrices(ragged, "torch")
     keywords = IterOptions.stated(to_torch, locals())
     with needs("torch"):
         from tfrecord_io.adapters.torch_datasets import TFRecordStream

@@ -8,6 +8,7 @@ import os
 import sys
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Self
 
@@ -25,7 +26,6 @@ from tfrecord_io.options import INT64_MAX, check_integer
 from tfrecord_io.training.batches_by_number import BatchesByNumber
 from tfrecord_io.training.checkpoint import parts_of
 from tfrecord_io.training.iterator import ArrayIterator
-from tfrecord_io.value_class import value_class
 
 _SEED_BITS = 48
 _EPOCH_SLOTS = 1024
@@ -47,7 +47,7 @@ def _row(tensors: Mapping[str, Any], row: int) -> dict[str, Any]:
 # ---- streams
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Place:
     """The part of the rows that a process reads."""
 

@@ -23,6 +23,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.arrays import RepresentationOptions
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.array_attributes import RECORD, attributes_of, dimension_names, dimensions_of
@@ -31,7 +32,8 @@ from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
     import xarray as xr
-
+else:
+    xr = LateTypes("xarray")
 _WITHOUT = {"offset", "limit", "on_error", "progress", "batch_size", "batch_bytes"}  # keywords of other reads
 _KEYWORDS = tuple(f.name for f in fields(ReadOptions) if f.name not in _WITHOUT)
 _FILLED = "fcmM"  # dtype kinds that have a missing value: NaN, NaT

@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Self
 
@@ -42,7 +43,6 @@ from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.image_form import CONTAIN, CROP, INDEX, NEAREST, PAD, ImageForm
 from tfrecord_io.schema.types import is_bytes, is_list_like
-from tfrecord_io.value_class import value_class
 
 _UNCHANGED_MODES = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")  # of Pillow, whose pixels are not palette indices
 _INDEX_MODES = ("P", "L", "1")  # of Pillow, whose pixels can be numbers of classes
@@ -66,7 +66,7 @@ _DIFFERENT_SIZES = "its images have different sizes", "declare tfr.list_(tfr.ima
 _COLOURS = {"RGB": "RGB", "L": "GRAY"}  # of simplejpeg, by Pillow's mode
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class PixelReader:
     """Decodes images of a column. Threads may share it."""
 
@@ -310,7 +310,7 @@ def _value_mode(image: Any) -> str:
     return {"1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA"}.get(image.mode, "RGB")
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ImageDecoder:
     """Decodes a column of images, or of lists of images; see `tfrecord_io.image`."""
 

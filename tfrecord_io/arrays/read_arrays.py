@@ -44,6 +44,7 @@ def read_arrays(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
+    filesystem: Any = None,
     progress: ProgressLike = False,
     ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
     pad_value: Any = 0,
@@ -73,15 +74,17 @@ def read_arrays(
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; a `dataset` has more reading options.
-    columns, filters, schema, limit, on_error, storage_options, progress
+    columns, filters, schema, limit, on_error, storage_options, filesystem, progress
         As in `read_tfrecord`.
-    ragged : {None, "object", "offsets", "pad"} or dict
+    ragged : {None, "object", "offsets", "pad", "csr"} or dict
         Representation of lists without a declared length, and of tensors whose shapes vary. None: a regular array if
         all rows have the same shape, else as "object"; in batches, lists that ``schema=`` declares are always as
         "object". "object": an object array of arrays. "offsets": a tuple (values, offsets), where row i is
         ``values[offsets[i]:offsets[i + 1]]``. "pad": a regular array, padded with `pad_value`. "offsets" and "pad" add
         an array ``<name>/shape`` of shape [rows, rank] for tensors, and "pad" an array ``<name>/length`` for lists,
-        both int64. A dict says it by column: ``{"tokens": "pad", "boxes": "offsets"}``.
+        both int64. "csr": sparse columns, which were written from matrices of scipy.sparse or are declared by
+        `tfrecord_io.io.SparseFeature`, are one ``scipy.sparse.csr_matrix`` for their indices and values; a row without
+        them is empty. A dict says it by column: ``{"tokens": "pad", "boxes": "offsets"}``.
     pad_value : scalar or dict, default 0
         Padding for "pad", also by column: ``{"labels": -100}``; of columns that are not padded it is an error. Text and
         bytes are padded with empty values unless it is text or bytes.

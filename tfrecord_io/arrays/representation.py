@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.array_budget import ArrayBudget
 from tfrecord_io.arrays.image_decoding import ImageDecoder, stack_equal
+from tfrecord_io.arrays.sparse_matrices import SparseMatrix, csr_matrix, matrix_indices, sparse_matrices
 from tfrecord_io.arrow.buffers import writable
 from tfrecord_io.arrow.output.to_numpy import (
     Dense,
@@ -57,7 +58,7 @@ _OWN_BYTES = 4 * MIB  # from this size on NumPy asks for huge pages
 _ALIGNMENT = 64
 
 
-_PLAIN = ColumnLayout()
+_PLAIN, _IN_MATRIX = ColumnLayout(), ColumnLayout("csr")
 
 
 class BatchForm(NamedTuple):
@@ -81,6 +82,8 @@ class ColumnArrays:
     layout: ColumnLayout = _PLAIN  # of rows that are padded
     missing: Array | None = None  # the mask, if it is known already
     of_images: bool = False  # whose mask has one bool for a row, not for each of its pixels
+    indices: Ragged | None = None  # of the values of a sparse matrix,
+    size: int = 0  # which has so many columns
 
     def slice(self, begin: int, end: int, form: BatchForm | None = None) -> dict[str, Any]:
         """The arrays of the rows [begin, end), by name."""
@@ -91,6 +94,8 @@ class ColumnArrays:
             return self._with_mask(rows.values[begin:end], rows.valid, begin, end)
         if self.ragged == "object":
             return {self.name: rows.objects(begin, end)}
+        if self.indices is not None:
+            return {self.name: self._matrix(begin, end)}
         sizes = {} if rows.shapes is None else {f"{self.name}/{SHAPE}": rows.shapes[begin:end]}
         if self.ragged == "offsets":
             return {self.name: rows.cut(begin, end), **sizes}
@@ -106,6 +111,14 @@ class ColumnArrays:
         padded = self._with_mask(values, rows.valid, begin, end)
         return {**padded, **(sizes or {f"{self.name}/{LENGTH}": rows.lengths_of(begin, end)})}
 
+    def _matrix(self, begin: int, end: int) -> Any:
+        """The rows [begin, end) as a csr_matrix."""
+        assert isinstance(self.rows, Ragged)
+        assert self.indices is not None
+        values, offsets = self.rows.cut(begin, end)
+        indices, _ = self.indices.cut(begin, end)
+        return csr_matrix()((values, indices, offsets), shape=(end - begin, self.size))
+
     def _with_mask(self, values: Array, valid: Array | None, begin: int, end: int) -> dict[str, Array]:
         if not self.masked:
             return {self.name: values}
@@ -120,12 +133,23 @@ class ColumnArrays:
 class ColumnRepresentation:
     """How one column is represented; see `TableRepresentation`."""
 
-    def __init__(self, field: pa.Field, options: RepresentationOptions, complete: bool, length: int | None) -> None:
+    def __init__(
+        self,
+        field: pa.Field,
+        options: RepresentationOptions,
+        complete: bool,
+        length: int | None,
+        in_matrix: bool = False,
+    ) -> None:
         self.field, self.options, self.complete, self.length = field, options, complete, length
         self.may_lack = not complete and field.nullable  # other batches may have rows without a value
         self.decoder = ImageDecoder.for_field(field)
         has_layout = options.has_layouts and (varies(field.type) or self.decoder is not None)
         self.layout = options.layout_of(field.name) if has_layout else _PLAIN
+        if in_matrix:
+            self.layout, self.length = _IN_MATRIX, None
+        elif self.layout.ragged == "csr":
+            self.layout = replace(self.layout, ragged=None)
         if self.decoder is not None and self.decoder.size is None:
             self.length = None  # each row has a shape of its own
             if self.layout.packed:
@@ -182,6 +206,8 @@ class ColumnRepresentation:
         """Join Arrow arrays, decode images, and choose the representation; RowFault if a row cannot be represented."""
         options, name = self.options, self.field.name
         rows = self._join(arrays)
+        if self.layout is _IN_MATRIX:
+            return ColumnArrays(name, _ragged(rows), "csr", False)
         masked, of_images = options.missing == "mask", self.decoder is not None
         mask_bytes = int(masked and not of_images)
         if isinstance(rows, Ragged):
@@ -278,7 +304,12 @@ class TableRepresentation:
         lengths = lengths or {}
         self._has_structs = schema.names != [field.name for field in self.fields]
         self._threads = min(options.thread_count, cpu_count())
-        self._columns = [ColumnRepresentation(f, options, complete, lengths.get(f.name)) for f in self.fields]
+        self._matrices = sparse_matrices(self.fields, options)
+        parts = {part for matrix in self._matrices for part in (matrix.values, matrix.indices)}
+        self._columns = [
+            ColumnRepresentation(f, options, complete, lengths.get(f.name), in_matrix=at in parts)
+            for at, f in enumerate(self.fields)
+        ]
         self.images = {column.field.name for column in self._columns if column.decoder is not None}
         if options.has_layouts:
             _refuse_others(self.fields, options)
@@ -330,7 +361,30 @@ class TableRepresentation:
                     part[i] = None  # free it: representing a column may have copied it
         if fault is not None:
             raise fault
-        return arrays
+        return with_matrices(arrays, self._matrices) if self._matrices else arrays
+
+
+def _ragged(rows: Rows) -> Ragged:
+    """Rows as rows of different lengths, also where all have the same."""
+    if isinstance(rows, Ragged):
+        return rows
+    count, width = rows.values.shape
+    return Ragged(rows.values.reshape(-1), np.arange(count + 1, dtype=np.int64) * width, valid=rows.valid)
+
+
+def with_matrices(columns: list[ColumnArrays], matrices: Sequence[SparseMatrix]) -> list[ColumnArrays]:
+    """The columns, and in place of the values and indices of each matrix one column; RowFault if they do not fit."""
+    replaced: dict[int, ColumnArrays] = {}
+    for matrix in matrices:
+        values, indices = columns[matrix.values].rows, columns[matrix.indices].rows
+        assert isinstance(values, Ragged)
+        assert isinstance(indices, Ragged)
+        indices = matrix_indices(values, indices, matrix)
+        replaced[matrix.values] = ColumnArrays(
+            matrix.name, values, "csr", masked=False, indices=indices, size=matrix.size
+        )
+    left_out = {matrix.indices for matrix in matrices}
+    return [replaced.get(at, column) for at, column in enumerate(columns) if at not in left_out]
 
 
 def slice_columns(columns: list[ColumnArrays], begin: int, end: int, form: BatchForm | None = None) -> dict[str, Any]:
@@ -361,6 +415,8 @@ def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> No
     types, layouts = {field.name: field.type for field in fields}, options.layouts()
     images = {field.name for field in fields if IMAGE_KEY in (field.metadata or {})}
     for name, layout in layouts.items():
+        if layout.ragged == "csr":  # which may be the name of a matrix: `sparse_matrices`
+            continue
         if name not in types:
             advice = f"the columns are {', '.join(types)}" if types else "no record was read; pass schema="
             advice_cli = f"the columns are {', '.join(types)}" if types else "no record was read; pass --schema"
@@ -387,7 +443,7 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
         if not is_list_like(field.type) or pa.types.is_fixed_size_list(field.type):
             continue
         layout, value = options.layout_of(field.name), field.type.value_type
-        if layout.ragged in (None, "object") and layout.max_length is None:
+        if layout.ragged in (None, "object", "csr") and layout.max_length is None:
             continue
         if (is_list_like(value) and not pa.types.is_fixed_size_list(value)) or is_variable_shape_tensor(value):
             of_length = layout.named_by if layout.max_length is None else f"max_length={layout.max_length}"

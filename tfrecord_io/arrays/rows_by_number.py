@@ -16,8 +16,8 @@ from tfrecord_io.arrays.representation import BatchForm, TableRepresentation, sl
 from tfrecord_io.arrow.buffers import empty_batch, int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
-from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SALVAGE, TFRecordError
+from tfrecord_io.engine.contract import Array, Checks
+from tfrecord_io.errors import SALVAGE, TFRecordError, say
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.options import ReadOptions, raises
@@ -98,7 +98,8 @@ class ScanLookup(PartLookup):
             reason = "rows that are left out have none"
             raise ValueError(f"on_error= cannot be combined with access by number: {reason}; {SALVAGE}")
         sources, own = list(self.scan.sources), self.scan.options
-        self._files = IndexedFiles(sources, find_indexes(sources), own.limits.record_bytes)
+        checks = Checks.of_call(own.check_crc)
+        self._files = IndexedFiles(sources, find_indexes(sources), own.limits.record_bytes, checks=checks)
         self._files.forget()
         self._numbers: Array | range  # of the records
         if self.scan.row_filter is None:

@@ -28,7 +28,7 @@ from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.schema.types import is_bytes, is_text
+from tfrecord_io.schema.types import EXTENSIONS, is_bytes, is_text, is_value_extension
 
 _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])
 
@@ -71,7 +71,8 @@ def _values(part: Condition, batch: pa.RecordBatch) -> Any:
     if part.kind == "literal":
         return part.value
     if part.kind == "field":
-        return batch.column(part.path[0])
+        column = batch.column(part.path[0])
+        return column.storage if is_compared_as_storage(column.type) else column
     arguments = [_values(argument, batch) for argument in part.arguments]
     if part.name in COMPARISONS:
         arguments = _of_one_type(*arguments)
@@ -142,8 +143,15 @@ def _field(part: Condition, schema: pa.Schema) -> pa.Field | None:
     for name in part.path[1:]:
         at = field.type.get_field_index(name) if field is not None and t.is_struct(field.type) else -1
         field = field.type.field(at) if field is not None and at >= 0 else None
+    if field is not None and is_compared_as_storage(field.type):
+        return field.with_type(field.type.storage_type)
     is_dictionary = field is not None and t.is_dictionary(field.type)
     return field.with_type(field.type.value_type) if field is not None and is_dictionary else field
+
+
+def is_compared_as_storage(type_: pa.DataType) -> bool:
+    """True for an extension type of single values that Arrow knows nothing of."""
+    return is_value_extension(type_) and type_.extension_name not in EXTENSIONS
 
 
 def _typed_comparison(part: Condition, field: pa.Field) -> Condition:
@@ -166,8 +174,14 @@ def _comparable(values: Any) -> Any:
 
 
 def with_comparable_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same with columns of float16 as float32, which has all of their values: Arrow (26.0) compares no float16."""
+    """The same with columns of float16 as float32, which has all of their values: Arrow (26.0) compares no float16.
+
+    Columns of an extension type that `is_compared_as_storage` are that.
+    """
     for at, field in enumerate(batch.schema):
+        if is_compared_as_storage(field.type):
+            field = field.with_type(field.type.storage_type)
+            batch = batch.set_column(at, field, batch.column(at).storage)
         if t.is_float16(field.type):
             batch = batch.set_column(at, field.with_type(pa.float32()), _comparable(batch.column(at)))
     return batch

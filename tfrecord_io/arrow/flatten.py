@@ -7,7 +7,7 @@ row are undefined in Arrow, so they are left out. Nothing is copied if the value
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,12 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_list_view
-from tfrecord_io.value_class import value_class
 
 ValuesOf = Callable[[pa.Array, "Rows"], pa.Array]
 """Makes the values of a leaf, one for each slot."""
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Rows:
     """A position in the tree of a column's type, and the rows that the values there belong to."""
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tfrecord_io.errors import DecodeError, MissingDependencyError
 from tfrecord_io.format.foreign_files import IMAGES, looks_like
-from tfrecord_io.value_class import value_class
 
 IMAGE_FORMATS = tuple(name.upper() for name in IMAGES)  # a closed list: some of Pillow's formats run other programs
 KNOWN_FORMATS = "JPEG, PNG, GIF, BMP, WebP or TIFF"
@@ -26,7 +25,7 @@ _PNG_METADATA = {b"eXIf", b"tEXt", b"zTXt", b"iTXt"}  # chunks that can have an 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ImageHeader:
     """The form of an encoded image, as stored: an orientation in its metadata is not applied."""
 

@@ -91,7 +91,7 @@ def array_of_json(column: pa.Array, tree: Node) -> pa.Array:
 
 def _to_json(column: pa.Array, type_: pa.DataType, target: pa.DataType) -> pa.Array:
     if is_list_like(type_):
-        return _relisted(column, _to_json(column.values, type_.value_type, target.value_type))
+        return relisted(column, _to_json(column.values, type_.value_type, target.value_type))
     if column.type == target:
         return column
     if t.is_temporal(type_):
@@ -104,7 +104,7 @@ def _to_json(column: pa.Array, type_: pa.DataType, target: pa.DataType) -> pa.Ar
 
 def _of_json(column: pa.Array, type_: pa.DataType, source: pa.DataType) -> pa.Array:
     if is_list_like(type_):
-        return _relisted(column, _of_json(column.values, type_.value_type, source.value_type))
+        return relisted(column, _of_json(column.values, type_.value_type, source.value_type))
     if column.type == type_:
         return column
     if t.is_temporal(type_):
@@ -121,7 +121,7 @@ def _of_json(column: pa.Array, type_: pa.DataType, source: pa.DataType) -> pa.Ar
     return column.cast(type_)
 
 
-def _relisted(column: pa.Array, values: pa.Array) -> pa.Array:
+def relisted(column: pa.Array, values: pa.Array) -> pa.Array:
     """The lists of a column, with other values."""
     make = pa.large_list if t.is_large_list(column.type) else pa.list_
     buffers = column.buffers()[:2]

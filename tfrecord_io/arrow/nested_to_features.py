@@ -6,7 +6,7 @@ A type that is stored as another one has a row in `_OPENED`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,12 +26,11 @@ from tfrecord_io.arrow.flatten import Rows, cut_lists, large, runs_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.column_features import INTERVAL, Lists, Node, Represented, Struct, representation_of
 from tfrecord_io.schema.types import has_required_parts, is_list_like, is_text_or_bytes
-from tfrecord_io.value_class import value_class
 
 INTERVAL_DTYPE = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Slots:
     """The items of a part of a type, all rows' one after another."""
 
@@ -49,7 +48,7 @@ class Slots:
         return slot if self.rows is None else int(self.rows.searchsorted(slot, side="right")) - 1
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Items:
     """The values of slots: those of `array` at `index`, None: in order."""
 

@@ -7,6 +7,7 @@ not copied; those that are strided, big-endian or have null rows are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,13 @@ from tfrecord_io.schema.tensor_types import (
     tensor_type,
     variable_shape_tensor,
 )
-from tfrecord_io.value_class import value_class
 
 Shape = tuple[int, ...]
 
 _LAST_CHARACTER = 0x10FFFF  # of Unicode
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class TensorValues:
     """The tensors of a column, one after another, null rows left out."""
 

@@ -6,12 +6,12 @@ import errno
 import inspect
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field
 from datetime import timedelta
 from functools import wraps
+from itertools import chain, product
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
@@ -19,78 +19,18 @@ import click
 from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.compression import CODECS, INFER, PLAIN
 from tfrecord_io.options import Limits, ReadOptions
+from tfrecord_io.options.condition_text import parse_filters
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.registry import listed
 from tfrecord_io.typing import FileMode, RecordTypeName, WriteMode
 
-_OPERATORS = r"==|=|!=|<=|>=|<|>|not in(?=[\s\[])|in(?=[\s\[])|contains(?=\s)"
-_CONDITION = re.compile(
-    rf"\s*(?P<column>[^\s=!<>].*?)(?<![!<=>~])\s*(?:(?<=\s)|(?=[=!<>]))(?P<operator>{_OPERATORS})\s*(?P<value>(?!=).*\S)\s*"
-)
-_NULL = re.compile(r"\s*(?P<column>\S.*?)\s+is\s+(?P<negation>not\s+)?null\s*", re.IGNORECASE)
-_QUOTED = re.compile(r"""["](?:[^"\\]|\\.)*["]|'((?:[^']|'')*)'""")
-_NO_PLAIN_TEXT = re.compile(r"""['"\[\]{}]|^[!<=>]|^~\s|\s[<=>]|\s(?i:and|or)\s.*[<=>]|&&|\|\|""")
-_KNOWN = "==, !=, <, <=, >, >=, in, not in or contains"
-
-
-def _parsed(text: str) -> Any:
-    """The value of JSON in which texts may have single quotes, and null any case, as in SQL."""
-    if text.lower() == "null":
-        return None
-    try:
-        return json.loads(text)
-    except ValueError:
-        if "'" not in text:  # nothing to replace
-            raise
-        return json.loads(_QUOTED.sub(_in_double_quotes, text))
-
-
-def _in_double_quotes(match: re.Match[str]) -> str:
-    return match[0] if match[1] is None else json.dumps(match[1].replace("''", "'"))
-
-
-def parse_condition(text: str) -> tuple[str, str, Any]:
-    """A column, an operator and a value: JSON, whose texts may have single quotes, or else plain text.
-
-    >>> parse_condition("label == 3"), parse_condition('name="3"'), parse_condition("day in [1, 2]")
-    (('label', '==', 3), ('name', '==', '3'), ('day', 'in', [1, 2]))
-    >>> parse_condition("label is null"), parse_condition("label is not null"), parse_condition("tags contains cat")
-    (('label', '==', None), ('label', '!=', None), ('tags', 'contains', 'cat'))
-    >>> parse_condition("name = 'O''Hara'"), parse_condition("name in ['a', 'b']")
-    (('name', '==', "O'Hara"), ('name', 'in', ['a', 'b']))
-
-    ValueError if it is not a condition.
-    """
-    match = _CONDITION.fullmatch(text)
-    if match is None and (null := _NULL.fullmatch(text)) is not None:
-        return null["column"], "==" if null["negation"] is None else "!=", None
-    if match is None:
-        raise ValueError(
-            f"expected COLUMN OPERATOR VALUE, such as 'label == 3', with {_KNOWN}, or 'label is null', "
-            "'label is not null'"
-        )
-    operator = "==" if match["operator"] == "=" else match["operator"]
-    try:
-        value = _parsed(match["value"])
-    except ValueError:
-        value = match["value"]
-        if _NO_PLAIN_TEXT.search(value):
-            raise ValueError(
-                f"cannot read the value {value} after {operator}: quote text as in \"name == 'x'\"; the operators are "
-                f"{_KNOWN}; pass each of several conditions, all of which must hold, with its own --where"
-            ) from None
-    if (operator in ("in", "not in")) != isinstance(value, list):
-        raise ValueError("expected a list after in and not in, such as 'label in [1, 2]', and only there")
-    if (value is None and operator not in ("==", "!=")) or isinstance(value, dict):
-        raise ValueError("expected a number, true, false, text or a list")
-    return match["column"], operator, value
-
 
 def _conditions(
     ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]
-) -> list[tuple[str, str, Any]] | None:
+) -> list[tuple[str, str, Any]] | list[list[tuple[str, str, Any]]] | None:
     try:
-        return [parse_condition(text) for text in texts] or None
+        both = [list(chain.from_iterable(each)) for each in product(*map(parse_filters, texts))]
+        return (both if len(both) > 1 else both[0]) or None
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -335,6 +275,7 @@ def storage(name: str, keyword: str, what: str) -> Callable[[Any], Any]:
 
 _HELP = {
     "allow_missing_shards": "Read the shards that exist, even if some are missing or duplicated.",
+    "compression_level": "Level of the compression, from fast to small.",
     "evolve": "Allow appended rows to add columns, or to widen types.",
     "max_shard_bytes": "Start a new file before this size is exceeded, in uncompressed bytes.",
     "on_error": "On damaged data: fail, stop and keep the records before it, or skip it.",

@@ -126,6 +126,7 @@ def _shown(format: Format) -> str:
     help="How to store a column: NAMES; may be repeated.",
 )
 @compression_option(help="NAMES; by default, from the name or content of the TFRecord file.")
+@keyword("compression_level", type=click.IntRange(min=0))
 @write_modes
 @options("shards")
 @click.option(
@@ -226,6 +227,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     "shards",
     "max_shard_bytes",
     compression_option(help="NAMES; by default, as the name of TARGET says."),
+    keyword("compression_level", type=click.IntRange(min=0)),
     "write_index",
     modes,
     "split",

@@ -74,6 +74,11 @@ def verify(path: str | list[str], as_json: bool, images: str | None, **keywords:
 @sources
 @target_path
 @options("compression", "max_decompression_ratio")
+@click.option(
+    "--check-crc/--no-check-crc",
+    default=True,
+    help="Without: keep records whatever their checksums are, and write valid ones.",
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing; report what can be kept and what is lost.")
 @click.option("--report", metavar="FILE", help="Write the report as JSON to FILE.")
 @modes

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,6 @@ from tfrecord_io.read.build_column_index import FileIndex
 from tfrecord_io.schema.column_features import shown_type
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.value_class import value_class
 
 MAX_COLUMNS = 8  # a table with more columns than this is transposed
 RIGHT_ALIGNED = {"nulls", "mean", "length", "distinct", "records", "bytes", "bytes lost", "regions", "problems"}
@@ -50,7 +50,7 @@ def print_result(
         echo(line)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class TextTable:
     """Rows of cells whose control characters are already escaped; empty columns are not shown."""
 

@@ -39,8 +39,8 @@ def schema_text(schema: Schema | pa.Schema, format: str) -> str:
 def resolve_schema(path: Any, format: str | None, keywords: Mapping[str, Any]) -> tuple[Schema, str]:
     """The schema to print, and its source.
 
-    For TFX and TensorFlow the features that every record has are required, for which all records are read;
-    "feature_description" also lists the companion features of tensors.
+    For TFX and TensorFlow the features that every record has are required, for which all records are read, and columns
+    of folders are left out, which no record has; "feature_description" also lists the companion features of tensors.
     """
     strict = format in ("tfx", "feature_description")
     options = ReadOptions.from_keywords(keywords).for_inspection()
@@ -52,11 +52,16 @@ def resolve_schema(path: Any, format: str | None, keywords: Mapping[str, Any]) -
         if not strict and not planned.scan.conflicts():
             next(reader, None)  # a file damaged from its first record on is an error, not a schema without columns
     schema, source = Schema.parse(planned.scan.schema), planned.scan.resolved.source
-    if not strict or source not in ("embedded", "companions", "inferred"):
+    if not strict:
+        return schema, source
+    of_folders = {*planned.scan.partitions.names}
+    schema = schema.select([name for name in schema.names if name not in of_folders])
+    if source not in ("embedded", "companions", "inferred"):
         return schema, source
     sources: Any = planned.scan.sources
     inferred = planned.inferred or infer_schema(dataset(sources, **keywords))
     schema = inferred.strict(schema if source == "embedded" else None)
+    schema = schema.select([name for name in schema.names if name not in of_folders])
     return inferred.with_companions(schema) if format == "feature_description" else schema, source
 
 

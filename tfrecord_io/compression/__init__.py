@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tfrecord_io.compression.codec import Codec
 from tfrecord_io.compression.stream import Raw, Stream, open_decompressed
+from tfrecord_io.errors import say
 from tfrecord_io.format.framing import is_record_header
 from tfrecord_io.registry import Registry
 
@@ -15,6 +16,7 @@ __all__ = [
     "Codec",
     "Raw",
     "Stream",
+    "check_level",
     "get_codec",
     "infer",
     "open_decompressed",
@@ -55,6 +57,15 @@ def get_codec(name: str | None) -> Codec | None:
         names = ", ".join(map(repr, (INFER, *CODECS.names())))
         raise ValueError(f"unknown compression {name!r}; expected {names}, or {PLAIN!r} for a plain file")
     return codec
+
+
+def check_level(codec: Codec | None, level: int | None) -> None:
+    """Raise ValueError for a level that a codec does not have, and for one of a file that is not compressed."""
+    if codec is not None:
+        codec.check_level(level)
+    elif level is not None:
+        advice = say("pass {compression=} as well, or a name such as x.tfrecord.gz")
+        raise ValueError(say("{compression_level=}: the file is not compressed", compression_level=level) & advice)
 
 
 def sniff(head: bytes) -> Codec | None:

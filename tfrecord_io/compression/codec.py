@@ -123,10 +123,14 @@ class Codec(ABC):
         threads : int
             How many may compress at a time, besides the caller if there are several. The output does not depend on it.
         """
+        self.check_level(level)
+        return self.new_compressor(level, threads)
+
+    def check_level(self, level: int | None) -> None:
+        """Raise ValueError if `level` is neither one of `levels` nor None."""
         if level is not None and level not in self.levels:
             valid = f"{self.levels[0]} to {self.levels[-1]}"
             raise ValueError(f"compression level {level!r}: {self.name} has levels {valid}")
-        return self.new_compressor(level, threads)
 
     @abstractmethod
     def new_compressor(self, level: int | None, threads: int) -> Compressor:

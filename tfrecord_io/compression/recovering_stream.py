@@ -12,11 +12,12 @@ truncated there, as where bytes of a plain file are lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.compression.stream import DecompressedStream, PlainStream
-from tfrecord_io.errors import CompressionError
-from tfrecord_io.value_class import value_class
+from tfrecord_io.errors import CompressionError, say
+from tfrecord_io.remedies import Message
 
 _WINDOW_BYTES = 1 << 20  # searched at a time
 _LOOK_BYTES = 4 << 10  # almost all other data is found to be invalid within these
@@ -25,7 +26,7 @@ _STEP = 256 << 10
 _OVERLAP = 4  # bytes of the longest pattern
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Gap:
     """Bytes of a compressed file that are not read."""
 
@@ -47,7 +48,7 @@ class Gap:
         return f"{self.reason} (bytes {self.begin} to {self.end} of the compressed file are not read)"
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Place:
     """Where data may begin."""
 

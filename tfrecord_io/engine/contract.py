@@ -20,7 +20,6 @@ from tfrecord_io.format.dtypes import Array as Array
 from tfrecord_io.format.feature_types import EMBEDDED_FIELD as EMBEDDED_FIELD
 from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
 from tfrecord_io.options import MAX_RECORD_BYTES as MAX_RECORD_BYTES
-from tfrecord_io.value_class import value_class
 
 
 class FaultCode(IntEnum):
@@ -58,7 +57,20 @@ class FaultCode(IntEnum):
     NAME_IN_BOTH = 39  # one name in the context and in the feature lists
 
 
-@value_class
+class Checks(IntEnum):
+    """Which checksums of frames are compared. The kernel has the same numbers."""
+
+    NONE = 0
+    LENGTHS = 1
+    ALL = 2  # those of payloads, too
+
+    @classmethod
+    def of_call(cls, check_crc: bool, *, payloads: bool = False) -> Checks:
+        """The checksums that a call with `check_crc` compares, as far as it reads payloads."""
+        return cls.NONE if not check_crc else cls.ALL if payloads else cls.LENGTHS
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """A problem with its record and byte; numbers are relative to the start of the call's data."""
 
@@ -71,7 +83,7 @@ class Fault:
     got: int = 0
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Frames:
     """Extents of the payloads in a block: int64 arrays of the same length."""
 
@@ -80,7 +92,7 @@ class Frames:
     consumed: int  # bytes of the complete and valid records of the block
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Members:
     """Fields of messages: int64 arrays of the same length."""
 
@@ -113,7 +125,7 @@ class FieldValues(NamedTuple):
     lengths: Array  # int64: bytes of its content; empty for numbers
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class MessageFields:
     """The values of some fields of messages, and how many fields there are of other numbers or wire types."""
 
@@ -121,7 +133,7 @@ class MessageFields:
     unknown: dict[int, int]  # by number
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class PlanColumn:
     """One column that a decoder fills, and the checks of its values.
 
@@ -129,7 +141,7 @@ class PlanColumn:
     """
 
     name: str
-    kind: Kind = Kind.NONE  # NONE: that of the first record with values
+    kind: Kind = Kind.NONE  # NONE: that of the first value; if all lists are empty, that of the first list
     layout: Layout = Layout.ANY
     text: Text = Text.TRACK
     required: bool = False
@@ -137,7 +149,7 @@ class PlanColumn:
     splits: bool = False  # values of other kinds are not a fault, and make `ColumnBuffers.others`
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A schema compiled for a decoder.
 
@@ -152,13 +164,15 @@ class Plan:
     ignored: frozenset[str] = frozenset()  # known features that are left out
     text: Text = Text.TRACK  # of discovered columns
     record_type: RecordType = RecordType.EXAMPLE
-    check_crc: bool = True
+    check_crc: bool = True  # the checksums of lengths and payloads; False: none
     max_record_bytes: int = MAX_RECORD_BYTES
     max_features: int = 100_000
     max_expansion: int | None = None  # see `Decoder.feed`; None: no limit
     stop_at_embedded: bool = False  # see `Decoder.feed`
     splits: bool = False  # of discovered columns: see `PlanColumn`
     keep_lengths: bool = False  # see `Decoder.lengths`: 4 bytes a row, which cost 3 % of the time of small records
+    # An empty list of another kind than its column's is a KIND fault, as in TensorFlow's parsers; else it has no kind.
+    typed_empties: bool = False
     names_in_both: bool = False  # whether the context and the feature lists may have a discovered name in common
 
 
@@ -195,12 +209,20 @@ class ColumnBuffers:
         return self.steps is not None
 
     @property
+    def value_row(self) -> int:
+        """The first row with a value, of this kind; -1 if all lists are empty."""
+        if self.offsets is None or self.first_row < 0:
+            return self.first_row
+        row = int(self.offsets.searchsorted(self.offsets[0], side="right")) - 1
+        return row if row < self.rows else -1
+
+    @property
     def has_others(self) -> bool:
         """Whether some row has values of another kind."""
         return bool(self.others or (self.steps is not None and self.steps.others))
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Progress:
     """The result of one `Decoder.feed`."""
 
@@ -211,7 +233,7 @@ class Progress:
     full: bool = False  # stopped because the rows held take as much memory as `Plan.max_expansion` allows
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class RecordCounts:
     """Numbers of records that tell whether these are Examples."""
 
@@ -362,7 +384,7 @@ class EngineDecoder(Decoder, Protocol):
         """
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ObjectForm:
     """How the value of a column in one record becomes a Python object."""
 
@@ -405,7 +427,7 @@ class PlainValue(IntEnum):
     TEXT = 6
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class PlainForm:
     """The form of an Arrow array with one value in each row, and the feature that it becomes."""
 
@@ -463,11 +485,11 @@ class Engine(Protocol):
         begin: int = 0,
         *,
         max_records: int = -1,
-        check_crc: bool = True,
+        checks: Checks = Checks.ALL,
         max_record_bytes: int = MAX_RECORD_BYTES,
         final: bool = True,
     ) -> tuple[Frames, Fault | None]:
-        """Find the records of `data`; `check_crc` applies to payloads, lengths are always checked."""
+        """Find the records of `data`; that their lengths fit is always checked."""
 
     def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:
         """The offset of the first record header in `data` from `begin` on: a length and its CRC; −1 if none is found.
@@ -545,6 +567,7 @@ class Fact(IntEnum):
     BINARY_ROW = 7
     IS_LIST = 8  # whether it is a feature list
     HAS_OTHERS = 9
+    VALUE_ROW = 10
 
 
 class ColumnNames:
@@ -587,7 +610,10 @@ def facts_of(columns: Mapping[str, ColumnBuffers]) -> Array:
     if isinstance(columns, FeatureColumns):
         return columns.facts()
     facts = [
-        (c.kind, c.layout, c.text, c.rows, c.null_count, c.first_row, c.list_row, c.binary_row, c.is_list, c.has_others)
+        (
+            *(c.kind, c.layout, c.text, c.rows, c.null_count, c.first_row, c.list_row, c.binary_row),
+            *(c.is_list, c.has_others, c.value_row),
+        )
         for c in columns.values()
     ]
     return np.array(facts, np.int64).reshape(-1, len(Fact))

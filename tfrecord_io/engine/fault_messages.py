@@ -19,34 +19,24 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.format.companions import feature_of_companion
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.format.foreign_files import looks_like, reader_hints
-
-
-class Hint(NamedTuple):
-    """What to do about a fault, in Python, and in the command where that differs."""
-
-    text: str | None = None
-    cli: str | None = None
-
+from tfrecord_io.format.foreign_files import ZEROS, looks_like, reader_advice
+from tfrecord_io.format.framing import HEADER_BYTES, is_record_header, payload_length, wrong_checksums
+from tfrecord_io.remedies import Message, Written
 
 _HEAD_BYTES = 4096  # enough to recognize a file format
 _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
 OTHER_MESSAGE = (
-    'pass record_type="bytes" to read any bytes, or read the fields of another message with '
-    "tfr.dataset(path, record_type=MessageClass); tfr.formats.open_elwc reads "
-    "ExampleListWithContext"
+    say('pass {record_type="bytes"} to read any bytes')
+    | say("read the fields of another message with {tfr.dataset(path, record_type=MessageClass)|tfr head --message}")
+) & say("{tfr.formats.open_elwc|tfr convert --from elwc} reads ExampleListWithContext")
+WITHOUT_CRC = say("pass {check_crc=False} to read them, which compares no checksums") | say(
+    "write them anew with {tfr.salvage(path, target, check_crc=False)|tfr salvage --no-check-crc SOURCE TARGET}"
 )
-OTHER_MESSAGE_CLI = (
-    "pass --record-type bytes to read any bytes, or read the fields of another message with "
-    "tfr head --message; tfr convert --from elwc reads ExampleListWithContext"
-)
-NO_VALUES = "declare it with tfr.scalar(…, empty='null') to read null, or declare it as a list: tfr.list_"
-NO_VALUES_CLI = "declare it as a list: tfr.list_"
+NO_VALUES = say("declare it with {tfr.scalar(…, empty='null')} to read null") | "declare it as a list: tfr.list_"
 
 
-_DAMAGE = Hint(ON_ERROR, ON_ERROR_CLI)
-_OTHER = Hint(OTHER_MESSAGE, OTHER_MESSAGE_CLI)
+_EXAMPLE = "Example or SequenceExample"  # what a payload is read as
 _NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages instead of features
 _TFRECORD = "TFRecord"  # what is expected where a file looks like another format
 _INSIDE = "the file ends inside the record's {part} (expected {{f.expected}} bytes, got {{f.got}})"
@@ -138,8 +128,17 @@ def other_kind_advice(expected: Kind, got: Kind, layout: Layout | None) -> str:
 
 def wire_reason(fault: Fault, what: str = "payload") -> str:
     """What is wrong with the bytes of a message, which is a record's payload or in it."""
+    return f"the {what} is not a valid protobuf message: {_wire_detail(fault, what)}"
+
+
+def _wire_detail(fault: Fault, what: str = "payload") -> str:
     at = f" at byte {fault.byte} of the {what}" if fault.byte >= 0 else ""
-    return f"the {what} is not a valid protobuf message: {_WIRE_FAULTS[fault.code].format(f=fault)}{at}"
+    return _WIRE_FAULTS[fault.code].format(f=fault) + at
+
+
+def is_wire_fault(fault: Fault) -> bool:
+    """True if a payload is not the message that it is read as, whatever its frame is."""
+    return fault.code in _WIRE_FAULTS
 
 
 def _two_columns(fault: Fault) -> str:
@@ -149,9 +148,9 @@ def _two_columns(fault: Fault) -> str:
     return f"schema={columns}"
 
 
-def _reason(fault: Fault) -> str:
-    if fault.code in _WIRE_FAULTS:
-        return wire_reason(fault)
+def _reason(fault: Fault, message: str = _EXAMPLE) -> str:
+    if is_wire_fault(fault):
+        return f"the payload is not a valid {message}: {_wire_detail(fault)}"
     if fault.code is FaultCode.KIND:
         return f"expected {Kind(fault.expected).description}, got {Kind(fault.got).description}"
     if fault.code is FaultCode.TOO_MANY_FEATURES:
@@ -168,12 +167,13 @@ def to_error(
     offset: int = 0,
     contradicts_sample: bool = False,
     plan: Plan | None = None,
+    message: str = _EXAMPLE,
 ) -> TFRecordError:
     """The exception for a fault.
 
     `record` and `offset` are those of the file at which the call's data begins; the fault's own are relative to them.
     With `contradicts_sample` the `plan` was made from a sample of the records, not by the caller: a record that does
-    not fit is a SchemaError.
+    not fit is a SchemaError. `message` is what payloads are read as.
     """
     error, _, hint = _FAULTS.get(fault.code, (DecodeError, "", _OTHER))
     if contradicts_sample and fault.code in (FaultCode.KIND, FaultCode.VALUE_COUNT, FaultCode.NOT_TEXT):
@@ -213,7 +213,7 @@ def to_error(
     if fault.feature is not None and fault.feature.startswith(_NESTED):
         hint = _OTHER
     return error(
-        _reason(fault),
+        _reason(fault, message),
         path=path,
         record=record + fault.record,
         offset=offset + fault.offset,
@@ -237,16 +237,7 @@ def not_examples(counts: RecordCounts, path: str | None, *, is_declared: bool = 
     if is_declared or counts.nested == counts.foreign:
         reason = "they look like ExampleListWithContext (TensorFlow Ranking), which has Examples where features are"
         got = "ExampleListWithContext"
-    return DecodeError(
-        f"the records are not tf.train.Examples: {reason}",
-        path=path,
-        record=0,
-        expected="Example",
-        got=got,
-        records_intact=0,
-        hint=OTHER_MESSAGE,
-        hint_cli=OTHER_MESSAGE_CLI,
-    )
+    return no_examples(path, reason, got)
 
 
 def record_error(
@@ -254,13 +245,22 @@ def record_error(
 ) -> TFRecordError:
     """Build the exception for a fault in `data`, which starts at byte `offset` and record number `record` of a file.
 
-    If the fault is in the first header of the file, the message names the format that the first bytes look like.
+    If the fault is in the first record of the file, the message names the format that the first bytes look like, or
+    what its writer stores as checksums.
     """
-    is_first_header = fault.code in (FaultCode.LENGTH_CRC, FaultCode.TRUNCATED_HEADER) and offset + fault.offset == 0
-    head = bytes(memoryview(data)[:_HEAD_BYTES]) if is_first_header else b""
-    kind = looks_like(head) if len(head) >= _LEAST_HEAD_BYTES else None
+    is_first = fault.code <= FaultCode.LENGTH_TOO_LARGE and offset + fault.offset == 0
+    head = bytes(memoryview(data)[:_HEAD_BYTES]) if is_first else b""
+    is_other = len(head) >= _LEAST_HEAD_BYTES and not is_record_header(head)
+    kind = looks_like(head) if is_other else None
+    if is_first and kind is None and (stored := wrong_checksums(data)) is not None:
+        error = to_error(fault, path=path, record=record, offset=offset, **context)
+        error.reason, error.advice = f"{error.reason}: {stored}", WITHOUT_CRC
+        return error
     if kind is None:
-        return to_error(fault, path=path, record=record, offset=offset, **context)
+        error = to_error(fault, path=path, record=record, offset=offset, **context)
+        if is_wire_fault(fault) and (kind := _kind_of_payload(data, fault.offset)) is not None:
+            error.reason = f"{error.reason}; it looks like {kind}"
+        return error
     reason = f"not TFRecord: looks like {kind}"
     hint = Hint(*reader_hints(kind))
     return CorruptRecordError(
@@ -274,6 +274,32 @@ def record_error(
         hint=hint.text,
         hint_cli=hint.cli,
     )
+
+
+def _kind_of_payload(data: Any, at: int) -> str | None:
+    """What the payload of the record at byte `at` looks like; None if it is unknown."""
+    frame = bytes(memoryview(data)[at : at + HEADER_BYTES + _HEAD_BYTES])
+    payload = frame[HEADER_BYTES:][: payload_length(frame)] if is_record_header(frame) else b""
+    kind = looks_like(payload) if len(payload) >= _LEAST_HEAD_BYTES else None
+    return None if kind == ZEROS else kind
+
+
+def no_examples(path: str | None, reason: str, got: str = "another message", record: int = 0) -> DecodeError:
+    """The error for a file whose records are intact and none of which is an Example, as `record` shows."""
+    return DecodeError(
+        f"the records are not tf.train.Examples: {reason}",
+        path=path,
+        record=record,
+        expected="Example",
+        got=got,
+        records_intact=record,
+        advice=OTHER_MESSAGE,
+    )
+
+
+def is_about_no_examples(error: Exception) -> bool:
+    """True for an error of `no_examples`, which is not about damage."""
+    return isinstance(error, DecodeError) and error.expected == "Example"
 
 
 def is_other_format(error: TFRecordError) -> bool:

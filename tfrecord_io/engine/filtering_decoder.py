@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from tfrecord_io.engine.contract import (
     PAGE,
     Array,
+    Checks,
     ColumnBuffers,
     Decoder,
     Engine,
@@ -26,7 +27,6 @@ from tfrecord_io.engine.contract import (
 from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.options.limits import BYTES_PER_CELL, RATIO
-from tfrecord_io.value_class import value_class
 
 _MOST_BYTES = 2**31 - 1
 _LEAST_BYTES = 1 << 18  # of data that is worth a second step
@@ -69,7 +69,7 @@ class DecodingChoice:
         return is_tried, available // _TRIED_PART if is_tried else None
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Prefilter:
     """A condition on records that needs some of the columns of a plan."""
 
@@ -283,7 +283,8 @@ class FilteringDecoder:
     def _next_length(self, block: Array, at: int) -> int:
         """Payload bytes of the next record; 0 if that is faulty or truncated."""
         limit = self._plan.max_record_bytes
-        frames, _ = self._engine.scan(block, at, max_records=1, check_crc=False, max_record_bytes=limit, final=False)
+        checks = Checks.of_call(self._plan.check_crc)
+        frames, _ = self._engine.scan(block, at, max_records=1, checks=checks, max_record_bytes=limit, final=False)
         return int(frames.lengths.sum())
 
     def _share_names(self, met: Decoder, other: Decoder) -> None:

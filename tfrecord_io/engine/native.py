@@ -16,6 +16,7 @@ from tfrecord_io.engine.contract import (
     MAX_RECORD_BYTES,
     Array,
     ArrowColumns,
+    Checks,
     ColumnBuffers,
     ColumnNames,
     Fact,
@@ -128,6 +129,7 @@ class NativeDecoder:
             names_in_both=plan.names_in_both,
             splits=plan.splits,
             keeps_lengths=plan.keep_lengths,
+            typed_empties=plan.typed_empties,
         )
         for name in plan.ignored:
             self._kernel.leave_out(name.encode(), False)
@@ -314,11 +316,11 @@ class NativeEngine:
         begin: int = 0,
         *,
         max_records: int = -1,
-        check_crc: bool = True,
+        checks: Checks = Checks.ALL,
         max_record_bytes: int = MAX_RECORD_BYTES,
         final: bool = True,
     ) -> tuple[Frames, Fault | None]:
-        *frames, raw = _kernel.scan(_as_array(data), begin, max_records, check_crc, max_record_bytes, final)
+        *frames, raw = _kernel.scan(_as_array(data), begin, max_records, checks, max_record_bytes, final)
         return Frames(*frames), _fault(raw)
 
     def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -63,7 +63,6 @@ from tfrecord_io.typing import (
     TargetFormat,
     WriteMode,
 )
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.distributed import WrittenPart
 from tfrecord_io.write.resumable import ResumableWriter
 from tfrecord_io.write.writer import WriteReport, write
@@ -81,6 +80,23 @@ def _options() -> dict[str, str]:
         for name in {name for row in FORMATS for name in getattr(row, role)}:
             sides.setdefault(name, []).append(f"{side}_options={{{{{name!r}: {{0}}}}}}")
     return {name: " or ".join(each) for name, each in sides.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A caller who says which side a keyword is an option of, by its name; it can be pickled, as errors are."""
+
+    names: Mapping[str, str]
+
+    def __call__(self, part: Keyword | Call) -> Keyword | Call:
+        return part if isinstance(part, Call) else part._replace(name=self.names.get(part.name, part.name))
+
+    @classmethod
+    def of(cls, reads: Format, writes: Format) -> _Side:
+        """Of the options that one of two formats has."""
+        names = {name: f"source_options.{name}" for name in reads.reads - writes.writes}
+        names |= {name: f"target_options.{name}" for name in writes.writes - reads.reads}
+        return cls({name: names[name] for name in names.keys() - inspect.signature(convert).parameters.keys()})
 
 
 @partial(check_keywords, moved=_options)
@@ -151,6 +167,8 @@ def convert(
         - ``zarr`` (``.zarr``): a folder with arrays of equal length, which become columns, those in groups as
           ``group/name``; ``record_dim``, ``decode_cf``
         - ``idx`` (only a source): the format of MNIST, ``train-images-idx3-ubyte.gz``; several files become columns
+        - ``libsvm`` or ``svmlight`` (``.libsvm``, ``.svm``, ``.svmlight``; only a source): labels and sparse rows as
+          lines of text, ``1 3:0.5 7:2``; ``zero_based``, ``n_features``
         - ``tar`` (``.tar``): WebDataset archives: members that share a name form a sample
         - ``coco``, ``voc``, ``yolo``: images with boxes: `formats.open_coco` and others; ``class_names``,
           ``shuffle_seed``, ``images``, ``image_set``, ``invalid_boxes``, ``check_sizes``, ``orient``, ``masks``
@@ -213,7 +231,7 @@ def convert(
     return convert_given(source, target, sides, places, keywords, columns=columns, files=files, resume=resume)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Sides:
     """What a caller says of the source and the target alone: formats, and their options."""
 
@@ -344,7 +362,7 @@ def _write_other(
     return report
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Inputs:
     """Files of a format, or datasets of it, and how they are read."""
 
@@ -486,7 +504,7 @@ _WITHOUT_EFFECT = {"mode", "progress", "threads", "batch_size", "batch_bytes", "
 _OF_ALL_FILES = ("limit", "offset")
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class RecordFiles:
     """TFRecord files, under the schema of a scan."""
 

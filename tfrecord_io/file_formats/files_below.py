@@ -27,7 +27,6 @@ from tfrecord_io.storage.paths.resolve_output import other_suffix
 from tfrecord_io.storage.paths.sniff_files import MOST_CHECKED
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import OnError
-from tfrecord_io.value_class import value_class
 
 TABLE_NAME = "metadata.csv"  # of the table that is written next to the files of a folder
 _OF_TOOLS = {
@@ -37,7 +36,7 @@ _OF_TOOLS = {
 _SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing", "eval", "dev"}
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class FolderFile:
     """A file below a folder."""
 
@@ -51,7 +50,7 @@ class FolderFile:
         return first if slash else None
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Folder:
     """The files below a folder: those of the wanted kind, and the others."""
 

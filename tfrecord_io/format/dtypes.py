@@ -13,6 +13,7 @@ import ast
 import io
 import re
 import struct
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -20,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, MissingDependencyError, SchemaError, printable
-from tfrecord_io.value_class import value_class
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -54,7 +54,7 @@ def is_text_dtype(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "T"
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Element:
     """One value of a tensor."""
 

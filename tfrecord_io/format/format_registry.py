@@ -16,7 +16,6 @@ from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.registry import FORMATS as POINTS
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.typing import MissingFiles, Path
-from tfrecord_io.value_class import value_class
 
 Code = str | Callable[..., Any]
 """A function, or where it is: ``module:name``."""
@@ -102,7 +101,7 @@ def format_option(help: str, metavar: str = "", *, default: Any = None, example:
     return field(default=default, metadata={"help": help, "metavar": metavar, "example": example})
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class FormatOptions(Options):
     """The keywords of `tfrecord_io.convert` that few formats of the core have, and what ``tfr convert --help`` says."""
 
@@ -120,6 +119,12 @@ class FormatOptions(Options):
     )
     decode_cf: bool | None = format_option(
         "Whether to decode packed values and times of NetCDF, HDF5 or Zarr; by default, they are decoded."
+    )
+    zero_based: bool | None = format_option(
+        "Whether the indices of libsvm files count from 0; by default, they do if one is 0."
+    )
+    n_features: int | None = format_option(
+        "The number of features of libsvm files; by default, the greatest index decides.", "N"
     )
     embed: Mapping[str, str] | None = format_option(
         "Add a column with the content of the files whose paths or URLs are in COLUMN; may be repeated.",
@@ -312,10 +317,21 @@ IDX = Format(
     **by_convert("idx"),
     magic=tuple(bytes((0, 0, dtype, axes)) for dtype in (0x08, 0x09, *range(0x0B, 0x0F)) for axes in range(1, 6)),
 )
+LIBSVM = Format(
+    *("libsvm", "libsvm", "labels and sparse rows as lines of text, ``1 3:0.5 7:2``"),
+    aliases=("svmlight",),
+    suffixes=(".libsvm", ".svm", ".svmlight"),
+    plan=f"{_CODE}tables.libsvm_files:libsvm_source",
+    reads=ORDERED | {"zero_based", "n_features"},
+    compressed=True,
+    typed=False,
+)
 FOLDERS = {"images": "images", "all": "files"}  # the formats that `files=` names
 
 FORMATS: Registry[Format] = Registry(
-    *("file format", Format), (TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, NETCDF, ZARR, IDX), POINTS
+    *("file format", Format),
+    (TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, NETCDF, ZARR, IDX, LIBSVM),
+    POINTS,
 )
 
 

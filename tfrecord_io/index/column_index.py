@@ -28,6 +28,7 @@ from base64 import b64encode
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from operator import sub
 from typing import Any
 
@@ -37,9 +38,8 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import int64_array, offset_dtype
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, SchemaError
-from tfrecord_io.format.framing import FRAME_BYTES
+from tfrecord_io.errors import CorruptRecordError, SchemaError, say
+from tfrecord_io.format.framing import FRAME_BYTES, crc32c
 from tfrecord_io.index.record_index import Fingerprint, RecordIndex
 from tfrecord_io.options import LIMITS, MAX_EXPANSION, MIB
 from tfrecord_io.schema.column_selection import entries_of
@@ -49,7 +49,6 @@ from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.storage.paths.file_names import COLUMN_INDEX_SUFFIX
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
-from tfrecord_io.value_class import value_class
 
 _CODEC = "zstd"
 _ALIGNMENT = 8
@@ -58,7 +57,7 @@ _INTEGERS = {1: pa.int8(), 2: pa.int16(), 4: pa.int32(), 8: pa.int64()}  # by by
 _VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ChunkShape:
     """What is known of a chunk before it is unpacked."""
 
@@ -249,7 +248,7 @@ def write_columns(
     `has_schema`: the first record has an embedded schema. `version`: that of the file (`RandomAccessFile.version`),
     `identity`: its `untouched_state`.
     """
-    crc32c, numbers = get_engine().crc32c, []
+    numbers = []
     sink.write(_MAGIC)
     at, done, groups = len(_MAGIC), 0, 0
     for values in _groups(batches):
@@ -295,7 +294,7 @@ def _described(field: pa.Field) -> list[Any]:
 # Reading ---------------------------------------------------------------------------------------------------------
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Chunk:
     """Where a chunk is."""
 
@@ -305,7 +304,7 @@ class _Chunk:
     shape: ChunkShape
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Group:
     """The chunks of some records: of their sizes, then of the columns."""
 
@@ -336,8 +335,8 @@ class ColumnIndex:
             self.has_schema: bool = stated["embedded_schema"]  # in the first record of the file
             # `version` and `identity` of its `RandomAccessFile` when the index was written; empty if unknown.
             self.version: str = stated["version"]
-            content, self.identity = stated.get("content"), stated.get("identity") or {}
-            self.content = None if content is None else Fingerprint.parse(content)  # None: of version 0.1.0
+            self.identity = stated.get("identity") or {}
+            self.content = Fingerprint.parse(stated["content"])
             groups = self._parse_groups(table, stated["groups"], end)
         rows = sum(group.rows for group in groups)
         if rows > data_bytes // FRAME_BYTES:  # before memory is allocated for them
@@ -410,7 +409,7 @@ class ColumnIndex:
         if size - end > len(self._held):
             self._held = self._opened.read(end, size).tobytes()
         content = self._held[end - size : -_TAIL.size]
-        if get_engine().crc32c(content) != checksum:
+        if crc32c(content) != checksum:
             raise self._damaged("the checksum of its directory does not match")
         return content[:description], content[description:], end
 
@@ -439,7 +438,7 @@ class ColumnIndex:
         arrays, most_text = [], self._data_bytes + MAX_EXPANSION
         with _corrupt(self.path):
             for chunk in wanted:
-                if get_engine().crc32c(fetched[chunk]) != chunk.crc:
+                if crc32c(fetched[chunk]) != chunk.crc:
                     raise ValueError(f"the checksum of bytes {chunk.offset} to {chunk.offset + chunk.size} differs")
             for (_, type_), at in zip(columns, range(0, len(wanted), len(self._groups) or 1), strict=False):
                 column = []

@@ -9,7 +9,7 @@ import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import Any, Protocol
@@ -31,7 +31,6 @@ from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_random_access, requests_for_ranges
 from tfrecord_io.storage.read.source import Origin, Source, source_of_file_object
-from tfrecord_io.value_class import value_class
 
 _THREADS = 16
 
@@ -45,7 +44,7 @@ class Condition(Protocol):
     def mask(self, batch: pa.RecordBatch, /) -> pa.BooleanArray: ...
 
 
-@value_class(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class FileMatches:
     """The records of a file, or of a piece of it, that can fulfil a condition."""
 
@@ -67,7 +66,7 @@ class FileMatches:
         return len(self.index) if self.values is None else len(self.values.table)
 
 
-@value_class(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class FileValues:
     """What stands for a file, or for a piece of it."""
 
@@ -75,7 +74,7 @@ class FileValues:
     embedded: bytes | None = None  # the embedded schema of the first record of the file, if the piece begins with that
 
 
-@value_class(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class WantedColumns:
     """The columns of a read whose values may be those of column indexes."""
 
@@ -87,7 +86,7 @@ class WantedColumns:
     max_record_bytes: int  # a file with a larger record is read, which is an error
 
 
-@value_class(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class ColumnSearch:
     """A condition that column indexes are searched by."""
 
@@ -226,7 +225,7 @@ _TASK_BYTES = 8 << 20
 _AHEAD_BYTES = 64 << 20  # read together,
 
 
-@value_class(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class PickedSource:
     """What is read of a file."""
 
@@ -265,7 +264,7 @@ def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | No
     return picked
 
 
-@value_class(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Origins:
     """The record index and offset, in its file, of each record that was picked."""
 
@@ -299,7 +298,7 @@ def _bytes_read(found: FileMatches) -> int:
     return int((bounds[found.records[last] + 1] - bounds[found.records[first]]).sum())
 
 
-@value_class(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Task:
     """Records of one file that are read together."""
 

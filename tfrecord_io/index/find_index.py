@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tfrecord_io.display import and_more
-from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Checks
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import (
     CorruptRecordError,
@@ -138,7 +138,9 @@ def warn_of_stale(texts: Iterable[str]) -> None:
         warn(distinct[0] + and_more(len(distinct) - 1, "such file"), StaleIndexWarning)
 
 
-def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> RecordIndex:
+def read_index(
+    index_source: Source, source: Source, file: RandomAccessFile, checks: Checks = Checks.LENGTHS
+) -> RecordIndex:
     """Read an index file that matches its data file; it may be a column index, of which the offsets are read.
 
     A text index matches the data file `source`, opened as `file`, if it ends where that ends, and the file has records
@@ -151,7 +153,7 @@ def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> 
             return index
     with open_random_access(index_source) as opened:
         index = RecordIndex.read(opened)
-    _check_records(index, index_source, source, file)
+    _check_records(index, index_source, source, file, checks)
     logger.debug("index used: %s", index_source.path)
     return index
 
@@ -202,9 +204,6 @@ def _mismatch(
     is_same = bool(version) and columns.version == version
     if not (index.end == file.size if columns.is_last else index.end <= file.size):
         return f"its last record ends at byte {index.end}, the file has {file.size}"
-    if content is None:
-        reason = "the file was copied or changed since, and an index of version 0.1.0 cannot tell which"
-        return "" if is_same else reason
     if columns.is_certain:
         return ""
     if not is_same and _is_checksum(columns.version, version):
@@ -235,7 +234,9 @@ def _is_tag(version: str) -> bool:
     return bool(version) and "mtime" not in version.partition("=")[0]
 
 
-def _check_records(index: RecordIndex, index_source: Source, source: Source, file: RandomAccessFile) -> None:
+def _check_records(
+    index: RecordIndex, index_source: Source, source: Source, file: RandomAccessFile, checks: Checks
+) -> None:
 
     def mismatch(reason: str, expected: Any = None, got: Any = None) -> CorruptRecordError:
         text = f"the index does not match {printable(source.path)}: {reason}"
@@ -249,7 +250,7 @@ def _check_records(index: RecordIndex, index_source: Source, source: Source, fil
     begins, sizes = index.offsets[records].tolist(), (index.bounds[records + 1] - index.bounds[records]).tolist()
     ends = [begin + HEADER_BYTES for begin in begins]
     headers = file.read_all(begins, ends, gap=0)
-    fits = [_fits(header, size) for header, size in zip(headers, sizes, strict=True)]
+    fits = [_fits(header, size, checks) for header, size in zip(headers, sizes, strict=True)]
     for record in sorted({0, len(fits) - 1}) if fits else ():
         number, offset, size = int(records[record]), begins[record], sizes[record]
         if fits[record] is None:
@@ -262,7 +263,7 @@ def _check_records(index: RecordIndex, index_source: Source, source: Source, fil
         return
     parts = [np.empty(0, np.int64)]
     with suppress(CorruptRecordError):  # up to the first header that is damaged: an index may lead past it
-        for some in scan_sizes(source.path, file):
+        for some in scan_sizes(source.path, file, MAX_RECORD_BYTES, checks):
             parts.append(some)
     actual = np.concatenate(parts)
     differs = np.flatnonzero(index.sizes[: len(actual)] != actual[: len(index)])
@@ -273,23 +274,23 @@ def _check_records(index: RecordIndex, index_source: Source, source: Source, fil
         raise mismatch(reason, expected, size)
 
 
-def _fits(header: Array, size: int) -> bool | None:
+def _fits(header: Array, size: int, checks: Checks) -> bool | None:
     """Whether a record of a size has this header; None if it is not a header."""
-    _, fault = get_engine().scan(header, check_crc=False, final=False)
+    _, fault = get_engine().scan(header, checks=checks, final=False)
     return None if fault is not None else frame_size(header) == size
 
 
 # ---- the number of records, without reading a file
 
 
-def _rows_of(index_source: Source, source: Source, file: RandomAccessFile, longest: int) -> int | None:
+def _rows_of(index_source: Source, source: Source, file: RandomAccessFile, longest: int, checks: Checks) -> int | None:
     """The number of records that an index states; None if one of them is longer than `longest`."""
     if index_source.path.endswith(COLUMNS_SUFFIX):
         with open_columns(index_source, source, file, longest=longest) as (columns, index):
             if index is None:
                 return len(columns.numbers)
     else:
-        index = read_index(index_source, source, file)
+        index = read_index(index_source, source, file, checks)
     return None if index.end > longest and int(index.sizes.max()) > longest + FRAME_BYTES else len(index)
 
 
@@ -337,7 +338,8 @@ class KnownCounts:
         known = None
         if index is not None and (prefer_index or not _takes_longer(index, source)):
             with open_random_access(source) as file:
-                use = partial(_rows_of, index, source, file, self.options.limits.record_bytes)
+                checks = Checks.of_call(self.options.check_crc)
+                use = partial(_rows_of, index, source, file, self.options.limits.record_bytes, checks)
                 known, text = unless_stale(use, is_named=prefer_index)
             warn_of_stale([text])
         return self._from_tfds(source) if known is None else known

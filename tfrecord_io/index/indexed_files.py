@@ -17,7 +17,7 @@ except ImportError:  # Windows
 
 from tfrecord_io.arrow.buffers import runs_within
 from tfrecord_io.background import ordered
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Checks
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index.find_index import read_index, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import RecordIndex, scan_index
@@ -59,6 +59,7 @@ class IndexedFiles:
         index_sources: Sequence[Source | None],
         max_record_bytes: int = MAX_RECORD_BYTES,
         *,
+        checks: Checks = Checks.LENGTHS,
         named: bool = False,
         recover: Callable[[Source, int], tuple[RecordIndex, Array]] | None = None,
     ) -> None:
@@ -67,7 +68,7 @@ class IndexedFiles:
         self.index_sources: list[Source | None] = [each and next(indexes) for each in index_sources]  # until `forget`
         self._directory = working_directory(sources)  # when files are opened again, it may be another one
         self._intact: dict[int, Array] = {}  # the entries that are read, of the files where others are not
-        self._max_record_bytes, self._named = max_record_bytes, named
+        self._max_record_bytes, self._checks, self._named = max_record_bytes, checks, named
         self._open_files: dict[int, RandomAccessFile] = {}
         self._versions: dict[int, str] = {}  # of local files that are opened again
         self._warned: set[str] = set()
@@ -108,10 +109,12 @@ class IndexedFiles:
         opened = self._open_files[file] = open_plain(source, "random access")
         index, text = None, ""
         if index_source is not None:
-            index, text = unless_stale(partial(read_index, index_source, source, opened), is_named=self._named)
+            index, text = unless_stale(
+                partial(read_index, index_source, source, opened, self._checks), is_named=self._named
+            )
         if index is None:
             try:
-                index = scan_index(source.path, opened, self._max_record_bytes)
+                index = scan_index(source.path, opened, self._max_record_bytes, checks=self._checks)
             except CorruptRecordError:
                 if not recovers:
                     raise

@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self
 
@@ -15,16 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import arrow_file
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Fault, FaultCode
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Checks, Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, frame_size
+from tfrecord_io.errors import CorruptRecordError, say
+from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, crc32c, frame_size
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.file_names import INDEX_SUFFIX
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
-from tfrecord_io.value_class import value_class
 
 SMALL_BYTES = 256 << 10  # a file up to this size is compared by all of its records: they are one range
 _SOME = {True: 64, False: 8}  # records of a larger file that are compared, by whether it is on a disk
@@ -50,7 +49,7 @@ def some_records(count: int, most: int) -> Array:
     return np.array(sorted(chosen))
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Fingerprint:
     """The checksums of records, and where these end, and what the manifest of the dataset states."""
 
@@ -130,7 +129,7 @@ def _of_all(file: RandomAccessFile, index: RecordIndex) -> int:
         stop = max(done + 1, int(ends.searchsorted(begin + _BLOCK_BYTES, side="right")))
         data = file.read(begin, int(ends[stop - 1]))
         places = ends[done:stop, None] - begin - FOOTER_BYTES + np.arange(FOOTER_BYTES)
-        crc, done = get_engine().crc32c(np.ascontiguousarray(data[places]).tobytes(), crc), stop
+        crc, done = crc32c(np.ascontiguousarray(data[places]).tobytes(), crc), stop
     return crc
 
 
@@ -152,7 +151,7 @@ _FEW_LINES = re.compile(rb"(?:[0-9]{1,18} [0-9]{1,18}\r?\n)*(?:[0-9]{1,18} [0-9]
 _OTHER_BYTES = bytes(set(range(256)) - set(b"0123456789 \r\n"))
 
 
-@value_class(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class RecordIndex:
     """The offsets of the records of a file, which follow each other from its first byte on, or of a part of a file.
 
@@ -308,8 +307,9 @@ class HeaderScanner:
     `offset`.
     """
 
-    def __init__(self, file: RandomAccessFile, max_record_bytes: int) -> None:
+    def __init__(self, file: RandomAccessFile, max_record_bytes: int, checks: Checks = Checks.LENGTHS) -> None:
         self._file, self._engine, self._end, self._max_record_bytes = file, get_engine(), file.size, max_record_bytes
+        self._checks = checks
         self.offset = 0
         self.fault: Fault | None = None
 
@@ -329,7 +329,7 @@ class HeaderScanner:
         stop = min(self.offset + len(block), self._end)
         data = self._file.read(self.offset, stop, block)
         frames, self.fault = self._engine.scan(
-            data, check_crc=False, max_record_bytes=self._max_record_bytes, final=stop == self._end
+            data, checks=self._checks, max_record_bytes=self._max_record_bytes, final=stop == self._end
         )
         self.offset += frames.consumed
         sizes = frames.lengths + FRAME_BYTES
@@ -344,8 +344,9 @@ class HeaderScanner:
         sizes: list[int] = []
         while len(sizes) < _MOST_HEADERS and self.offset + HEADER_BYTES < self._end:
             header = self._file.read(self.offset, self.offset + HEADER_BYTES)
-            if self._engine.find_header(header, max_record_bytes=self._max_record_bytes) != 0:
-                _, self.fault = self._engine.scan(header, check_crc=False, max_record_bytes=self._max_record_bytes)
+            limit = self._max_record_bytes
+            _, self.fault = self._engine.scan(header, checks=self._checks, max_record_bytes=limit, final=False)
+            if self.fault is not None:
                 break
             size = self._skip_record(header)
             if size is None:
@@ -367,13 +368,15 @@ class HeaderScanner:
         return None
 
 
-def scan_sizes(path: str, file: RandomAccessFile, max_record_bytes: int = MAX_RECORD_BYTES) -> Iterator[Array]:
+def scan_sizes(
+    path: str, file: RandomAccessFile, max_record_bytes: int = MAX_RECORD_BYTES, checks: Checks = Checks.LENGTHS
+) -> Iterator[Array]:
     """Frame sizes of a plain file, some at a time; payloads are not checked.
 
     A damaged header is a CorruptRecordError or TruncatedRecordError after the sizes of all records before it;
     ``records_intact`` counts those records.
     """
-    scanner = HeaderScanner(file, max_record_bytes)
+    scanner = HeaderScanner(file, max_record_bytes, checks)
     records = 0
     for sizes in scanner.sizes():
         records += len(sizes)
@@ -385,11 +388,16 @@ def scan_sizes(path: str, file: RandomAccessFile, max_record_bytes: int = MAX_RE
 
 
 def scan_index(
-    path: str, file: RandomAccessFile, max_record_bytes: int = MAX_RECORD_BYTES, progress: ProgressMeter | None = None
+    path: str,
+    file: RandomAccessFile,
+    max_record_bytes: int = MAX_RECORD_BYTES,
+    progress: ProgressMeter | None = None,
+    *,
+    checks: Checks = Checks.LENGTHS,
 ) -> RecordIndex:
     """The index of a plain file; see `scan_sizes`."""
     parts = []
-    for sizes in scan_sizes(path, file, max_record_bytes):
+    for sizes in scan_sizes(path, file, max_record_bytes, checks):
         parts.append(sizes)
         if progress is not None:
             progress.advance(int(sizes.sum()))

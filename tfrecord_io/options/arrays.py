@@ -6,17 +6,16 @@ Options of lists hold for all columns of lists, or are dicts by column.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, get_args
 
 from tfrecord_io.options.checked_options import INT64_MAX, check_choice, check_integer, check_names, raises
 from tfrecord_io.options.read import ReadOptions
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
-from tfrecord_io.value_class import value_class
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ColumnLayout:
     """How the lists of one column are represented."""
 
@@ -67,7 +66,19 @@ def check_by_column(name: str, value: object) -> None:
         raise TypeError(f"{name}={value!r}: expected names of columns as keys")
 
 
-@value_class(kw_only=True, slots=False)
+def has_matrices(ragged: Any) -> bool:
+    """True if a ``ragged=`` asks for matrices of scipy.sparse."""
+    return "csr" in (ragged.values() if isinstance(ragged, Mapping) else [ragged])
+
+
+def refuse_matrices(ragged: Any, library: str) -> None:
+    """Raise ValueError for matrices of scipy.sparse, which a library does not take."""
+    if has_matrices(ragged):
+        advice = say('pass {ragged="offsets"}, or take the batches of {iter_arrays(ragged="csr")}')
+        raise ValueError(say("{ragged=} makes matrices of scipy, not tensors of {}", library, ragged="csr") & advice)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RepresentationOptions(ReadOptions):
     """Keywords of the representation of columns as arrays; see `tfrecord_io.read_arrays`."""
 
@@ -128,12 +139,15 @@ class RepresentationOptions(ReadOptions):
 def _check_layout(of_column: str, layout: ColumnLayout) -> None:
     """Raise ValueError for options that contradict each other; `of_column` names the column in the message."""
     if layout.named_by is not None and layout.ragged != "pad":
-        raise ValueError(f"ragged={layout.ragged!r}{of_column} cannot be combined with {layout.named_by}, which pads")
+        text = "{ragged=}{} cannot be combined with {}, which pads"
+        raise ValueError(say(text, of_column, layout.named_by, ragged=layout.ragged))
+    if layout.ragged == "csr" and layout.max_length is not None:
+        raise ValueError(say("{ragged=}{} has all values, and takes no {max_length=}", of_column, ragged="csr"))
     if layout.max_length is not None and layout.length is not None and layout.max_length > layout.length:
         raise ValueError(f"max_length={layout.max_length}{of_column} is more than {layout.named_by} has room for")
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class ArrayOptions(RepresentationOptions):
     """Keywords of `tfrecord_io.read_arrays`."""
 
@@ -142,7 +156,9 @@ class ArrayOptions(RepresentationOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.out, Mapping | None):
-            raise TypeError(f"out={type(self.out).__name__}: expected a dict of arrays by column")
+            raise TypeError(say("{out=}: expected a dict of arrays by column", out=Written(type(self.out).__name__)))
+        if self.out is not None and has_matrices(self.ragged):
+            raise ValueError(say("{ragged=} makes matrices of its own, and takes no {out=}", ragged="csr"))
         if self.out is not None and self.pad_to is not None:
             advice = "omit one of them, or read batches by iter_arrays(pad_to=…)"
             raise ValueError(
@@ -150,7 +166,7 @@ class ArrayOptions(RepresentationOptions):
             )
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class IterOptions(RepresentationOptions):
     """Keywords of `tfrecord_io.iter_arrays`."""
 

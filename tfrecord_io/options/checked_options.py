@@ -7,7 +7,7 @@ import operator
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
 from contextvars import ContextVar
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
@@ -20,7 +20,6 @@ from tfrecord_io.options.names_in_other_libraries import (
     unknown_keyword,
 )
 from tfrecord_io.typing import Compression, FileMode, OnErrorName, ProgressLike
-from tfrecord_io.value_class import value_class
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
 _MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
@@ -53,7 +52,7 @@ def check_integer(name: str, value: Any, least: int, most: int | None = None, *,
     return number
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class StorageOptions:
     """How paths are accessed: the keyword `storage_options` of a call, or its `filesystem`."""
 
@@ -92,7 +91,7 @@ class Configured:
     __slots__ = ()
 
 
-@value_class(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DatasetValue:
     """What users have of something `Configured`, whose own names are private: a dataset, or a piece of one."""
 
@@ -142,7 +141,7 @@ def refuse_stated(dataset: Any, call: str, names: Set[str]) -> None:
         raise ValueError(f"{call} takes no {name}= of a dataset: {advice}")
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The keywords of all calls that take a path; construction from keywords, and checks that several classes share."""
 
@@ -289,7 +288,7 @@ class Options:
                 raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class RecordOptions(Options):
     """Keywords of calls that read or write files of records."""
 
@@ -309,7 +308,7 @@ class RecordOptions(Options):
         object.__setattr__(self, "progress", check_progress(self.progress))
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class TransferOptions(Options):
     """Keywords of calls that read files and write others, which are those of the storage of both, if it is one."""
 
@@ -385,7 +384,7 @@ def check_on_error(value: object, names: Sequence[str] = get_args(OnErrorName)) 
         raise ValueError(f"on_error={value!r}: expected one of {', '.join(map(repr, names))}{others}")
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class AskedOnce:
     """A callable for ``on_error`` that is asked once about each region, however often the files are read.
 

@@ -23,7 +23,6 @@ import pyarrow as pa
 
 from tfrecord_io.closing import cached_property
 from tfrecord_io.errors import printable
-from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -35,7 +34,7 @@ _MOST_NESTED = 300  # calls inside each other: what goes through them is recursi
 _MOST_KEY = 1000  # characters
 
 
-@value_class(slots=False)
+@dataclass(frozen=True)
 class Condition:
     """A condition on rows, or a part of one. It can be pickled, and threads may share it."""
 

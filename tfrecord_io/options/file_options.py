@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import get_args
 
 from tfrecord_io.options.checked_options import Options, check_choice
 from tfrecord_io.typing import InvalidBoxes, OnFileError
-from tfrecord_io.value_class import value_class
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class FileOptions(Options):
     """Keywords of calls that read many files."""
 
@@ -20,7 +20,7 @@ class FileOptions(Options):
         self._check_integer("threads", 1, optional=True)
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class FolderOptions(FileOptions):
     """Keywords of calls that make a row of each file of a folder."""
 
@@ -33,7 +33,7 @@ class FolderOptions(FileOptions):
         self._check_integer("shuffle_seed", 0, optional=True)
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class AnnotationOptions(FolderOptions):
     """Keywords of `tfrecord_io.formats.open_coco` and `tfrecord_io.formats.open_voc`."""
 

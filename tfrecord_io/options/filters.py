@@ -15,11 +15,13 @@ import pyarrow as pa
 
 from tfrecord_io.errors import printable
 from tfrecord_io.options.condition import CONTAINS, Condition
+from tfrecord_io.options.condition_text import parse_filters
+from tfrecord_io.remedies import Written
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-_EXPECTED = "expected a pyarrow expression, such as pc.field('x') > 1, or a list of tuples, such as [('x', '>', 1)]"
+_EXPECTED = "expected an expression, pc.field('x') > 1, a list of tuples, [('x', '>', 1)], or text, such as 'x > 1'"
 _FUNCTIONS: Mapping[str, str] = {
     "==": "equal",
     "=": "equal",
@@ -42,10 +44,15 @@ def condition_of(filters: Any) -> Condition:
     '((b > 1) and is_valid(a))'
 
     Tuples ``(column, operator, value)`` are as in pandas and pyarrow: a list of them is a conjunction, a list of such
-    lists a disjunction.
+    lists a disjunction. Text is as `parse_filters` takes it.
     """
     if isinstance(filters, Condition):
         return filters
+    if isinstance(filters, str):
+        try:
+            filters = parse_filters(filters)
+        except ValueError as error:
+            raise ValueError(say("{filters=}: {}", error, filters=Written(printable(repr(filters))))) from None
     import pyarrow.compute as pc
 
     if isinstance(filters, pc.Expression):

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from tfrecord_io.options.checked_options import INT64_MAX, MIB, check_integer
 from tfrecord_io.options.names_in_other_libraries import unknown_keyword
-from tfrecord_io.value_class import value_class
+from tfrecord_io.remedies import Written
 
 T = TypeVar("T")
 MAX_RECORD_BYTES = 2**31 - 1  # the limit of protobuf
@@ -140,7 +140,7 @@ def current() -> Expansion:
     return _current.get() or Expansion()
 
 
-@value_class(slots=False)
+@dataclass(frozen=True)
 class TunedLimits:
     """The limits of this process; each was chosen by measuring, its comment says what it balances."""
 

@@ -22,6 +22,7 @@ _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, Tens
     "check_crc": "verify verify_crc check_integrity verify_checksum",
     "columns": "usecols features fields names feature_names select",
     "compression": "compression_type codec",
+    "compression_level": "compresslevel level",
     "dtype_backend": "backend",
     "drop_last": "drop_remainder",
     "delimiter": "sep",
@@ -198,7 +199,7 @@ REFUSED: dict[str, frozenset[str]] = {  # by call: what it does not take of what
     **dict.fromkeys(("adopt", "delete"), _OF_ALL_FILES),
     "compact": _OF_ALL_FILES | {"schema", "schema_overrides"},
     "copy": _OF_ALL_FILES | {"compression", "limits"},
-    "salvage": OF_SELECTION | {"on_error", "check_crc", "split"},  # all damage is reported
+    "salvage": OF_SELECTION | {"on_error", "split"},  # all damage is reported
     "verify": OF_SELECTION | {"on_error", "check_crc"},
     **dict.fromkeys(("check_indexes", "write_indexes"), OF_SELECTION | {"compression", "on_error"}),
     "build_index": OF_SELECTION | {"compression", "on_error", "include_file_paths"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, get_args
 
 from tfrecord_io.errors import FeatureTypeError
@@ -21,7 +21,6 @@ from tfrecord_io.options.limits import DEFAULT_LIMITS, Limits
 from tfrecord_io.options.names_in_other_libraries import OF_DATASETS
 from tfrecord_io.options.record_types import checked_record_type
 from tfrecord_io.typing import OnError, OnNew, RecordTypeLike, SchemaLike
-from tfrecord_io.value_class import value_class
 
 
 def is_of_other_type(error: Exception) -> bool:
@@ -29,7 +28,7 @@ def is_of_other_type(error: Exception) -> bool:
     return isinstance(error, FeatureTypeError)
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class FrameOptions(RecordOptions):
     """Keywords of calls that go through the frames of records, whatever these contain."""
 
@@ -53,7 +52,7 @@ class FrameOptions(RecordOptions):
             raise TypeError(f"limits={self.limits!r}: expected tfr.Limits(…)")
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class ReadOptions(FrameOptions):
     """Keywords of all reading calls; see `tfrecord_io.read_table`."""
 

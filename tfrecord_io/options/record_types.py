@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, get_args
 
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.typing import RecordTypeName
-from tfrecord_io.value_class import value_class
 
 _WELL_KNOWN = ("any", "descriptor", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
 _EXPECTED = "a message class, or (descriptor set, name of the message)"
 _PROTOC = "protoc --include_imports --descriptor_set_out=FILE"
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class MessageType:
     """A type of messages, which can be pickled."""
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from tfrecord_io.value_class import value_class
+from tfrecord_io.errors import say
 
 ALL = "all"
 _MOST_PARTS = 10_000
@@ -26,7 +27,7 @@ _EXPECTED = "expected 'train', 'train[:100]', 'train[10%:-10%]', 'train[2shard:4
 _REMAINDER_ROWS = 100  # of which pct1_dropremainder takes a hundredth as 1 %
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class SplitSlice:
     """Some rows of a split; without boundaries all."""
 
@@ -82,7 +83,7 @@ class SplitSlice:
         return first, last
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Split:
     """The value of ``split``: slices, one after the other."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from tfrecord_io.options.checked_options import RecordOptions, TransferOptions, check_choice, check_mode
 from tfrecord_io.options.read import FrameOptions, ReadOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
 from tfrecord_io.typing import FileMode, Float64, IndexLike, Partitions, RecordTypeLike, SchemaLike, WriteMode
-from tfrecord_io.value_class import value_class
 
 _READING = ReadOptions()  # of a path
 ADDING = ("append", "overwrite_partitions")
@@ -26,7 +26,7 @@ class _OfDatasets:
         return self.mode or "error"
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class WriteOptions(_OfDatasets, RecordOptions):
     """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
 
@@ -37,6 +37,7 @@ class WriteOptions(_OfDatasets, RecordOptions):
     nan_to_null: bool = True
     index: bool | None = None
     record_dim: str | None = None
+    compression_level: int | None = None
     shards: int | None = None
     max_shard_bytes: int | None = None
     write_index: IndexLike = False
@@ -67,7 +68,8 @@ class WriteOptions(_OfDatasets, RecordOptions):
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
         if not isinstance(self.record_dim, str | None):
-            raise TypeError(f"record_dim={self.record_dim!r}: expected the name of a dimension")
+            raise TypeError(say("{record_dim=}: expected the name of a dimension", record_dim=self.record_dim))
+        self._check_integer("compression_level", 0, optional=True)
         self._check_integer("shards", 1, optional=True)
         self._check_integer("max_shard_bytes", 1, optional=True)
         check_mode(self.mode, self.modes)
@@ -135,7 +137,7 @@ class WriteOptions(_OfDatasets, RecordOptions):
             raise ValueError(f"embed_schema=False: {reason}; leave it out")
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class CopyOptions(TransferOptions, WriteOptions):
     """Keywords of the calls that copy records as bytes; see `tfrecord_io.merge`."""
 
@@ -161,14 +163,14 @@ class CopyOptions(TransferOptions, WriteOptions):
         check_choice("partitions", self.partitions, get_args(Partitions))
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class SalvageOptions(_OfDatasets, TransferOptions, FrameOptions):
     """Keywords of `tfrecord_io.salvage`."""
 
     mode: FileMode | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset(
-        {"check_crc", "on_error", "split", "allow_missing_shards", "threads", "source_storage"}
+        {"on_error", "split", "allow_missing_shards", "threads", "source_storage"}
     )
 
     def __post_init__(self) -> None:
@@ -176,7 +178,7 @@ class SalvageOptions(_OfDatasets, TransferOptions, FrameOptions):
         check_mode(self.mode)
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class ExportOptions(TransferOptions, ReadOptions):
     """Keywords of calls that read TFRecord files and write files of another format."""
 

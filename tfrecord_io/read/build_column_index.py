@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from tfrecord_io.background import ordered
 from tfrecord_io.display import counted, error_dict
-from tfrecord_io.errors import ReplacedError, SchemaError, TFRecordError
+from tfrecord_io.engine.contract import Checks
+from tfrecord_io.errors import ReplacedError, SchemaError, TFRecordError, say
 from tfrecord_io.index.column_index import (
     ALL_SCALARS,
     COLUMNS_SUFFIX,
@@ -73,7 +74,8 @@ def index_columns(
     """
     options = replace(options, columns=tuple(entries_of(columns)), threads=1)
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
-    with closing(IndexedFiles([*sources], offsets, options.limits.record_bytes)) as files:
+    checks = Checks.of_call(options.check_crc)
+    with closing(IndexedFiles([*sources], offsets, options.limits.record_bytes, checks=checks)) as files:
         scan = _planned(files, options, is_optional=is_optional)
         if scan is None:
             return []
@@ -91,7 +93,8 @@ def index_columns(
             )
         records = RandomAccess(files, scan)
         with ProgressMeter(options.progress, int(files.first[-1]), "records") as meter:
-            build = partial(_build_one, records, files, schema=schema, meter=meter, is_just_written=is_just_written)
+            how: dict[str, Any] = {"is_just_written": is_just_written, "check_crc": options.check_crc}
+            build = partial(_build_one, records, files, schema=schema, meter=meter, **how)
             indexes = list(ordered((partial(build, file) for file in range(len(sources))), at_a_time(sources), "index"))
     withdraw_if_replaced(sources, COLUMNS_SUFFIX)
     return indexes
@@ -118,6 +121,7 @@ def _build_one(
     schema: pa.Schema,
     meter: ProgressMeter,
     is_just_written: bool,
+    check_crc: bool,
 ) -> FileIndex:
     source, index = files.sources[file], files.indexes[file]
     fs, target = source.remote or (None, source.path)
@@ -125,7 +129,7 @@ def _build_one(
     numbers = np.arange(files.first[file], files.first[file + 1], dtype=np.int64)
     model = file_status(target, storage) or file_status(target.removesuffix(COLUMNS_SUFFIX), storage)
     name = source.path.rpartition("/")[2]
-    has_schema = _has_schema(files, file)
+    has_schema = _has_schema(files, file, check_crc=check_crc)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for _, batch in records.batches(numbers):
@@ -143,12 +147,13 @@ def _build_one(
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
 
 
-def _has_schema(files: IndexedFiles, file: int) -> bool:
+def _has_schema(files: IndexedFiles, file: int, *, check_crc: bool) -> bool:
     """Whether the first record of a file has an embedded schema."""
     if not files.count(file):
         return False
     (frame,) = files.frames(files.first[[file]])
-    decoder = ChunkDecoder(first_record_settings(ReadOptions()), EmbeddedSchemaCheck(obey=True))
+    settings = first_record_settings(ReadOptions(check_crc=check_crc))
+    decoder = ChunkDecoder(settings, EmbeddedSchemaCheck(obey=True))
     return decoder.feed(frame, files.sources[file].path, 0, 0).revision is not None
 
 

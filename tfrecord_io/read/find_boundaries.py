@@ -6,6 +6,10 @@ through `_CHAIN_RECORDS` records and the `_CHAIN_BYTES`, or four times these byt
 ends with it. A truncated file inside a payload continues as if the end of the payload were its own, so the checksums of
 payloads are checked, but for those of records that are longer than what is read at a time.
 
+Damage ends a chain, too, as where the last record of a file is damaged. So where intact records follow a byte, but no
+chain is long enough, a boundary is searched for before the byte, as far as a chain is long, and the records are
+followed from it.
+
 What is found depends on the file and the byte alone, so that all who ask for the same byte find the same boundary. One
 case is left: a file inside a payload that goes on for so long behind the byte. It is detected when the record before
 the false boundary is read: it continues beyond it.
@@ -63,20 +67,56 @@ class _BoundarySearch:
         self._block: Bytes | None = None  # the memory of what is read of chains
         self._begin, self._window = 0, np.empty(0, np.uint8)  # what is searched for headers
         self._rejected: set[int] = set()  # offsets from which no chain leads on
+        self._begins_intact = False  # the chain that was rejected last has a record
         self._spent = 0  # bytes of chains
 
     def find(self, begin: int) -> int:
         """The first boundary from `begin` on."""
         if begin <= 0:
             return 0
+        offset, passed_intact = self._first_proven(begin, stops_at_intact=True)
+        if not passed_intact:
+            return offset
+        for chains in (2, _LONG_CHAIN + 1):  # the second has a long chain, however large the records are
+            distance = chains * _CHAIN_BYTES[self._file.is_local]
+            if (reached := self._follow(max(0, begin - distance), begin)) is not None:
+                return reached
+        return self._first_proven(begin)[0]
+
+    def _first_proven(self, begin: int, *, stops_at_intact: bool = False) -> tuple[int, bool]:
+        """The first header that begins a chain, or the end of the file; True with an intact record that begins none."""
         for offset in self._headers(begin):
             if self._spent > _SPARE_BYTES + _CHECKS * (offset - begin):
                 reason = f"no record boundary was found from byte {begin} on: the payloads are full of record headers"
                 advice = "read the file as a whole"
-                raise CorruptRecordError(reason, path=self._file.path, offset=begin, hint=advice)
-            if offset not in self._rejected and self._is_proven(offset):
-                return offset
-        return self._end
+                raise CorruptRecordError(reason, path=self._file.path, offset=begin, advice=advice)
+            if offset in self._rejected:
+                continue
+            if self._is_proven(offset):
+                return offset, False
+            if stops_at_intact and self._begins_intact:
+                return offset, True
+        return self._end, False
+
+    def _follow(self, offset: int, begin: int) -> int | None:
+        """Follow the records from the first boundary at `offset` or behind it to the first at `begin` or behind it.
+
+        A record with a damaged payload ends where its header says. None if no boundary is found before `begin`, or
+        none behind the last damaged header before it.
+        """
+        first = offset = self._first_proven(offset)[0] if offset else 0
+        data = self._file.read(first, begin) if first < begin else b""
+        while offset < begin:
+            frames, _ = self._engine.scan(data[offset - first :], max_record_bytes=self._max_record_bytes)
+            offset += frames.consumed
+            if offset >= begin:
+                break
+            header = self._file.read(offset, min(offset + HEADER_BYTES, self._end))
+            if self._engine.find_header(header, 0, max_record_bytes=self._max_record_bytes) == 0:
+                offset = min(offset + frame_size(header), self._end)
+            elif (offset := self._first_proven(offset + 1)[0]) >= begin:
+                return None
+        return offset if first < begin else None
 
     def _headers(self, begin: int) -> Iterator[int]:
         size, searched = self._window_bytes, False
@@ -114,6 +154,7 @@ class _BoundarySearch:
         if offset == self._end:
             return True
         self._rejected.update(chain)
+        self._begins_intact = len(chain) > 1
         return False
 
     def _is_long(self, chain: list[int]) -> bool:

@@ -264,12 +264,13 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
 
     Parameters
     ----------
-    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
+    filters : pyarrow.compute.Expression, str, list of tuples, or list of lists of tuples
         ``pc.field("label") == 3`` or, as in pandas, a list of tuples, ``[("label", "==", 3), ("score", ">", 0.5)]``,
         all of which must hold, or a list of such lists, one of which must hold. The operators are ``==``, ``!=``,
         ``<``, ``>``, ``<=``, ``>=``, ``in``, ``not in`` and, for lists, ``contains``; ``("label", "==", None)`` finds
-        missing values. The condition may name columns that are not selected. Files in directories such as ``label=3/``
-        are not opened if they have no matching rows.
+        missing values. The same as text is ``"label = 3 and score > 0.5"``, with ``or``, parentheses, ``is null`` and
+        ``DATE '2026-01-31'``. The condition may name columns that are not selected. Files in directories such as
+        ``label=3/`` are not opened if they have no matching rows.
 
     Raises
     ------
@@ -281,7 +282,30 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
     from tfrecord_io.options.filters import condition_of
 
     condition = condition_of(filters)
-    return Scan.filter(with_columns_of(scan, condition), condition)
+    return Scan.filter(_of_files_left(with_columns_of(scan, condition), condition), condition)
+
+
+def _of_files_left(scan: AnyScan, condition: Condition) -> AnyScan:
+    """The same rows and columns, whose types are those of the files that a condition on folders leaves.
+
+    Only types that are inferred, or that files contradict, are others than before.
+    """
+    if not (scan.partitions.fields and (scan.resolved.is_inferred or scan.conflicts())) or scan.options.offset:
+        return scan
+    from tfrecord_io.read.row_filter import RowFilter
+
+    every = condition if scan.row_filter is None else scan.row_filter.condition & condition
+    left = RowFilter(every, every.columns).possible(scan.sources, scan.partitions)
+    if not left or len(left) == len(scan.sources) or any(source.span for source in scan.sources):
+        return scan
+    planned = plan_scan(scan.sources, scan.options.changed(filters=every), only_sample=True).close()
+    own, known = tuple(scan.schema.names), planned.compiled.schema.names
+    if not {*known}.issuperset(own):  # of columns that no file has which is left
+        return scan
+    found = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
+    options = planned.options.changed(limit=scan.options.limit)
+    selected = own if scan.selected is not None or list(own) != known else None
+    return replace(scan, options=options, selected=selected, sidecar=None, **found)
 
 
 def with_columns_of(scan: AnyScan, condition: Condition) -> AnyScan:
@@ -296,7 +320,8 @@ def with_columns_of(scan: AnyScan, condition: Condition) -> AnyScan:
         return scan
     found = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
     options = planned.options.changed(limit=scan.options.limit)
-    return replace(scan, options=options, selected=own, sidecar=None, **found)
+    narrow = planned.narrow_options if scan.narrow_options is None else scan.narrow_options
+    return replace(scan, options=options, selected=own, sidecar=None, narrow_options=narrow, **found)
 
 
 def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader:
@@ -405,7 +430,10 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
         if not obeys:
             return None
         stated = None if source.shard is None else source.shard.manifest.schema
-        return embedded_content(file.read(0, frame_size(file.read(0, HEADER_BYTES)))) if stated is None else stated
+        if stated is not None:
+            return stated
+        first = file.read(0, frame_size(file.read(0, HEADER_BYTES)))
+        return embedded_content(first, check_crc=options.check_crc)
 
     from tfrecord_io.index.column_search import WantedColumns
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,13 +19,12 @@ from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.paths.file_names import partition_folder
 from tfrecord_io.storage.read.source import ManifestShard, Source
-from tfrecord_io.value_class import value_class
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class PartitionColumns:
     """The columns whose values are in directory names.
 

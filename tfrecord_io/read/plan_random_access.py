@@ -68,7 +68,7 @@ def _check_first_records(files: IndexedFiles, scan: Scan) -> SchemaRevision | No
 
 
 def index_around_damage(
-    recovery: Recovery, max_record_bytes: int, source: Source, file: int
+    recovery: Recovery, options: ReadOptions, source: Source, file: int
 ) -> tuple[RecordIndex, Array]:
     """The index of the records and the damaged regions of a file, and which of its entries are records.
 
@@ -90,7 +90,8 @@ def index_around_damage(
         return True
 
     open_file = partial(RecordFile, compression=None)
-    walker = BlockWalker(iter([source]), open_file, max_record_bytes=max_record_bytes, recover=recover)
+    limit, check_crc = options.limits.record_bytes, options.check_crc
+    walker = BlockWalker(iter([source]), open_file, max_record_bytes=limit, recover=recover, check_crc=check_crc)
     walker.number = file - 1
     with closing(walker):
         for frames in walker.intact_frames(check_crc=False):

@@ -19,7 +19,7 @@ from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, cached_property
-from tfrecord_io.engine.contract import Array, Fault
+from tfrecord_io.engine.contract import Array, Checks, Fault
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable
 from tfrecord_io.index import find_indexes
@@ -317,7 +317,7 @@ class RandomAccess(Closing, Shared):
 
         Parameters
         ----------
-        filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
+        filters : pyarrow.compute.Expression, str, list of tuples, or list of lists of tuples
             As in `Dataset.filter`. The column index of a file (``tfr index --columns``, `build_index`) names which of
             its records to read; the columns of the condition are read where no index has them. When a record is read
             that an index found, the condition is applied to it: if it is not met, all records are searched
@@ -665,6 +665,7 @@ def open_random(
     schema: SchemaLike | Literal["infer"] | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
+    filesystem: Any = None,
 ) -> RandomAccess:
     """Open TFRecord files to read any of their records, by number or by key.
 
@@ -694,7 +695,7 @@ def open_random(
         bytes. Records whose key is null cannot be found.
     keep : "first", optional
         Find the first of several records with the same key. By default, a key that occurs more than once is an error.
-    columns, schema, storage_options
+    columns, schema, storage_options, filesystem
         As in `read_tfrecord`.
     on_error : {"raise", "skip"} or callable, optional
         "skip" leaves damaged records out of tables, with a DamagedDataWarning; ``records[i]`` still raises the error.
@@ -736,8 +737,15 @@ def open_random(
     recovery = recovery_of(given.on_error, sources)
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
-    recover = None if recovery is None else partial(index_around_damage, recovery, options.limits.record_bytes)
-    files = IndexedFiles(sources, index_sources, options.limits.record_bytes, named=index is not None, recover=recover)
+    recover = None if recovery is None else partial(index_around_damage, recovery, options)
+    files = IndexedFiles(
+        sources,
+        index_sources,
+        options.limits.record_bytes,
+        checks=Checks.of_call(options.check_crc),
+        named=index is not None,
+        recover=recover,
+    )
     try:
         records = RandomAccess(files, plan_records(files, options, part), recovery)
         if key is not None:

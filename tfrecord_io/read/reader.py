@@ -23,6 +23,7 @@ from tfrecord_io.errors import RecordMemoryError, TFRecordError, printable
 from tfrecord_io.options import MIB
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
     from tfrecord_io.read.chunks.indexed_chunks import IndexedChunks
     from tfrecord_io.schema.inferred_schema import InferredSchema
+else:
+    pd = LateTypes("pandas")
 
 E = TypeVar("E", bound=Exception)
 

@@ -6,6 +6,7 @@ And the declared columns that no record has: which they are, and which names wer
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 
@@ -27,7 +28,6 @@ from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.locate import storage_for
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.value_class import value_class
 
 _SAMPLE_RECORDS = 100
 _SAMPLE_BYTES = 4 * MIB
@@ -175,7 +175,7 @@ def _first_names(sources: Sequence[Source], options: ReadOptions, wanted: Collec
     return names | parts
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class SidecarSchema:
     """The description of a dataset, or of several that have the same schema, in the directories of their files."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import ConsumedOnce
@@ -39,6 +39,8 @@ class RecordReader(ConsumedOnce[bytes]):
         ``region``, and returns True to continue after it, or False to raise it.
     storage_options : dict or filesystem, optional
         Options for fsspec, as in pandas; or the filesystem of all paths, of fsspec or pyarrow.
+    filesystem : filesystem, optional
+        The same as passing it as `storage_options`.
 
     Attributes
     ----------
@@ -69,7 +71,12 @@ class RecordReader(ConsumedOnce[bytes]):
 
     @check_keywords
     def __init__(
-        self, source: InputPath, *, on_error: OnError | None = None, storage_options: StorageLike | None = None
+        self,
+        source: InputPath,
+        *,
+        on_error: OnError | None = None,
+        storage_options: StorageLike | None = None,
+        filesystem: Any = None,
     ) -> None:
         super().__init__()
         options = FrameOptions.of_call(RecordReader, locals(), source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
 from operator import attrgetter, itemgetter
@@ -63,13 +63,12 @@ from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.inferred_type import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     from tfrecord_io.read.inference import SampledNames
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Assumptions:
     """What decoding takes for granted. The records may disprove each assumption once, in one direction."""
 
@@ -107,10 +106,11 @@ def plan_scan(
     if `has_united`, it covers all files, or they have none if it is None: it is not looked for. `keeps_conflicts`: a
     read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
-    sources = resolve_sources(path, options)
+    sources, stated = resolve_sources(path, options), options
     if options.filters is not None and _declares(options):
         options = _with_types_of_filter(sources, options)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
+    planner.narrow_options = None if options is stated else stated
     if has_united:
         planner.all_embedded, planner.has_united = embedded, True
     folds = not options.stable_types and (with_evidence or options.schema is None)
@@ -241,6 +241,7 @@ class _Planner:
         self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
         self._all_sources = sources
         self.all_embedded: EmbeddedSchema | None = None
+        self.narrow_options: ReadOptions | None = None  # see `Scan`
         self.has_united = False  # what `_united` found, if it has looked
 
     @property
@@ -417,6 +418,7 @@ class _Planner:
         return replace(
             scan,
             options=self.options.changed(limit=self._requested.limit),
+            narrow_options=self.narrow_options,
             selected=None if names == scan.schema.names else tuple(names),
             index_levels=tuple(requested.compiled.added_index),
             row_filter=None if filters is None else RowFilter.for_schema(filters, scan.schema),
@@ -638,11 +640,11 @@ class _Planner:
     def _united(self, embedded: EmbeddedSchema | None, begin: int = 0) -> EmbeddedSchema | None:
         """The schema that covers `embedded` and the embedded schemas of all files, which are looked for once.
 
-        So a type, the order of the columns, or an error, does not depend on which files are read: it begins with the
-        manifest, or else with the first of all files. The first `begin` files have been looked at: one that is open is
-        not opened again.
+        So a type and the order of the columns do not depend on which files are read: it begins with the manifest, or
+        else with the first of all files. Where these have no common type for a column, it has that of the files which
+        the filter leaves. The first `begin` files have been looked at: one that is open is not opened again.
         """
-        from tfrecord_io.schema.merged_schema import merge
+        from tfrecord_io.schema.merged_schema import merge, of_read_files
 
         if not self.has_united:
             self.has_united = True
@@ -650,6 +652,10 @@ class _Planner:
             begins = not known and self._all_sources[:begin] == self.sources[:begin]
             sources = self._all_sources[begin:] if begins else self._all_sources
             self.all_embedded = unite_embedded(embedded if begins else None, first_contents(sources, self.options))
+            has_conflicts = self.all_embedded is not None and bool(self.all_embedded.conflicts)
+            if self.all_embedded is not None and has_conflicts and len(self.sources) < len(self._all_sources):
+                own = unite_embedded(None, first_contents(self.sources, self.options))
+                self.all_embedded = self.all_embedded if own is None else of_read_files(self.all_embedded, own)
         if self.all_embedded is None or embedded is None:
             return embedded or self.all_embedded
         return merge(self.all_embedded, embedded)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -28,13 +28,12 @@ from tfrecord_io.schema.column_selection import entries_of
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class RowFilter:
     """A condition on the rows of a read; null counts as false. It can be pickled."""
 

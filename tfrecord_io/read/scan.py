@@ -20,7 +20,12 @@ from tfrecord_io.format.feature_types import RecordType, Text
 from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, stops
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
-from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, schemas_are_stated
+from tfrecord_io.read.chunks.embedded_schemas import (
+    EmbeddedSchemaCheck,
+    first_contents,
+    schemas_are_stated,
+    unite_embedded,
+)
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.schema.column_features import shown_type
@@ -31,7 +36,6 @@ from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import has_dictionary
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
@@ -45,7 +49,7 @@ MOST_PIECES = 1_000_000  # each is a task of its own
 _OF_ROWS = {"offset", "limit", "threads", "batch_size", "batch_bytes", "progress"}
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ResolvedSchema:
     """The schema of the features, and its source."""
 
@@ -111,7 +115,7 @@ class _Compiled:
         return self._settings
 
 
-@value_class(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scan(Configured):
     """What is read, and under which schema; it holds no open file, thread or lock.
 
@@ -138,6 +142,8 @@ class Scan(Configured):
     # Where not all records are read: what is read of which files; `sources` has those of which something is read.
     picked: tuple[PickedSource, ...] | None = None
     left_out: int = 0  # so many records at the start of `picked` come before the first one of the scan
+    # `options` without the columns that the filter added to ``schema=``, which are not delivered.
+    narrow_options: ReadOptions | None = None
     # What another scan of the same columns has compiled.
     compiled: _Compiled = None  # type: ignore[assignment]
 
@@ -169,7 +175,10 @@ class Scan(Configured):
     @property
     def stated(self) -> ReadOptions:
         """The options as they were stated, unless something was selected since; its own leave out what was used."""
-        return self.origin[1] if self.origin is not None and self.is_as_stated else self.options
+        if self.origin is not None and self.is_as_stated:
+            return self.origin[1]
+        narrow = self.narrow_options
+        return self.options if narrow is None else self.options.changed(schema=narrow.schema, columns=narrow.columns)
 
     @property
     def is_as_stated(self) -> bool:
@@ -261,10 +270,18 @@ class Scan(Configured):
         return {name: error for name, error in found.items() if name in names and not is_overridden(name)}
 
     def refuse_conflicts(self) -> None:
-        """Raise SchemaError if the embedded schemas of files have no common type for a column that is read."""
-        if self.resolved.embedded is not None and self.resolved.embedded.conflicts:
-            for error in self.conflicts().values():
-                raise error
+        """Raise SchemaError if a column that is read has another type in a file that is read, and none holds both."""
+        if self.resolved.embedded is None or not self.resolved.embedded.conflicts:
+            return
+        if conflicts := self.conflicts():
+            from tfrecord_io.schema.merged_schema import of_read_files
+
+            governing = self.resolved.embedded
+            own = unite_embedded(None, first_contents(self.sources, self.options))  # files may have been left out since
+            left = governing if own is None else of_read_files(governing, own)
+            for name, error in conflicts.items():
+                if name in left.conflicts or left.schema.field(name).type != governing.schema.field(name).type:
+                    raise error
 
     def files_and_columns(self) -> str:
         """The files, and the columns that can be selected with their types, for display."""
@@ -485,7 +502,18 @@ class Scan(Configured):
     @property
     def chooses_columns(self) -> bool:
         """Whether some columns of its files are left out."""
-        return (self.has_schema and self.selected is not None) or self.stated.columns is not None
+        if self.stated.columns is not None:
+            return True
+        return self.has_schema and self.selected is not None and self.selected != self._declared_names
+
+    @property
+    def _declared_names(self) -> tuple[str, ...] | None:
+        """The names of all columns, where the filter needs more than ``schema=`` declares."""
+        if self.narrow_options is None:
+            return None
+        declared = Schema.parse(self.narrow_options.schema).to_arrow()
+        path = self.narrow_options.include_file_paths
+        return (*self.partitions.extended(declared, Projection(None)).names, *([] if path is None else [path]))
 
     def of_all_rows(self, names: Sequence[str]) -> Scan:
         """Some of the columns, of all rows."""

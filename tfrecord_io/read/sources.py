@@ -362,7 +362,7 @@ class ChosenRecords:
     def _first(self, frame: Array) -> Array:
         """The first record, with the schema of the files instead of its own."""
         assert self.schema is not None
-        own = embedded_content(frame)
+        own = embedded_content(frame, check_crc=False)
         payload = frame[HEADER_BYTES : len(frame) - (FRAME_BYTES - HEADER_BYTES)].tobytes()
         payload = payload if own is None else payload.removeprefix(field_bytes(own))
         return np.frombuffer(get_engine().frame([field_bytes(self.schema) + payload]), np.uint8)

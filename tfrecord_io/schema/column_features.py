@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.tensor_types import (
+    EXTENSION_NAME,
     JSON,
     TENSOR_ENCODINGS,
     EncodingRules,
@@ -33,9 +35,7 @@ from tfrecord_io.schema.tensor_types import (
     without_permutation,
 )
 from tfrecord_io.schema.types import (
-    EXTENSIONS,
     NARROW,
-    PANDAS_ADVICE,
     VIEWS,
     UnsupportedType,
     has_wide_offsets,
@@ -43,6 +43,8 @@ from tfrecord_io.schema.types import (
     is_list_like,
     is_text,
     is_text_or_bytes,
+    is_value_extension,
+    is_value_storage,
     kind_of,
     plain_kind,
     plain_list_kind,
@@ -50,20 +52,24 @@ from tfrecord_io.schema.types import (
     supported_element_and_shape,
     value_type,
     with_fields,
+    with_restored_type,
     without_run_ends,
 )
-from tfrecord_io.value_class import value_class
 
 ENCODING_KEY = b"tfrecord_io.encoding"  # field metadata; absent means LIST
+# Field metadata: the encoding of the values in an extension type, whose own parts have no metadata; "float64:raw" is
+# that of those of float64 alone.
+EXTENSION_ENCODING_KEY = b"tfrecord_io.extension_encoding"
 PART_KEY = b"tfrecord_io.part"  # field metadata: the part of a SequenceExample that holds a list column
 FEATURE_LIST = "feature_list"
 NULL_POSITIONS = "/null_positions"  # ends the name of the feature of the positions of nulls
 LIST = "list"  # the values themselves
+OF_FLOAT64 = "float64:"  # begins an encoding of the values of float64 alone
 RAW = "raw"  # the values' bytes, C order, little-endian, with companion features
 BY_WIRE = "wire"  # of a declared tensor: RAW where a record has bytes, LIST where it has numbers
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """One feature and the Arrow values that it holds.
 
@@ -100,6 +106,26 @@ def with_encoding(field: pa.Field, encoding: str | None) -> pa.Field:
     if encoding not in (None, LIST):
         metadata[ENCODING_KEY] = encoding.encode()
     return field.with_metadata(metadata or None)
+
+
+def extension_encoding_of(field: pa.Field) -> str | None:
+    """The encoding of the values in an extension type, by the metadata of its field, or None."""
+    value = (field.metadata or {}).get(EXTENSION_ENCODING_KEY)
+    return None if value is None else value.decode("utf-8", "backslashreplace")
+
+
+def with_extension_encoding(field: pa.Field, encoding: str | None) -> pa.Field:
+    """The field of an extension type with the encoding of the values in its storage; None removes it."""
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key != EXTENSION_ENCODING_KEY}
+    if encoding not in (None, LIST):
+        metadata[EXTENSION_ENCODING_KEY] = encoding.encode()
+    return field.with_metadata(metadata or None)
+
+
+def _encoding_of_values(encoding: str, type_: pa.DataType) -> str:
+    """The encoding of values of a type, which may be stated for those of float64 alone."""
+    of_doubles = encoding.removeprefix(OF_FLOAT64)
+    return encoding if of_doubles == encoding else of_doubles if t.is_float64(type_) else LIST
 
 
 def is_nested(field: pa.Field) -> bool:
@@ -282,7 +308,7 @@ _MOST_LEVELS = 64  # that Arrow's IPC format reads
 _NUMBERS = pa.list_(pa.int64())  # of a row: lengths, positions
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Node:
     """A part of a type, inside `depth` lists."""
 
@@ -348,7 +374,7 @@ class AsJson(Node):
 # ---- types that are stored as other ones
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Representation:
     """How a type is stored: as what. Its `name` finds the functions that convert the arrays, in both directions."""
 
@@ -453,15 +479,14 @@ def _node(
         raise UnsupportedType(feature, f"its type has more than {_MOST_LEVELS} levels", "flatten it")
     encoding, type_ = encoding_of(field) or encoding, field.type
     encoding = LIST if is_composed(encoding) else encoding
+    encoding = extension_encoding_of(field) or encoding
     inner = partial(_node, encoding=encoding, level=level + 1)
     stem = feature if depth < 2 else f"{feature}/ragged_flat_values"
-    if _is_of_pandas(type_):
-        kind_of(type_, feature)  # raises
     if is_any_tensor(type_) and permutation_of(type_) is not None:
         advice = "make them tensors without a permutation, of the same values in the order of their axes"
         raise UnsupportedType(feature, "the axes of tensors in a nested column are permuted", advice)
     if (row := representation_of(type_)) is not None:
-        stored = field.with_type(row.stored(type_))
+        stored = with_extension_encoding(field.with_type(row.stored(type_)), None)
         child = inner(stored, feature, depth, filled=filled, of_map=row.name == "map")
         return Represented(type_, feature, depth, (), (child,))
     if is_list_like(type_):
@@ -476,6 +501,7 @@ def _node(
             return Struct(type_, feature, 0, (pa.field(f"{feature}/not_null", pa.int64()),), children)
         items = () if children else (pa.field(stem, _NUMBERS),)
         return Struct(type_, feature, depth, items if filled else (*items, _nulls(stem)), children)
+    encoding = _encoding_of_values(encoding, type_)
     if not depth:
         return Values(type_, feature, 0, (with_encoding(pa.field(feature, type_), encoding),))
     if t.is_null(type_):
@@ -535,6 +561,8 @@ def needs_nesting(field: pa.Field, *, in_steps: bool = False) -> bool:
     (True, False)
     """
     type_ = without_run_ends(field.type)
+    if has_named_extension(field):
+        return True
     step = without_run_ends(type_.value_type) if in_steps and is_list_like(type_) else None
     if step is None or not (is_list_like(step) or is_any_tensor(step) or is_marked_feature_list(field)):
         return not _is_plain(type_)
@@ -554,23 +582,27 @@ def _is_plain(type_: pa.DataType, inside_list: bool = False) -> bool:
     if t.is_dictionary(type_):
         value = type_.value_type
         return not (t.is_nested(value) or t.is_null(value) or representation_of(value) is not None)
-    if isinstance(type_, pa.BaseExtensionType):
-        return type_.extension_name in EXTENSIONS
-    return representation_of(type_) is None
+    return is_value_extension(type_) or representation_of(type_) is None
 
 
 # ---- the types that nested columns are read back with
 
 
 def nested_restored(type_: pa.DataType) -> pa.DataType:
-    """The type a nested column is read back with: no views, no run-ends, 32-bit offsets, unknown extensions' storage.
+    """The type a nested column is read back with: no views, no run-ends, 32-bit offsets; extension types as they are.
 
-    A dictionary, whose categories are not stored, has no order. It holds no dictionaries and no extension types.
+    A dictionary, whose categories are not stored, has no order. It holds no dictionaries; one of extension types is
+    these. An extension type whose storage is read in another layout has that storage, if the type takes it.
 
     >>> nested_restored(pa.large_list(pa.map_(pa.string_view(), pa.large_binary())))
     ListType(list<item: map<string, binary>>)
     """
     return _rebuilt(type_, narrow=True)
+
+
+def nested_restored_field(field: pa.Field) -> pa.Field:
+    """The field of a nested column as it is read back: of the type `nested_restored`."""
+    return with_restored_type(field, nested_restored(field.type))
 
 
 def nested_handed(type_: pa.DataType) -> pa.DataType:
@@ -606,25 +638,26 @@ def json_type(type_: pa.DataType) -> pa.DataType:
     return type_ if is_same else pa.string()
 
 
-def without_wrappers(type_: pa.DataType) -> pa.DataType:
-    """A type without the run-ends, and the extension types that files do not have, around it."""
-    while t.is_run_end_encoded(type_) or (isinstance(type_, pa.BaseExtensionType) and not _is_known(type_)):
-        type_ = type_.value_type if t.is_run_end_encoded(type_) else type_.storage_type
-    return type_
+def has_named_extension(field: pa.Field) -> bool:
+    """True if the metadata of a field, or of a part of it, names an extension type that needs several features.
 
+    Arrow hands such types out in this way where nobody has registered them.
 
-def _is_of_pandas(type_: pa.DataType) -> bool:
-    """Whether a type is refused, as its storage alone would not say what the values are."""
-    return isinstance(type_, pa.BaseExtensionType) and type_.extension_name in PANDAS_ADVICE
-
-
-def _is_known(type_: pa.BaseExtensionType) -> bool:
-    return type_.extension_name in (*EXTENSIONS, *PANDAS_ADVICE) or is_any_tensor(type_)
+    >>> point = {"ARROW:extension:name": "geoarrow.point"}
+    >>> has_named_extension(pa.field("x", pa.struct({"x": pa.float64()}), metadata=point))
+    True
+    """
+    type_ = field.type
+    if plain_kind(type_) is not None:
+        return False
+    if EXTENSION_NAME in (field.metadata or {}) and not isinstance(type_, pa.BaseExtensionType):
+        return not is_value_storage(type_)
+    return t.is_nested(type_) and any(has_named_extension(type_.field(at)) for at in range(type_.num_fields))
 
 
 def _rebuilt(type_: pa.DataType, narrow: bool, permuted: bool = True) -> pa.DataType:
     def child(field: pa.Field) -> pa.Field:
-        return field.with_type(_rebuilt(field.type, narrow, permuted))
+        return with_restored_type(field, _rebuilt(field.type, narrow, permuted))
 
     if t.is_run_end_encoded(type_):
         return _rebuilt(type_.value_type, narrow, permuted)
@@ -637,14 +670,19 @@ def _rebuilt(type_: pa.DataType, narrow: bool, permuted: bool = True) -> pa.Data
         return with_fields(type_, child)
     if t.is_dictionary(type_):
         value = _rebuilt(type_.value_type, narrow, permuted)
-        while narrow and isinstance(value, pa.DictionaryType | pa.BaseExtensionType) and not _is_of_pandas(value):
-            value = value.value_type if t.is_dictionary(value) else value.storage_type  # Arrow's IPC format has neither
+        if narrow and isinstance(value, pa.BaseExtensionType):  # which Arrow's IPC format does not have as categories
+            return value
+        while narrow and t.is_dictionary(value):
+            value = value.value_type
         return pa.dictionary(type_.index_type, value, type_.ordered and not narrow)
     if isinstance(type_, pa.BaseExtensionType):
         if not permuted and is_any_tensor(type_):
             return without_permutation(type_)
-        known = _is_known(type_)
         if narrow and type_.extension_name == "arrow.json":
             return pa.json_(pa.string())
-        return type_ if known or not narrow else _rebuilt(type_.storage_type, narrow)
+        if not narrow or is_any_tensor(type_):
+            return type_
+        from tfrecord_io.schema.extension_types import extension_over  # most schemas have none
+
+        return extension_over(type_, _rebuilt(type_.storage_type, narrow))
     return VIEWS.get(type_.id) or (NARROW.get(type_.id) if narrow else None) or type_

@@ -1,14 +1,14 @@
 """Columns built from several features: an array's bytes and its shape, values and the lengths of their lists.
 
-A `Composite` describes how, and is stored in the metadata of a field. Only other writers store columns so: a schema
-that is passed to a reader has composites, a column that is written or embedded has none.
+A `Composite` describes how, and is stored in the metadata of a field. Only schemas of other programs have composites. A
+writer to which such a schema is passed writes the features that it names, and embeds these as plain columns.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, asdict
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -20,13 +20,12 @@ from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.schema.type_names import type_from_name
 from tfrecord_io.schema.types import is_number
-from tfrecord_io.value_class import value_class
 
 VALUES = "values"  # one bytes value is one value; any other encoding is one of arrow.decode.composite_decoder
 ENCODINGS = (VALUES, "bytes", "zlib")
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Composite:
     """How a column is built: items of a shape, in nested lists.
 
@@ -116,7 +115,7 @@ class Composite:
         return fixed_part(self.shape)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Built(Node):
     """A column that a composite describes."""
 

@@ -4,8 +4,9 @@ Content of the field: ``TFRA``, a version byte, a flags byte, then an Arrow IPC 
 is set): the schema with its metadata and, if there are categories, their dictionary batches and one batch of no rows.
 
 The field may come from an untrusted file. So its size is limited, also after inflating; buffers may not be compressed
-again; Arrow may build only the extension types of a closed table, others become their storage; and only types that a
-writer of this package produces are accepted.
+again; only types that a writer of this package produces are accepted. Extension types are built from a closed table,
+after their parameters are checked; of the other ones, those that the program has registered with Arrow. All others stay
+the metadata that names them. Nothing of a file is evaluated or unpickled.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +26,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import MissingDependencyError, SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.format.feature_types import EMBEDDED_FIELD, RecordType
-from tfrecord_io.schema.column_features import column_leaves, is_nested, nested_restored
+from tfrecord_io.schema.column_features import column_leaves, is_nested, nested_restored_field
 from tfrecord_io.schema.field import COMPOSITE_KEY, DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
 from tfrecord_io.schema.tensor_types import (
     EXTENSION_METADATA,
@@ -42,12 +43,12 @@ from tfrecord_io.schema.types import (
     has_dictionary,
     is_list_like,
     is_restored_as_it_is,
+    is_value_storage,
     relist,
     restored_field,
     uncommon,
     with_fields,
 )
-from tfrecord_io.value_class import value_class
 
 FIELD = EMBEDDED_FIELD
 MAGIC = b"TFRA"
@@ -70,7 +71,7 @@ class EmbeddedSchemaUnreadable(Exception):
         self.reason = reason
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class EmbeddedSchema:
     """An embedded schema, of one file or united of several, and the first file that carries it."""
 
@@ -119,7 +120,7 @@ def embedded_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _restored(column: pa.Field) -> pa.Field:
-    return column.with_type(nested_restored(column.type)) if is_nested(column) else restored_field(column)
+    return nested_restored_field(column) if is_nested(column) else restored_field(column)
 
 
 def _as_written(column: pa.Field) -> pa.Field:
@@ -129,11 +130,17 @@ def _as_written(column: pa.Field) -> pa.Field:
 
 
 def equal_types(a: pa.Schema, b: pa.Schema) -> bool:
-    """Whether two schemas have the same names in the same order, types and dtypes of tensors; all else is ignored."""
+    """Whether two schemas have the same names in the same order, types, extension types and dtypes of tensors.
+
+    All else is ignored.
+    """
     if a.equals(b, check_metadata=True):
         return True
+    from tfrecord_io.schema.extension_types import stated_extensions
+
     return a.names == b.names and all(
-        _bare(x.type) == _bare(y.type) and _dtypes(x) == _dtypes(y) for x, y in zip(a, b, strict=True)
+        _bare(x.type) == _bare(y.type) and _dtypes(x) == _dtypes(y) and stated_extensions(x) == stated_extensions(y)
+        for x, y in zip(a, b, strict=True)
     )
 
 
@@ -156,9 +163,9 @@ def _bare(type: pa.DataType) -> pa.DataType:
     return type
 
 
-def embedded_content(frame: Any) -> bytes | None:
+def embedded_content(frame: Any, *, check_crc: bool = True) -> bytes | None:
     """The content of the embedded schema of a framed record; None if it has none, or is not a message."""
-    plan = Plan(unknown="skip", record_type=RecordType.DETECT, stop_at_embedded=True)
+    plan = Plan(unknown="skip", record_type=RecordType.DETECT, check_crc=check_crc, stop_at_embedded=True)
     embedded = get_engine().decoder(plan).feed(frame).embedded
     return embedded[0] if embedded else None
 
@@ -255,7 +262,8 @@ def unpack(content: bytes) -> EmbeddedSchema:
     """Read the content of the field; EmbeddedSchemaUnreadable, and nothing else, if it is not one of this version."""
     try:
         stream = _stream_of(bytes(content))
-        return _read_again(stream) if len(stream) <= _KEPT_BYTES else _read_stream(stream)
+        embedded = _read_again(stream) if len(stream) <= _KEPT_BYTES else _read_stream(stream)
+        return _with_registered(embedded) if INERT_NAME in stream else embedded
     except MissingDependencyError as error:
         raise EmbeddedSchemaUnreadable(f"the embedded schema cannot be used: {error.reason}") from error
     except (UnsupportedType, NotImplementedError) as error:
@@ -303,7 +311,7 @@ def _read_stream(stream: bytes) -> EmbeddedSchema:
             names.append(column.name)
         else:
             column = _as_written(_restore(column))
-            column = _restored(column) if is_nested(column) else column  # earlier versions wrote ordered dictionaries
+            column = _restored(column) if is_nested(column) else column
             for leaf in column_leaves(column, in_steps=True):
                 names += [leaf.feature, *leaf.companions]
         fields.append(column)
@@ -314,6 +322,19 @@ def _read_stream(stream: bytes) -> EmbeddedSchema:
 
 
 _read_again = lru_cache(_MOST_KEPT)(_read_stream)  # calls in turn often read files of the same schema
+
+
+def _with_registered(embedded: EmbeddedSchema) -> EmbeddedSchema:
+    """The schema with the extension types that are registered now, where the column is stored as it would be."""
+    from tfrecord_io.schema.extension_types import registered_field  # most schemas have none
+
+    def registered(field: pa.Field, nested: bool) -> pa.Field:
+        field = field.with_type(with_fields(field.type, lambda child: registered(child, nested)))
+        may_be = field.metadata and (nested or is_value_storage(field.type))
+        return registered_field(field) if may_be else field
+
+    columns = [registered(column, is_nested(column)) for column in embedded.schema]
+    return replace(embedded, schema=pa.schema(columns, embedded.schema.metadata))
 
 
 def _dictionaries(batch: pa.RecordBatch, schema: pa.Schema) -> dict[str, pa.Array]:
@@ -330,7 +351,7 @@ def _dictionaries(batch: pa.RecordBatch, schema: pa.Schema) -> dict[str, pa.Arra
 
 
 def _restore(column: pa.Field) -> pa.Field:
-    """The field with the extension types of the closed table."""
+    """The field with the extension types of the closed table; others stay in its metadata."""
     type = column.type
     if t.is_timestamp(type) and type.tz is not None:
         type = pa.timestamp(type.unit, type.tz)  # raises if the zone's name is not text
@@ -343,6 +364,8 @@ def _restore(column: pa.Field) -> pa.Field:
         type = extension if extension.storage_type == type else type
     elif name in (FIXED_SHAPE, VARIABLE_SHAPE):
         type = tensor_type_from_metadata(name, type, type_metadata)
+    elif name:
+        metadata |= {EXTENSION_NAME: name.encode(), EXTENSION_METADATA: type_metadata}
     return column.with_type(type).with_metadata(metadata or None)
 
 

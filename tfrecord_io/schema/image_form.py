@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.column_features import as_shape
 from tfrecord_io.schema.field import CONVERSION_ERRORS, IMAGE_KEY, SHAPE_KEY, Field
 from tfrecord_io.schema.tensor_types import Shape
-from tfrecord_io.value_class import value_class
 
 INDEX = "index"  # the numbers of a palette's colours
 MODE_OF = {3: "RGB", 1: "L", 4: "RGBA"}
@@ -22,7 +21,7 @@ _BILINEAR, NEAREST = _RESAMPLES = ("bilinear", "nearest")
 _MAX_SIDE = 2**16  # pixels
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ImageForm:
     """The arguments of `tfrecord_io.image` about pixels; SchemaError if one is unknown, or two contradict each other.
 

@@ -1,22 +1,23 @@
 """What records show about a column, and how two such observations are joined.
 
 The observations of a column form a lattice: null < scalar < list, text < binary, one step value < many. `join` is
-associative, commutative and idempotent, and `Observation()` (never seen) is its identity, so threads, block sizes and
+associative, commutative and idempotent (an empty list has no kind: where all are empty, the kind is that of the first
+record's list), and `Observation()` (never seen) is its identity, so threads, block sizes and
 the order of files cannot change an inferred type. Two feature types in one column have no join.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.value_class import value_class
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class RecordRef:
     """A record of a dataset, as evidence for an observation; `file` is the file's number in the order of reading."""
 
@@ -31,11 +32,11 @@ class RecordRef:
         return self.file, self.record, self.path or ""
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Observation:
     """What some records show about one column."""
 
-    kind: Kind = Kind.NONE  # NONE if no values were seen
+    kind: Kind = Kind.NONE  # NONE if no values and no lists were seen
     layout: Layout = Layout.NULL  # NULL (no record has it), SCALAR (one value in each record that has it) or LIST
     text: bool = True  # all bytes values are text
     nulls: bool = False  # for the steps of a feature list: some step has no values
@@ -43,9 +44,16 @@ class Observation:
     listed: RecordRef | None = None  # the first record whose number of values is not one
     binary: RecordRef | None = None  # the first record that has bytes that are not text
     steps: Observation | None = None  # for a feature list: what its steps show
+    valued: RecordRef | None = None  # the first record that has a value
+    empty: bool = False  # all lists are empty: the kind is that of the first, and gives way to that of any value
+
+    @property
+    def value_kind(self) -> Kind:
+        """The kind of the values; NONE without one."""
+        return Kind.NONE if self.empty else self.kind
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class KindCount:
     """How many records have values of one feature type in a feature, and the first of them."""
 
@@ -62,11 +70,11 @@ def join(name: str, a: Observation, b: Observation) -> Observation:
     if (a.steps is None) != (b.steps is None) and Layout.NULL not in (a.layout, b.layout):
         forms = ("a context feature" if seen.steps is None else "a feature list" for seen in (a, b))
         raise _conflict(name, a, b, *forms)
-    if a.kind is not b.kind and Kind.NONE not in (a.kind, b.kind):
+    if _have_two_kinds(a, b):
         raise _conflict(name, a, b, a.kind.description, b.kind.description)
     steps = join(name, a.steps, b.steps) if a.steps and b.steps else a.steps or b.steps
     return Observation(
-        max(a.kind, b.kind),
+        _joined_kind(a, b),
         max(a.layout, b.layout),
         a.text and b.text,
         a.nulls or b.nulls,
@@ -74,7 +82,28 @@ def join(name: str, a: Observation, b: Observation) -> Observation:
         earliest(a.listed, b.listed),
         earliest(a.binary, b.binary),
         steps,
+        earliest(a.valued, b.valued),
+        all(seen.empty or seen.kind is Kind.NONE for seen in (a, b)) and (a.empty or b.empty),
     )
+
+
+def _have_two_kinds(a: Observation, b: Observation) -> bool:
+    """True if both have values, of different kinds."""
+    return a.value_kind is not b.value_kind and Kind.NONE not in (a.value_kind, b.value_kind)
+
+
+def _joined_kind(a: Observation, b: Observation) -> Kind:
+    """The kind of the values; without one that of the first empty list."""
+    if (kind := max(a.value_kind, b.value_kind)) is not Kind.NONE:
+        return kind
+    lists = [seen for seen in (a, b) if seen.empty]
+    first = min(lists, key=_order_of_first, default=None)
+    return Kind.NONE if first is None else first.kind
+
+
+def _order_of_first(seen: Observation) -> tuple[bool, tuple[int, int, str], Kind]:
+    place = (0, 0, "") if seen.first is None else seen.first.order()
+    return seen.first is None, place, seen.kind
 
 
 def join_columns(
@@ -107,7 +136,7 @@ def _differ(a: Observation, b: Observation) -> bool:
     """Whether both have values, of different kinds; of feature lists, in their steps."""
     if a.steps is not None and b.steps is not None:
         return _differ(a.steps, b.steps)
-    return a.kind is not b.kind and Kind.NONE not in (a.kind, b.kind)
+    return _have_two_kinds(a, b)
 
 
 def earliest(a: RecordRef | None, b: RecordRef | None) -> RecordRef | None:
@@ -147,7 +176,7 @@ def _value_type(seen: Observation, text: bool, large: bool) -> pa.DataType:
 
 
 def _conflict(name: str, a: Observation, b: Observation, is_a: str, is_b: str) -> SchemaError:
-    sides = [(a.first or RecordRef(None, -1), is_a), (b.first or RecordRef(None, -1), is_b)]
+    sides = [(s.valued or s.first or RecordRef(None, -1), form) for s, form in ((a, is_a), (b, is_b))]
     (before, expected), (after, got) = sorted(sides, key=lambda side: side[0].order())
     return contradiction(name, before, expected, after, got)
 

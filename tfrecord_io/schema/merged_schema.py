@@ -8,13 +8,22 @@ commutative but for the order of the fields of structs, and associative, so the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.schema.column_features import ENCODING_KEY, column_leaves, is_nested, needs_nesting, with_encoding
+from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.schema.column_features import (
+    ENCODING_KEY,
+    column_leaves,
+    extension_encoding_of,
+    is_nested,
+    needs_nesting,
+    with_encoding,
+)
 from tfrecord_io.schema.embedded import EmbeddedSchema, without_orders
+from tfrecord_io.schema.extension_types import name_with_extension, stated_extension
 from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
 from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor, tensor_field
 from tfrecord_io.schema.types import (
@@ -65,6 +74,17 @@ def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
     return EmbeddedSchema(describe_both(united, a.schema, b.schema), dictionaries, a.path, origins, conflicts)
 
 
+def of_read_files(every: EmbeddedSchema, read: EmbeddedSchema) -> EmbeddedSchema:
+    """The schema of all files, whose columns with conflicting types have those of the files that are read.
+
+    Columns and their order are those of all files. Of the conflicts, those between files that are read are left.
+    """
+    merged = merge(read, every)
+    fields = [merged.schema.field(name) for name in every.schema.names]
+    schema = pa.schema(fields, metadata=merged.schema.metadata)
+    return replace(merged, schema=schema, conflicts=read.conflicts, content=None)
+
+
 def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.Field) -> SchemaError:
     """The error for a column whose types in two files have no type in common."""
     name = other.name
@@ -78,7 +98,10 @@ def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.
         advice_cli = f"declare a type for both with --type { {name: wide} }, or {advice}"
     where = printable(a.origin(name)), printable(b.origin(name))
     reason = f"its type is {before.type} in {where[0]} and {other.type} in {where[1]}"
-    if before.type == other.type:
+    if before.type == other.type and stated_extension(before) != stated_extension(other):
+        names = [name_with_extension(str(f.type), f) for f in (before, other)]
+        reason = f"its type is {names[0]} in {where[0]} and {names[1]} in {where[1]}"
+    elif before.type == other.type:
         reason = f"its type is {before.type} in {where[0]} and in {where[1]}, but it is stored in another form"
     return SchemaError(
         reason,
@@ -154,6 +177,8 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
         return a.with_nullable(True)
     if t.is_null(a.type):
         return b.with_name(a.name).with_nullable(True)
+    if stated_extension(a) != stated_extension(b) or extension_encoding_of(a) != extension_encoding_of(b):
+        return None
     encodings = {_encoding(a), _encoding(b)}
     if is_any_tensor(a.type) or is_any_tensor(b.type):
         tensor = _common_tensor(a, b) if len(encodings) == 1 else None

@@ -18,6 +18,8 @@ FEATURES_KEY = b"huggingface"
 UNNAMED = re.compile(r"__index_level_\d+__")  # the column of an index level without a name
 _SPARSE = "tfrecord_io.sparse"  # in the metadata of a column's entry: the value that is left out
 _ARROW = "tfrecord_io.arrow"  # the dtype of Arrow that a column is read with
+_CATEGORIES = "tfrecord_io.categories"  # the periods or intervals that the texts of a column of categories stand for
+_LABELS = "tfrecord_io.labels"  # in the metadata of a level of the columns' labels: periods or intervals, by column
 _PARTS: dict[str, type] = {"index_columns": list, "columns": list, "column_indexes": list, "attributes": dict}
 
 
@@ -114,6 +116,41 @@ def sparse_fill(entry: Mapping[str, Any]) -> float | None:
     if fill == "nan":
         return math.nan
     return fill if isinstance(fill, int | float) else None
+
+
+def categories_entry(count: int, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """What the entry of a column of so many categories says, where texts stand for periods or intervals."""
+    return {"metadata": {"num_categories": count, "ordered": stated["ordered"], _CATEGORIES: stated}}
+
+
+def stated_categories(entry: Mapping[str, Any]) -> Any:
+    """The categories that the texts of a column stand for, by its entry in `frame_description`; None for other ones."""
+    metadata = entry.get("metadata")
+    return metadata.get(_CATEGORIES) if isinstance(metadata, dict) else None
+
+
+def with_labels(schema: pa.Schema, labels: Mapping[int, Any], columns: Sequence[str]) -> pa.Schema:
+    """The schema of a frame with the labels of levels of its `columns`, as JSON has them."""
+    if not labels:
+        return schema
+    description = _loaded(schema)
+    for at, values in labels.items():
+        level = description["column_indexes"][at]
+        level["metadata"] = {**(level.get("metadata") or {}), _LABELS: {"columns": list(columns), "values": values}}
+    return _described(schema, description)
+
+
+def stated_labels(level: Any, names: Sequence[str]) -> tuple[Any, list[int]] | None:
+    """The labels of a level, as JSON has them, and which of them each of the columns has; None if it states none."""
+    metadata = level.get("metadata") if isinstance(level, dict) else None
+    stated = metadata.get(_LABELS) if isinstance(metadata, dict) else None
+    columns = stated.get("columns") if isinstance(stated, dict) else None
+    if not isinstance(stated, dict) or not isinstance(columns, list):
+        return None
+    if not all(isinstance(column, str) for column in columns):
+        return None
+    numbers = {column: number for number, column in enumerate(columns)}
+    return (stated.get("values"), [numbers[name] for name in names]) if numbers.keys() >= {*names} else None
 
 
 def arrow_entry(type_: pa.DataType) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import math
 from abc import ABC
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, ClassVar
@@ -24,17 +25,16 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY, MAX_AXES, Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.registry import Registry
-from tfrecord_io.value_class import value_class
 
 Shape = tuple[int | None, ...]
-
-FIXED_SHAPE = "arrow.fixed_shape_tensor"
-VARIABLE_SHAPE = "arrow.variable_shape_tensor"
 
 # Arrow builds extension types from fields with these keys. With another name of the same length it builds the storage
 # type and shows the metadata.
 EXTENSION_NAME, EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
 INERT_NAME = b"tfrecord_io:ext:name"
+
+FIXED_SHAPE = "arrow.fixed_shape_tensor"
+VARIABLE_SHAPE = "arrow.variable_shape_tensor"
 
 # Limits for the metadata of a type that is read from a file
 _MAX_METADATA_BYTES = 64 << 10
@@ -153,10 +153,19 @@ def logical_dim_names(type_: pa.DataType) -> tuple[str, ...] | None:
     return tuple(names if order is None else (names[axis] for axis in order)) if names else None
 
 
-def _extension_metadata(type_: pa.BaseExtensionType) -> dict[str, Any]:
+def extension_metadata(type_: pa.BaseExtensionType) -> dict[bytes, bytes]:
+    """The name and the parameters of an extension type, as Arrow's IPC format has them in a field's metadata.
+
+    >>> extension_metadata(pa.opaque(pa.int8(), "t", "v"))[b"ARROW:extension:name"]
+    b'arrow.opaque'
+    """
     stream = pa.schema([pa.field("", type_)]).serialize().to_pybytes().replace(EXTENSION_NAME, INERT_NAME)
-    text = (pa.ipc.read_schema(pa.py_buffer(stream)).field(0).metadata or {}).get(EXTENSION_METADATA)
-    metadata = json.loads(text or b"{}")
+    metadata = pa.ipc.read_schema(pa.py_buffer(stream)).field(0).metadata or {}
+    return {EXTENSION_NAME: metadata.get(INERT_NAME, b""), EXTENSION_METADATA: metadata.get(EXTENSION_METADATA, b"")}
+
+
+def _extension_metadata(type_: pa.BaseExtensionType) -> dict[str, Any]:
+    metadata = json.loads(extension_metadata(type_).get(EXTENSION_METADATA) or b"{}")
     if not isinstance(metadata, dict):
         raise ValueError(f"the metadata of {type_} is damaged")
     return metadata
@@ -355,7 +364,7 @@ class EncodingRules(ABC):
             raise ValueError(f'the encoding "{self.name}" does not store {what}')
 
 
-@value_class(slots=False)
+@dataclass(frozen=True)
 class _Own:
     """An encoding of this package, which is loaded when its rules are asked for."""
 

@@ -13,6 +13,7 @@ from tfrecord_io.schema.tensor_types import (
     Shape,
     dtype_metadata,
     element_and_shape,
+    extension_metadata,
     is_any_tensor,
     logical_dim_names,
     tensor_type,
@@ -37,6 +38,12 @@ _NOT_PLAIN = (None, None)
 # By type id: the type of the same values with offsets of 32 bits, and without views.
 NARROW = {pa.lib.Type_LARGE_STRING: pa.string(), pa.lib.Type_LARGE_BINARY: pa.binary()}
 VIEWS = {pa.lib.Type_STRING_VIEW: pa.string(), pa.lib.Type_BINARY_VIEW: pa.binary()}
+_NOT_VALUES = frozenset(
+    {
+        *(pa.lib.Type_DICTIONARY, pa.lib.Type_RUN_END_ENCODED, pa.lib.Type_NA, pa.lib.Type_INTERVAL_MONTH_DAY_NANO),
+        pa.uuid().id,  # of extension types
+    }
+)
 _WIDE = frozenset({*NARROW, pa.lib.Type_LARGE_LIST, pa.lib.Type_LARGE_LIST_VIEW})
 
 # The extension types that are written as their storage and restored; see also schema.embedded.
@@ -65,11 +72,6 @@ def supported_element_and_shape(field: pa.Field, feature: str) -> tuple[Element,
 
 
 # ---- the feature type of values
-
-PANDAS_ADVICE = {  # by extension type: those whose storage alone would not say what the values are
-    "pandas.period": "convert it with .astype(str), or .dt.to_timestamp(); an index with .to_timestamp()",
-    "pandas.interval": "convert it with .astype(str), or write two columns: .array.left and .array.right",
-}
 
 
 def plain_kind(type: pa.DataType) -> Kind | None:
@@ -111,17 +113,16 @@ def kind_of(type: pa.DataType, feature: str = "") -> Kind:
     if t.is_dictionary(type):
         value = type.value_type
         if t.is_nested(value) or t.is_null(value) or t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType):
-            name = value.extension_name if isinstance(value, pa.BaseExtensionType) else ""
-            advice = PANDAS_ADVICE.get(name, "decode it first (Array.dictionary_decode)")
-            raise UnsupportedType(feature, f"a dictionary of {value} values", advice)
+            raise UnsupportedType(
+                feature, f"a dictionary of {value} values", "decode it first (Array.dictionary_decode)"
+            )
         return kind_of(value, feature)
     if is_any_tensor(type):
         return kind_of(tensor_value_type(type), feature)
     if isinstance(type, pa.BaseExtensionType):
-        if type.extension_name not in EXTENSIONS:
-            reason = f"the extension type {type.extension_name} is not supported"
-            advice = PANDAS_ADVICE.get(type.extension_name, "cast the column to its storage type")
-            raise UnsupportedType(feature, reason, advice)
+        if not is_value_extension(type):
+            reason = f"values of the extension type {type.extension_name} are not stored as single values"
+            raise UnsupportedType(feature, reason, "cast the column to its storage type")
         return kind_of(type.storage_type, feature)
     if t.is_boolean(type) or t.is_integer(type) or (t.is_temporal(type) and not t.is_interval(type)):
         return Kind.INT64
@@ -189,6 +190,24 @@ def has_wide_offsets(type: pa.DataType) -> bool:
 def is_bool8(type: pa.DataType) -> bool:
     """Whether `type` is the extension type of bools in bytes, whose storage is int8."""
     return isinstance(type, pa.BaseExtensionType) and type.extension_name == "arrow.bool8"
+
+
+def is_value_extension(type_: pa.DataType) -> bool:
+    """True if `type_` is an extension type, but not one of tensors, whose storage is a single value of a plain layout.
+
+    >>> is_value_extension(pa.uuid()), is_value_extension(pa.opaque(pa.list_(pa.int8()), "t", "v"))
+    (True, False)
+    """
+    if not isinstance(type_, pa.BaseExtensionType) or is_any_tensor(type_):
+        return False
+    return type_.extension_name in EXTENSIONS or is_value_storage(type_.storage_type)
+
+
+def is_value_storage(type_: pa.DataType) -> bool:
+    """True if a type is that of single values of a plain layout, so that an extension type over it is one feature."""
+    if plain_kind(type_) is not None:
+        return True
+    return type_.id not in _NOT_VALUES and not t.is_nested(type_) and type_.id not in VIEWS
 
 
 def types_within(type_: pa.DataType, *, storage: bool = False) -> Iterator[pa.DataType]:
@@ -339,6 +358,10 @@ def restored_type(type: pa.DataType) -> pa.DataType:
         return pa.dictionary(type.index_type, restored_type(type.value_type), type.ordered)
     if isinstance(type, pa.BaseExtensionType) and type.extension_name == "arrow.json":
         return pa.json_(pa.string())
+    if is_value_extension(type):
+        from tfrecord_io.schema.extension_types import extension_over  # most schemas have none
+
+        return extension_over(type, restored_type(type.storage_type))
     return VIEWS.get(type.id) or NARROW.get(type.id) or type
 
 
@@ -356,7 +379,14 @@ def restored_field(field: pa.Field) -> pa.Field:
     if is_list_like(type) and is_any_tensor(without_run_ends(type.value_type)):
         step = restored_field(field.with_type(type.value_type))
         return step.with_type(_list_of(type.value_field.with_type(step.type), type))
-    return field.with_type(restored_type(type))
+    return with_restored_type(field, restored_type(type))
+
+
+def with_restored_type(field: pa.Field, type_: pa.DataType) -> pa.Field:
+    """The field with the type that it is read back with; its metadata names an extension type that this is not."""
+    if not isinstance(field.type, pa.BaseExtensionType) or isinstance(type_, pa.BaseExtensionType):
+        return field.with_type(type_)
+    return field.with_type(type_).with_metadata({**(field.metadata or {}), **extension_metadata(field.type)})
 
 
 def with_bools_as_bytes(field: pa.Field) -> pa.Field:

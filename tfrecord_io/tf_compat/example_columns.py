@@ -7,7 +7,7 @@ it is read. So types are inferred, values checked and threads used as in `tfreco
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +27,6 @@ from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.storage.read.source import OpenPlainFile, PlainFileReader, source_in_memory
 from tfrecord_io.typing import Float64, OnError, RecordTypeLike, SchemaLike, TableLike
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import PayloadSink
 from tfrecord_io.write.writer import Writer
 
@@ -146,7 +145,7 @@ def encode_examples(
 # ---- a column as a file
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Chunk:
     """An array of a column: the extents of its values in `data`, and the file's offset behind the frame of each."""
 

@@ -7,7 +7,7 @@ request, and not all of them; here partitions that do not fit the values are alw
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import column_mask, runs_within, variable_width
-from tfrecord_io.arrow.decode.lists import widen
+from tfrecord_io.arrow.decode.lists import absent, widen
 from tfrecord_io.arrow.output.to_numpy import memory_errors
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan, PlanColumn
 from tfrecord_io.engine.fault_messages import not_examples, to_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable
-from tfrecord_io.format.feature_types import Kind, Layout, Text
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable, say
+from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
 from tfrecord_io.options import DEFAULT_LIMITS, Limits
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.column_features import fixed_part
@@ -44,7 +44,6 @@ from tfrecord_io.schema.formats.tf_features import (
     VarLenFeature,
     as_description,
 )
-from tfrecord_io.value_class import value_class
 
 Parsed = Any
 """An ndarray, a SparseTensor or a RaggedTensor; of a single record also a NumPy scalar or bytes."""
@@ -110,22 +109,16 @@ def parse_example(
     described = as_description(features)
     if not described:
         raise SchemaError("the feature description is empty")
-    dtypes = _dtypes(described)
+    dtypes = feature_dtypes(described)
     single = isinstance(serialized, bytes | bytearray | memoryview)
-    payloads = [bytes(serialized)] if single else _payloads(serialized)
+    payloads = [bytes(serialized)] if single else as_payloads(serialized)
     expansion = Expansion(limits.expansion_bytes, sum(map(len, payloads)))
-    parsers = {name: _parser(name, feature, expansion) for name, feature in described.items()}
+    parsers = {name: feature_parser(name, feature, expansion) for name, feature in described.items()}
     batch = decode(payloads, dtypes)
     if single and batch.fault is not None:
         raise batch.fault
-    parsed, faults = {}, [] if batch.fault is None else [batch.fault]
-    for name, parse in parsers.items():
-        try:
-            parsed[name] = parse(batch, single)
-        except TFRecordError as error:
-            faults.append(error)
-    if faults:
-        raise min(faults, key=lambda fault: fault.record or 0)
+    parsed, faults = parse_columns(parsers, batch, single)
+    raise_first([batch.fault, *faults])
     return parsed
 
 
@@ -161,7 +154,7 @@ def parse_single_example(
     return parse_example(serialized, features, limits=limits)
 
 
-def _payloads(records: Any) -> Sequence[bytes]:
+def as_payloads(records: Any) -> Sequence[bytes]:
     if callable(getattr(records, "to_pylist", None)):
         payloads = records.to_pylist()
     elif isinstance(records, np.ndarray):
@@ -178,7 +171,7 @@ def _payloads(records: Any) -> Sequence[bytes]:
     return payloads
 
 
-def _dtypes(features: Mapping[str, Feature]) -> dict[str, str]:
+def feature_dtypes(features: Mapping[str, Feature]) -> dict[str, str]:
     """The dtypes of the features to decode; each is dense, sparse or ragged, and has one dtype, as in TensorFlow."""
     roles: dict[str, tuple[str, ...]] = {}
 
@@ -202,16 +195,37 @@ def _dtypes(features: Mapping[str, Feature]) -> dict[str, str]:
     return {name: role[1] for name, role in roles.items()}
 
 
-def _parser(name: str, feature: Feature, expansion: Expansion) -> Callable[[Batch, bool], Parsed]:
+def parse_columns(
+    parsers: Mapping[str, Callable[[Batch, bool], Parsed]], batch: Batch, single: bool
+) -> tuple[dict[str, Parsed], list[TFRecordError]]:
+    """The values of each parser, and the errors of those that failed."""
+    parsed: dict[str, Parsed] = {}
+    faults: list[TFRecordError] = []
+    for name, parse in parsers.items():
+        try:
+            parsed[name] = parse(batch, single)
+        except TFRecordError as error:
+            faults.append(error)
+    return parsed, faults
+
+
+def raise_first(faults: Sequence[TFRecordError | None]) -> None:
+    """Raise the error of the first faulty record, if any."""
+    raised = [fault for fault in faults if fault is not None]
+    if raised:
+        raise min(raised, key=lambda fault: fault.record or 0)
+
+
+def feature_parser(name: str, feature: Feature, expansion: Expansion) -> Callable[[Batch, bool], Parsed]:
     if isinstance(feature, FixedLenFeature):
         return partial(_fixed, name, feature, _default(name, feature))
     if isinstance(feature, FixedLenSequenceFeature):
         default = _default(name, feature)
         assert default is not None
-        return partial(_sequence, name, feature, default, expansion)
+        return partial(padded_sequence, name, feature, default, expansion)
     if isinstance(feature, VarLenFeature):
         return partial(_varlen, name)
-    return partial(_sparse, feature) if isinstance(feature, SparseFeature) else partial(_ragged, name, feature)
+    return partial(_sparse, feature) if isinstance(feature, SparseFeature) else partial(ragged_rows, name, feature)
 
 
 def _default(name: str, feature: FixedLenFeature | FixedLenSequenceFeature) -> Array | None:
@@ -269,7 +283,7 @@ def _fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Ba
     return array[0] if single else array
 
 
-def _sequence(
+def padded_sequence(
     name: str, feature: FixedLenSequenceFeature, default: Array, expansion: Expansion, batch: Batch, single: bool
 ) -> Parsed:
     column = batch.columns[name]
@@ -332,7 +346,7 @@ def _sparse(feature: SparseFeature, batch: Batch, single: bool) -> SparseTensor:
     return SparseTensor(indices, values, np.array(shape, np.int64))
 
 
-def _ragged(name: str, feature: RaggedFeature, batch: Batch, single: bool) -> Array | RaggedTensor:
+def ragged_rows(name: str, feature: RaggedFeature, batch: Batch, single: bool) -> Array | RaggedTensor:
     column = batch.columns[feature.value_key or name]
     flat, counts = column.values, column.counts
     levels: list[Array] = []  # row lengths, the outermost level first
@@ -353,7 +367,7 @@ def _ragged(name: str, feature: RaggedFeature, batch: Batch, single: bool) -> Ar
             levels.insert(0, lengths)
     if not single:
         levels.insert(0, counts)
-    return RaggedTensor(flat, tuple(_splits(name, feature, lengths) for lengths in levels)) if levels else flat
+    return RaggedTensor(flat, tuple(row_splits_of(name, feature, lengths) for lengths in levels)) if levels else flat
 
 
 def _refuse_missing(name: str, partition: str, splits: FeatureValues, items: Array, missing: Array) -> None:
@@ -365,7 +379,7 @@ def _refuse_missing(name: str, partition: str, splits: FeatureValues, items: Arr
         raise DecodeError(reason, record=record, feature=splits.name, expected=int(items[record]), got=0)
 
 
-def _splits(name: str, feature: RaggedFeature, lengths: Array) -> Array:
+def row_splits_of(name: str, feature: RaggedFeature, lengths: Array) -> Array:
     splits = np.concatenate([[0], np.cumsum(lengths)])
     dtype = np.dtype(feature.row_splits_dtype)
     if splits[-1] > np.iinfo(dtype).max:
@@ -513,7 +527,7 @@ def _refuse(splits: FeatureValues, bad: Array, items: Array, problem: str) -> No
         raise DecodeError(reason, record=record, feature=splits.name, expected=expected, got=got)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class FeatureValues:
     """The values of one feature in all records."""
 
@@ -543,19 +557,44 @@ class FeatureValues:
             raise DecodeError(reason.format(want, have), record=record, feature=self.name, expected=want, got=have)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
+class StepValues:
+    """The values of one feature list in all records."""
+
+    values: FeatureValues  # in which a step stands for a record
+    counts: Array  # int64: number of steps of each record
+    present: Array  # bool: True if a record has the feature list
+
+    @property
+    def records(self) -> Array:
+        """The record of each step."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """The features of all records, or of those before a fault."""
 
     columns: dict[str, FeatureValues]
     fault: TFRecordError | None
+    lists: dict[str, StepValues] = field(default_factory=dict)  # the feature lists of SequenceExamples
 
 
-def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str]) -> Batch:
-    """Decode features of dtype int64, float32 or string, up to the first record that is damaged or has another kind."""
-    columns = tuple(PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in dtypes.items())
+def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str], lists: Mapping[str, str] | None = None) -> Batch:
+    """Decode features of dtype int64, float32 or string, up to the first record that is damaged or has another kind.
+
+    With `lists`, the dtypes of feature lists, records are SequenceExamples, and `dtypes` those of their contexts.
+    """
+    columns = [PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in dtypes.items()]
+    columns += [
+        PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO, steps=True) for name, dtype in (lists or {}).items()
+    ]
+    record_type = RecordType.EXAMPLE if lists is None else RecordType.SEQUENCE_EXAMPLE
+    plan = Plan(
+        tuple(columns), unknown="skip", check_crc=False, record_type=record_type, names_in_both=True, typed_empties=True
+    )
     engine = get_engine()
-    decoder = engine.decoder(Plan(columns, unknown="skip", check_crc=False))
+    decoder = engine.decoder(plan)
     parts: list[Sequence[ColumnBuffers]] = []
     fault: TFRecordError | None = None
     runs = runs_within(np.fromiter(map(len, payloads), np.int64, len(payloads)), _CHUNK_BYTES)
@@ -566,9 +605,24 @@ def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str]) -> Batch:
             fault = to_error(progress.fault, record=begin)
             fault.offset = fault.records_intact = fault.advice = None  # these are about files
             break
-    fault = fault or not_examples(decoder.counts, None, is_declared=True)
-    chunks = zip(*parts, strict=True)
-    return Batch({c.name: _joined(c.name, own, c.kind) for c, own in zip(columns, chunks, strict=True)}, fault)
+    if lists is None:
+        fault = fault or not_examples(decoder.counts, None, is_declared=True)
+    chunks = dict(zip(columns, zip(*parts, strict=True), strict=True))
+    return Batch(
+        {c.name: _joined(c.name, part, c.kind) for c, part in chunks.items() if not c.steps},
+        fault,
+        {c.name: _joined_steps(c.name, part, c.kind) for c, part in chunks.items() if c.steps},
+    )
+
+
+def _joined_steps(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> StepValues:
+    counts, present = [], []
+    for chunk in chunks:
+        offsets = chunk.offsets if chunk.is_list else None  # None: no record has the feature list
+        counts.append(np.zeros(chunk.rows, np.int64) if offsets is None else np.diff(offsets).astype(np.int64))
+        present.append(np.zeros(chunk.rows, bool) if offsets is None else column_mask(chunk))
+    steps = [chunk.steps if chunk.steps is not None else absent(name, 0, kind, Layout.LIST) for chunk in chunks]
+    return StepValues(_joined(name, steps, kind), np.concatenate(counts), np.concatenate(present))
 
 
 def _joined(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> FeatureValues:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import CODECS
+from tfrecord_io.errors import say
+from tfrecord_io.options.checked_options import check_integer
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write.record_writer import RecordWriter
 
@@ -22,19 +24,24 @@ class TFRecordOptions:
     Attributes
     ----------
     compression_type : {None, "", "NONE", "GZIP", "ZLIB"}
+    compression_level : int, optional
+        0 to 9, from fast to small; by default, a fast one.
 
     Examples
     --------
-    >>> TFRecordOptions("GZIP")
-    TFRecordOptions(compression_type='GZIP')
+    >>> TFRecordOptions("GZIP", compression_level=9)
+    TFRecordOptions(compression_type='GZIP', compression_level=9)
     """
 
     compression_type: str | None = None
+    compression_level: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if (self.compression_type or "") not in _COMPRESSIONS:
             expected = ", ".join(map(repr, _COMPRESSIONS))
-            raise ValueError(f"compression_type={self.compression_type!r}: expected None or one of {expected}")
+            text = "{compression_type=}: expected None or one of {}"
+            raise ValueError(say(text, expected, compression_type=self.compression_type))
+        check_integer("compression_level", self.compression_level, 0, 9, optional=True)
 
 
 @check_keywords
@@ -58,4 +65,5 @@ def TFRecordWriter(path: OutputPath, options: TFRecordOptions | str | None = Non
     """
     if not isinstance(options, TFRecordOptions):
         options = TFRecordOptions(options)
-    return RecordWriter(path, compression=_COMPRESSIONS[options.compression_type or ""])
+    compression = _COMPRESSIONS[options.compression_type or ""]
+    return RecordWriter(path, compression=compression, compression_level=options.compression_level)

@@ -14,8 +14,8 @@ import pyarrow as pa
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import CODECS
-from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import printable, secret_url
+from tfrecord_io.format.framing import crc32c
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import ReadOptions
@@ -189,7 +189,6 @@ def _stem(names: Sequence[str]) -> str:
 
 def _counted(sources: Sequence[Source], options: ReadOptions) -> tuple[list[int], list[tuple[int, int]]]:
     """The records of each file, and its size and CRC-32C."""
-    crc32c = get_engine().crc32c
     known = KnownCounts(options)
     counts = list(count_each(sources, find_indexes(sources), known, threads=options.thread_count))
     checksums = []

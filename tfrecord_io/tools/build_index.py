@@ -10,7 +10,8 @@ import numpy as np
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import counted
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
+from tfrecord_io.engine.contract import Checks
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.index.find_index import written_index
 from tfrecord_io.log import logger
@@ -47,7 +48,8 @@ def write_indexes(
 
         def write_one(source: Source) -> FileIndex:
             with open_plain(source, "an index") as ranges:
-                index = scan_index(source.path, ranges, options.limits.record_bytes, meter)
+                checks = Checks.of_call(options.check_crc)
+                index = scan_index(source.path, ranges, options.limits.record_bytes, meter, checks=checks)
             fs, target = source.remote or (None, source.path)
             written_index(target + SUFFIX, index, StorageOptions(filesystem=fs)).commit()
             logger.info("written: %s, the index of %s", source.path + SUFFIX, counted(len(index), "record"))
@@ -138,30 +140,37 @@ def check_indexes(
     sources = _files(resolve_sources(whole_files(source, "check_indexes"), options))
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         calls = (
-            partial(_check_one, source, file, options.limits.record_bytes, meter)
+            partial(_check_one, source, file, options, meter)
             for source, file in zip(sources, find_indexes(sources), strict=True)
         )
         return list(ordered(calls, at_a_time(sources), "index"))
 
 
-def _check_one(source: Source, file: Source | None, max_record_bytes: int, meter: ProgressMeter) -> FileIndex:
+def _check_one(source: Source, file: Source | None, options: FrameOptions, meter: ProgressMeter) -> FileIndex:
     with open_plain(source, "an index") as ranges:
         try:
             if file is None:
                 reason = "the file has no index"
-                raise CorruptRecordError(reason, path=source.path, hint="write one with tfr index")
-            index, error = compare_index(source, file, ranges, max_record_bytes, meter), None
+                raise CorruptRecordError(reason, path=source.path, advice="write one with tfr index")
+            how = {"checks": Checks.of_call(options.check_crc)}
+            index, error = compare_index(source, file, ranges, options.limits.record_bytes, meter, **how), None
         except TFRecordError as raised:
             index, error = RecordIndex.of_sizes([]), raised
         return FileIndex(source.path, None if file is None else file.path, len(index), ranges.size, error)
 
 
 def compare_index(
-    source: Source, file: Source, ranges: RandomAccessFile, max_record_bytes: int, progress: ProgressMeter | None = None
+    source: Source,
+    file: Source,
+    ranges: RandomAccessFile,
+    max_record_bytes: int,
+    progress: ProgressMeter | None = None,
+    *,
+    checks: Checks = Checks.LENGTHS,
 ) -> RecordIndex:
     """Read the index from `file`, and raise CorruptRecordError if it differs from the headers of the records."""
-    index = read_index(file, source, ranges)
-    actual = scan_index(source.path, ranges, max_record_bytes, progress)
+    index = read_index(file, source, ranges, checks)
+    actual = scan_index(source.path, ranges, max_record_bytes, progress, checks=checks)
     if len(index) != len(actual) or not np.array_equal(index.bounds, actual.bounds):
         common = min(len(index), len(actual)) + 1
         record = int(np.argmax(np.append(index.bounds[:common] != actual.bounds[:common], True))) - 1

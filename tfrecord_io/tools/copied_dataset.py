@@ -19,7 +19,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
@@ -39,13 +39,12 @@ from tfrecord_io.storage.write.atomic import open_named, place_of
 from tfrecord_io.storage.write.atomic_local import remove_directories
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Publication
-from tfrecord_io.value_class import value_class
 
 Listing = Mapping[str, Entry]
 """The files of a directory, and of the folders of columns in it, by their names below it."""
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What is done to make a target the dataset of a manifest."""
 

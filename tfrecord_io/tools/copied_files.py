@@ -44,7 +44,6 @@ from tfrecord_io.storage.paths.sniff_files import files_with_records
 from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of
 from tfrecord_io.tools.copied_dataset import Listing
 from tfrecord_io.tools.leftovers import is_left
-from tfrecord_io.value_class import value_class
 
 _LOOKUPS = 3
 _OF_TFDS = (FEATURES, INFO)
@@ -52,7 +51,7 @@ _LABELS = ".labels.txt"  # names of classes, of TFDS
 _INDEXES = (".tfindex", ".idx")  # that other tools write beside a file
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class FoundDataset:
     """The files of a dataset with a manifest, or some of them."""
 

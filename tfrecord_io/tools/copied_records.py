@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Self
 
@@ -52,7 +52,6 @@ from tfrecord_io.storage.paths.file_names import folder_names
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.typing import InputPath
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.writer import write, written_schema
 
 Frames = tuple[Array, Array]
@@ -182,7 +181,7 @@ class CopiedRecords:
                     break
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class CopiedSchema:
     """The schema of copies."""
 

@@ -16,8 +16,8 @@ from typing import Any, Literal
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
-from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import ReplacedError, TFRecordError, printable
+from tfrecord_io.errors import ReplacedError, TFRecordError, printable, say
+from tfrecord_io.format.framing import crc32c
 from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, check_progress
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_mode, cpu_count
@@ -57,7 +57,6 @@ from tfrecord_io.tools.copied_files import (
 from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
 from tfrecord_io.tools.store_copy import can_copy, copy_within, is_known_to_state_checksums
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
-from tfrecord_io.value_class import value_class
 
 Verify = Literal["records", "bytes"]
 _Done = tuple[str, Passed]  # a file, and what has passed of it
@@ -188,7 +187,7 @@ def copy(
         "overwrite" copies all files, even those that the target has; an existing dataset is replaced in one step.
     all_files : bool, default False
         Also copy all other files below directories.
-    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+    filters : pyarrow.compute.Expression, str, list of tuples, or list of lists of tuples, optional
         A condition on the columns of partition folders, as in `read_table`: only matching folders are copied. With
         `update`, the other folders of the target are kept.
     dry_run : bool, default False
@@ -233,7 +232,7 @@ def copy(
                 raise
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class _Keywords(TransferOptions):
     """Keywords of `copy`."""
 
@@ -695,7 +694,7 @@ class _Copy:
         )
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Share:
     """The threads that move files, and the bytes of memory of each: of what it reads, and of what it stores."""
 
@@ -719,12 +718,12 @@ def _digests(info: Mapping[str, Any] | None) -> dict[str, str]:
 
 def _digest(source: Source, kind: str) -> str:
     """The checksum of a file, by reading it."""
-    engine, crc, md5 = get_engine(), 0, hashlib.md5(usedforsecurity=False)
+    crc, md5 = 0, hashlib.md5(usedforsecurity=False)
     buffer = memoryview(bytearray(_READ))
     with closing(source.open()) as raw:
         while n := raw.readinto(buffer):
             if kind == "md5":
                 md5.update(buffer[:n])
             else:
-                crc = engine.crc32c(buffer[:n], crc)
+                crc = crc32c(buffer[:n], crc)
     return md5.hexdigest() if kind == "md5" else f"{crc:08x}"

@@ -26,7 +26,7 @@ from tfrecord_io.typing import InputPath, OnError, Path, ProgressLike, StorageLi
 def count(
     source: InputPath,
     *,
-    check_crc: bool = False,
+    check_crc: bool | None = None,
     index: Path | Iterable[Path] | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
@@ -47,14 +47,15 @@ def count(
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; a `dataset` has more reading options.
-    check_crc : bool, default False
-        True reads and checks every payload, and ignores manifests and indexes.
+    check_crc : bool, optional
+        True reads and checks every payload, and ignores manifests and indexes. By default the checksums of lengths are
+        compared where headers are read; False compares none.
     index : str, os.PathLike or list of those, optional
         The index file, or one for each data file in the order in which they are read, as in `open_random`. It is
         preferred to a manifest.
     on_error : {"raise", "stop", "skip"} or callable, optional
-        As in `RecordReader`. The records of a damaged file are those that it would return; without `check_crc`,
-        payloads are not checked, and a number that a manifest or an index states is taken as it is.
+        As in `RecordReader`. The records of a damaged file are those that it would return; without
+        ``check_crc=True`` payloads are not checked, and a number that a manifest or an index states is taken as it is.
     storage_options, progress
         As in `read_tfrecord`.
 
@@ -70,23 +71,24 @@ def count(
     ValueError
         `index` names more or fewer files than `source`, is given for compressed data, or together with `check_crc`.
     """
-    options = FrameOptions.of_call(count, locals(), source, check_crc=check_crc)
+    options = FrameOptions.of_call(count, locals(), source)
+    reads_all = bool(check_crc)
     path, options = given(source, options)
     if isinstance(path, Scan) and (path.chooses_rows or path.chooses_columns):
         path = replace(path.over(columns=None), selected=None)
-        if index is None and not options.check_crc and raises(options.on_error):
+        if index is None and not reads_all and raises(options.on_error):
             return count_scan(path)
     sources = resolve_sources(path, options)
     recovery = recovery_of(options.on_error, sources)
     known = KnownCounts(options)
-    if index is not None and (options.check_crc or not known.may_be_plain):
-        plain = f"compression={options.compression!r}: only plain files have one"
-        reason = "check_crc=True reads all records" if options.check_crc else plain
-        raise ValueError(f"index= cannot be used: {reason}")
+    if index is not None and (reads_all or not known.may_be_plain):
+        plain = say("{compression=}: only plain files have one", compression=options.compression)
+        reason = say("{check_crc=True} reads all records") if reads_all else plain
+        raise ValueError(say("{index=} cannot be used: {}", reason))
     indexes: Sequence[Source | None] = [None] * len(sources)
     if index is None and len(sources) == 1 and _is_one_request(sources[0]):
         known.looks = False
-    elif known.may_be_plain and not options.check_crc:
+    elif known.may_be_plain and not reads_all:
         indexes = known.indexes(sources) if index is None else find_indexes(sources, index, options.storage)
     for each, index_source in zip(sources, indexes, strict=True):
         if index_source is None:
@@ -95,7 +97,7 @@ def count(
     numbers: Iterator[int]
     counted = 0
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
-        if options.check_crc:
+        if reads_all:
             numbers = count_by_reading(sources, known, check_crc=True, recover=recovery, threads=threads, progress=bar)
         else:
             named = index is not None

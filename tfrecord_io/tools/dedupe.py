@@ -35,6 +35,7 @@ def dedupe(
     memory_bytes: int = 256 * MIB,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
@@ -69,7 +70,7 @@ def dedupe(
         Which of the records with one key is written, and stays where it is in the order.
     memory_bytes : int, default 256 MiB
         Bytes of keys to hold in memory; about twice as much is used.
-    partitions, compression, shards, max_shard_bytes, write_index, mode
+    partitions, compression, compression_level, shards, max_shard_bytes, write_index, mode
         As for `merge`.
     storage_options, progress
         As for `write_tfrecord`; a source with others is a `dataset`.

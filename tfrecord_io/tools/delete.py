@@ -51,7 +51,6 @@ from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
 from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, StorageLike
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published, with_prefix
 
 _MOST_FILES = 8  # that are read at a time
@@ -145,7 +144,7 @@ def delete(
     source : str, PathLike or Dataset
         A dataset with a manifest, one of its folders (``day=1/``) or some of its shards, and only these lose rows; or
         one file without a manifest, which is replaced in one step.
-    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
+    filters : pyarrow.compute.Expression, str, list of tuples, or list of lists of tuples
         The rows to remove, as in `read_table`. Where the condition is null, as of a missing value, the row is kept, as
         by ``DELETE`` of SQL.
     dry_run : bool, default False
@@ -198,7 +197,7 @@ def delete(
     return deletion.report()
 
 
-@value_class(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Found:
     """A file with rows to remove."""
 

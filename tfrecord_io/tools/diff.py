@@ -24,7 +24,6 @@ from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.row_hashes import HASH, column_hashes, has_hashes, joined_hashes, run_starts
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
-from tfrecord_io.value_class import value_class
 
 _DIGEST_BYTES = HASH.itemsize
 
@@ -224,7 +223,7 @@ def diff(
     return _in_any_order(sides, rows, columns, schema, limit)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Side:
     """One of the datasets."""
 
@@ -251,7 +250,7 @@ class _Side:
         return found
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _RecordHashes:
     """The hashes of the records of a dataset, in their order: of their values, and of their keys if there is one."""
 

@@ -9,7 +9,7 @@ from tfrecord_io.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.background import Flag
 from tfrecord_io.display import error_dict
 from tfrecord_io.engine.contract import Decoder, Fault, FeatureName, Plan, PlanColumn, Progress, RecordCounts
-from tfrecord_io.engine.fault_messages import not_examples
+from tfrecord_io.engine.fault_messages import is_about_no_examples, is_wire_fault, no_examples, not_examples
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import (
     CompressionError,
@@ -20,7 +20,7 @@ from tfrecord_io.errors import (
     TFRecordError,
 )
 from tfrecord_io.format.feature_types import RECORD_TYPES, Kind, Layout, RecordType, Text
-from tfrecord_io.format.framing import HEADER_BYTES, frame_size
+from tfrecord_io.format.framing import HEADER_BYTES, crc32c, frame_size
 from tfrecord_io.index.find_index import found_again
 from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
@@ -237,7 +237,8 @@ class FileCheck:
     error : TFRecordError or OSError, optional
         Of the first problem.
     intact, intact_bytes : int
-        Number of all records without a problem, those after damage included, and their uncompressed bytes.
+        Number of all records without a problem, those after damage included, and their uncompressed bytes. Of a file
+        whose records are not Examples: those with intact frames.
     compression : str or None
         None: not compressed.
     problems : tuple of Problem
@@ -267,10 +268,11 @@ class FileCheck:
 
     @property
     def status(self) -> str:
-        """ "good", "damaged", "mixed types", "bad images" or "unreadable".
+        """ "good", "damaged", "mixed types", "bad images", "not Examples" or "unreadable".
 
         "mixed types": all records are intact, but a feature has values of several feature types. "bad images": the file
-        is good, but for its images. "unreadable": the storage failed.
+        is good, but for its images. "not Examples": all records are intact, and none is an Example or SequenceExample.
+        "unreadable": the storage failed.
         """
         if self.problem_count == 0:
             return "good"
@@ -278,6 +280,8 @@ class FileCheck:
             return "bad images"
         if all(isinstance(problem.error, FeatureTypeError) for problem in self.problems):
             return "mixed types"
+        if all(is_about_no_examples(problem.error) for problem in self.problems):
+            return "not Examples"
         return "unreadable" if any(problem.part == "storage" for problem in self.problems) else "damaged"
 
     def with_problem(self, problem: Problem) -> FileCheck:
@@ -314,6 +318,9 @@ class FileChecker:
     _intact: int = 0
     _intact_bytes: int = 0
     _before: tuple[int, int] | None = None  # records and bytes before the first damage
+    _before_damage: tuple[int, int] | None = None  # the same, where records that are not Examples are none
+    _others: int = 0  # records with intact frames that are not Examples
+    _other_bytes: int = 0
 
     def check(self) -> FileCheck:
         """Check everything.
@@ -341,13 +348,14 @@ class FileChecker:
         if source.shard is None and self.index is None:
             source.read_once()
         records, end = self._check_records()
+        if self._has_no_examples():
+            end = self._intact_bytes
         if self._before is not None:
             records, end = self._before
         elif self.record_type != "bytes" and not self._problems:
             error = not_examples(self.contents.counts, source.path, is_declared=self.record_type is not None)
             if error is not None:
                 self._add("records", error)
-                records = end = self._intact = self._intact_bytes = 0
         if source.shard is not None:
             self._check_manifest(None if self._before is not None else records)
         compression = None if self._file is None else self._file.compression
@@ -365,7 +373,7 @@ class FileChecker:
             self._intact,
             self._intact_bytes,
             compression,
-            tuple(self._problems),
+            tuple(self._problems[:MOST_PROBLEMS]),
             self._count,
             source.size,
         )
@@ -377,7 +385,8 @@ class FileChecker:
             self._problems[-1] = replace(last, end=end)
             return
         self._count += 1
-        if len(self._problems) < MOST_PROBLEMS:
+        alike = [problem for problem in self._problems if (problem.part == "records") == (part == "records")]
+        if len(alike) < MOST_PROBLEMS:  # of each, as many records may be one problem: see `_has_no_examples`
             self._problems.append(Problem(part, error, end))
 
     # Records ----------------------------------------------------------------------------------------------------
@@ -424,7 +433,7 @@ class FileChecker:
         raw = None if source.remote is None else open_whole(source, LIMITS.pending_range_bytes)
         # The manifest states the checksum of a file: a remote one is read once for that and its records.
         if raw is not None and source.shard is not None:
-            raw = self._summed = SummedFile(raw, get_engine().crc32c)
+            raw = self._summed = SummedFile(raw, crc32c)
         compression = self.options.compression
         self._file = RecordFile(source, compression, recover=True, max_decompression_ratio=ratio, raw=raw)
         return self._file
@@ -433,9 +442,11 @@ class FileChecker:
         """Check some records at the start of the walker's data; returns where they end."""
         self._report_gaps()
         error: Exception | None = walker.error
+        fault: Fault | None = None
         if error is None:
             progress = checker.feed(walker.data, walker.final)
-            error = None if progress.fault is None else walker.fault_error(progress.fault, plan=checker.plan)
+            fault = progress.fault
+            error = None if fault is None else walker.fault_error(fault, plan=checker.plan)
             walker.advance(progress.records, progress.consumed)
             self._intact += progress.records
             self._intact_bytes += progress.consumed
@@ -445,26 +456,43 @@ class FileChecker:
                     self._add("schema", problem)
         end = walker.offset if walker.block is not None else walker.bytes
         if error is not None:
-            self._handle(walker, error)
+            self._handle(walker, error, is_other=fault is not None and is_wire_fault(fault))
         elif not progress.consumed and not progress.embedded:
             walker.read_on()
         return end
 
-    def _handle(self, walker: BlockWalker, error: Exception) -> None:
-        """Report damage, and go on behind it if that is possible."""
+    def _handle(self, walker: BlockWalker, error: Exception, *, is_other: bool) -> None:
+        """Report damage, and go on behind it if that is possible; `is_other`: the payload may be another message."""
         if not isinstance(error, TFRecordError):
             raise error
         if self._before is None:
             self._before = walker.record, walker.offset
+        if self._before_damage is None and not is_other:
+            self._before_damage = walker.record, walker.offset
         if not isinstance(error, CorruptRecordError):  # the frame is intact
             size = frame_size(walker.data[:HEADER_BYTES])
             self._add("records", error, walker.offset + size)
+            if is_other:
+                self._others, self._other_bytes = self._others + 1, self._other_bytes + size
             walker.advance(1, size)
         elif walker.recover(error):
             self._add("frames", error, None if error.region is None else error.region.end)
         else:
             self._add("frames", error)
             walker.fail(error)
+
+    def _has_no_examples(self) -> bool:
+        """True if no record is an Example: that is one problem, as the frames of these records are intact."""
+        counts = self.contents.counts
+        if not self._others or counts.seen != counts.foreign:
+            return False
+        first = next(problem for problem in self._problems if problem.part == "records")
+        error = no_examples(self.source.path, first.reason, record=first.record or 0)
+        others = [problem for problem in self._problems if problem.part != "records"]
+        self._problems, self._count = [Problem("records", error), *others], self._count - self._others + 1
+        self._before = self._before_damage
+        self._intact, self._intact_bytes = self._intact + self._others, self._intact_bytes + self._other_bytes
+        return True
 
     def _report_gaps(self) -> None:
         """Report what was left out of a damaged compressed file since the last call."""
@@ -485,7 +513,7 @@ class FileChecker:
         if self._summed is not None and self._summed.size == self.source.size:
             size, crc = self._summed.size, self._summed.crc
         else:
-            size, crc = checksum(self.source, get_engine().crc32c)
+            size, crc = checksum(self.source, crc32c)
         checks = [(shard.check_size, size), (shard.check_checksum, crc)]
         for check, value in [*([] if records is None else [(shard.check_records, records)]), *checks]:
             try:

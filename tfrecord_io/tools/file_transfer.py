@@ -17,15 +17,14 @@ from tfrecord_io.compression import Raw
 from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import is_other_format, record_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import ReplacedError, TFRecordError
-from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, mask_crc, payload_length
+from tfrecord_io.errors import ReplacedError, TFRecordError, say
+from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, crc32c, mask_crc, payload_length
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.read.block_reader import Block, BlockReader, Bytes
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import ManifestShard, Source, SummedFile
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.value_class import value_class
 
 _ADVICE = (
     "tfr.salvage writes the intact records to another file; verify='bytes' copies the file "
@@ -53,7 +52,7 @@ class _WriteError(Exception):
         self.error = error
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Passed:
     """What has passed of a file."""
 
@@ -182,7 +181,7 @@ class _Tee(SummedFile):
     """A raw file whose bytes are written to an output as they are read, once and in order."""
 
     def __init__(self, raw: Any, output: OutputFile, traffic: Traffic) -> None:
-        super().__init__(raw, get_engine().crc32c)
+        super().__init__(raw, crc32c)
         self._output, self._traffic = output, traffic
 
     def readinto(self, buffer: memoryview, /) -> int | None:
@@ -235,7 +234,7 @@ def _check_long_record(source: Source, blocks: BlockReader, block: Block, record
                 got = length - left
                 raise _fault(source, FaultCode.TRUNCATED_PAYLOAD, record, begin, expected=length, got=got)
         used = min(left, len(piece))
-        crc = get_engine().crc32c(piece[:used], crc)
+        crc = crc32c(piece[:used], crc)
         blocks.consume(used)
         left, piece = left - used, piece[used:]
     if len(piece) < FOOTER_BYTES:

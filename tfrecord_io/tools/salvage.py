@@ -120,6 +120,7 @@ def salvage(
     source: InputPath,
     target: str | os.PathLike[str],
     *,
+    check_crc: bool = True,
     dry_run: bool = False,
     report: str | os.PathLike[str] | None = None,
     mode: FileMode | None = None,
@@ -158,6 +159,9 @@ def salvage(
         directory: each keeps its name and its compression, and the shards of a dataset get a new manifest. Files appear
         atomically, shards together. Those in folders of columns are in the same folders, under new names, in one
         compression.
+    check_crc : bool, default True
+        False keeps records whatever their checksums are, as some writers store none, and writes them with valid ones.
+        Only their lengths say where the next record begins.
     dry_run : bool, default False
         Write nothing but the `report`.
     report : str or os.PathLike, optional

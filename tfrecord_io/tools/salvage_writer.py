@@ -40,13 +40,20 @@ from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
-from tfrecord_io.storage.paths.file_names import ShardName, dataset_of, folder_names, parse_shard, parse_spec, stem_of
+from tfrecord_io.storage.paths.file_names import (
+    ShardName,
+    dataset_of,
+    folder_names,
+    parse_shard,
+    parse_spec,
+    shard_numbers,
+    stem_of,
+)
 from tfrecord_io.storage.paths.resolve_output import Output, check_named, check_suffix, identity
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import make_parent, open_publication
 from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.tools.record_outputs import say_published
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import FrameSink, prefixed
 from tfrecord_io.write.sharded_sink import SchemaUnion
 
@@ -71,7 +78,12 @@ class IntactRecords:
         self._gaps = 0  # of the damaged compressed file that were noted
         longest, recovery = options.limits.record_bytes, Recovery("skip")
         self._walker = BlockWalker(
-            iter([source]), self._open, max_record_bytes=longest, progress=progress, recover=recovery
+            iter([source]),
+            self._open,
+            max_record_bytes=longest,
+            progress=progress,
+            recover=recovery,
+            check_crc=options.check_crc,
         )
 
     def open(self) -> None:
@@ -92,15 +104,23 @@ class IntactRecords:
         other_format: TFRecordError | None = None
         try:
             while walker.load():
-                if walker.error is not None:
-                    raise walker.error
+                if walker.error is not None:  # a length beyond the end of the file, or the file cannot be read
+                    reading = walker.error
+                    if not walker.recover(reading) or not isinstance(reading, TFRecordError):
+                        raise reading
+                    if reading.region is not None:
+                        self._add(reading.region)
+                    continue
                 self._note_gaps(walker.offset)
                 frames, fault = walker.frames(engine, check_crc=True)
                 if len(frames.starts):
                     self.lost_first |= not self.records and self.region_count > 0
                     self.records += len(frames.starts)
                     self.bytes += frames.consumed
-                    yield walker.data[: frames.consumed], frames.lengths + FRAME_BYTES
+                    data = walker.data[: frames.consumed]
+                    if not self._options.check_crc:  # what is stored may be anything
+                        data = engine.frame_extents(data, frames.starts, frames.lengths, 1)
+                    yield data, frames.lengths + FRAME_BYTES
                 error = None if fault is None else walker.fault_error(fault)
                 walker.advance(len(frames.starts), frames.consumed)
                 if error is None:
@@ -154,7 +174,7 @@ def is_message(frame: Any) -> bool:
     return get_engine().decoder(plan).feed(frame).fault is None
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Target:
     """A file to write, and the file that its records are from."""
 
@@ -171,7 +191,7 @@ class Target:
         return source_compression if codec is None and self.same_name else None if codec is None else codec.name
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class NamedShards(Output):
     """The shards of a dataset with given names, of which some may be missing; `base` is its directory and name."""
 
@@ -297,7 +317,7 @@ def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
         if count > _MOST_SHARDS:
             text = f"the name states {count} shards, expected at most {_MOST_SHARDS:,}; name the files one by one"
             raise ValueError(f"'{printable(folder + shard.sibling(0))}': {text}")
-        missing += [folder + shard.sibling(i) for i in range(count) if i not in present]
+        missing += [folder + shard.sibling(i) for i in shard_numbers(present, count) if i not in present]
     return missing
 
 

@@ -49,6 +49,7 @@ def shuffle(
     memory_bytes: int = 256 * MIB,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
@@ -81,7 +82,7 @@ def shuffle(
         among files.
     memory_bytes : int, default 256 MiB
         Bytes of records to hold in memory; about twice as much is used.
-    partitions, compression, shards, max_shard_bytes, write_index, mode
+    partitions, compression, compression_level, shards, max_shard_bytes, write_index, mode
         As for `merge`.
     storage_options, progress
         As for `write_tfrecord`; a source with others is a `dataset`.
@@ -122,6 +123,7 @@ def sample(
     seed: int = 0,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
@@ -154,7 +156,7 @@ def sample(
         Fraction of the records to write, from 0 to 1: of m records exactly ``floor(m * fraction + 1/2)``.
     seed : int, default 0
         The same seed and number of records give the same sample.
-    partitions, compression, shards, max_shard_bytes, write_index, mode
+    partitions, compression, compression_level, shards, max_shard_bytes, write_index, mode
         As for `merge`.
     storage_options, progress
         As for `write_tfrecord`; a source with others is a `dataset`.

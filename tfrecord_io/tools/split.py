@@ -44,6 +44,7 @@ def merge(
     *,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
@@ -82,7 +83,7 @@ def merge(
         What values in the names of folders (``day=1/``) become. "features": one of each record, with the type that
         `read_table` gives the column; records must be Examples without a feature of this name. "folders": `target` is a
         directory, in which the records of ``day=1/`` are written to ``day=1/``. "drop": nothing.
-    compression, shards, max_shard_bytes, write_index, storage_options, progress
+    compression, compression_level, shards, max_shard_bytes, write_index, storage_options, progress
         As for `write_tfrecord`; a source with another storage is ``dataset(path, storage_options=…)``.
     mode : {"error", "overwrite"}, optional
         What happens to existing output. By default a file is replaced, and a sharded dataset is an error.
@@ -119,6 +120,7 @@ def split(
     seed: int = 0,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
@@ -137,6 +139,7 @@ def split(
     seed: int = 0,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
@@ -153,6 +156,7 @@ def split(
     fractions: None = None,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
@@ -172,6 +176,7 @@ def split(
     seed: int = 0,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
@@ -224,7 +229,7 @@ def split(
         has its fraction up to a few records. Records that are added behind the others change the part of no other.
     seed : int, default 0
         The same seed gives the same parts of the same records; without `group` and `stratify`, of the same number.
-    partitions, compression, shards, max_shard_bytes, write_index, mode
+    partitions, compression, compression_level, shards, max_shard_bytes, write_index, mode
         As for `merge`.
     storage_options, progress
         As for `write_tfrecord`; a source with others is a `dataset`.

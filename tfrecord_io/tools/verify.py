@@ -97,9 +97,12 @@ class VerifyReport(Report):
         """The sums."""
         bad = Counter(file.status for file in self.files if file.error is not None)
         files = printable(self.files[0].path) if len(self.files) == 1 else counted(len(self.files), "file")
-        state = ", ".join(f"{count:,} {status}" for status, count in bad.items()) or "good"
+        good = len(self.files) - bad.total()
+        counts = [*bad.items(), *([("good", good)] if good else [])]
+        separator = "," if len(counts) == 1 and (good or len(self.files) == 1) else ";"
+        state = counts[0][0] if separator == "," else ", ".join(f"{count:,} {status}" for status, count in counts)
         size = total(file.size for file in self.files)
-        text = f"{files}: {state}, {counted(self.intact, 'intact record')}"
+        text = f"{files}: {state}{separator} {counted(self.intact, 'intact record')}"
         if any(file.images is not None for file in self.files):
             bad_images = sum(file.bad_images or 0 for file in self.files)
             text += f", {counted(sum(file.images or 0 for file in self.files), 'image')}"

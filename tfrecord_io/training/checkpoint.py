@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 from tfrecord_io.display import counted
@@ -16,21 +17,19 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import ChosenRecords
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.value_class import value_class
 
 _VERSION = 2
-_UNSHUFFLED = 1  # the version in which workers that share files read them in order
 # They determine the order.
 _OPTIONS = ("batch_size", "shuffle_buffer", "drop_last", "worker", "uneven", "offset", "limit")
 _OF_ARRANGEMENT = ("bucket_by", "bucket_sizes", "pack", "max_length")  # they, too, if lengths decide about batches
 _CHECKSUMS = "checksums"  # in those of datasets with a manifest
 _SELECTIONS = "selections"  # in those of lists with datasets of some rows
-_LEFT_OUT = "left_out"  # absent from states of older releases
+_LEFT_OUT = "left_out"
 _HELD = "held"  # in states with such options
 _KEYS = {"version", "seed", "epoch", "given", "next", "buffer", "files", "options"}
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class IteratorPosition:
     """A position between two batches."""
 
@@ -47,7 +46,7 @@ class IteratorPosition:
         return min([self.next, *self.buffer, *self.held])
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ReadIdentity:
     """The files and options that an iterator's batches depend on."""
 
@@ -73,8 +72,7 @@ class ReadIdentity:
         """The identity of a read of all records; files count by name and size, so that a folder may be moved.
 
         Of shards that a manifest names, their checksums count, too: the next version has files of the same names, and
-        often of the same sizes; of the files of a dataset in a list, which rows it selects. They are apart, as states
-        of older releases have none.
+        often of the same sizes; of the files of a dataset in a list, which rows it selects.
         """
         digest, size, selecting = hashlib.sha256(), 0, dict[int, Scan]()
         for source in sources:
@@ -117,7 +115,8 @@ class ReadIdentity:
         ValueError if it is not a state, or one of other files, other options or another seed.
         """
         _check_state(state)
-        differing = [name for name, of in state["files"].items() if of != self.files.get(name, of)]
+        names = dict.fromkeys([*state["files"], *self.files])
+        differing = [name for name in names if state["files"].get(name) != self.files.get(name)]
         if differing == [_SELECTIONS]:
             raise ValueError("the state is that of other rows of these files: pass datasets that select the same")
         if differing:
@@ -127,11 +126,6 @@ class ReadIdentity:
             )
             difference = "others of the same size" if before == now else f"those were {before}, these are {now}"
             raise ValueError(f"the state is that of other files: {difference}; pass the files that it was made with")
-        if state["version"] == _UNSHUFFLED and _is_of_shared_files(state):
-            reason = (
-                "was made by an earlier version of tfrecord_io, in which workers that share files read them in order"
-            )
-            raise ValueError(f"the state {reason}; begin the epoch again, by set_epoch or without a state")
         of_state = {**state["options"], "worker": _part_of(state["options"].get("worker"))}
         changes: list[tuple[str, object, object, str]] = [
             (name, of_state.get(name, getattr(IterOptions, name, None)), self.options.get(name), "the same")
@@ -143,7 +137,7 @@ class ReadIdentity:
                 before, now = printable(repr(saved)), printable(repr(given))
                 raise ValueError(f"the state was made with {name}={before}, and this is {name}={now}; pass {advice}")
         own = self.options[_LEFT_OUT]
-        if own != (left_out := state["options"].get(_LEFT_OUT, own)):
+        if own != (left_out := state["options"].get(_LEFT_OUT)):
             changed = "another on_error" if None in (own, left_out) else "other columns or types"
             raise ValueError(f"the state was made with {changed}, so other records are left out; pass the same")
         numbers = (state["epoch"], state["given"], state["next"])
@@ -154,15 +148,6 @@ def parts_of(state: Mapping[str, Any]) -> int:
     """Into how many parts the rows are split, of which a state is that of one; ValueError if it is not a state."""
     _check_state(state)
     return (_part_of(state["options"].get("worker")) or (0, 1))[1]
-
-
-def _is_of_shared_files(state: Mapping[str, Any]) -> bool:
-    """Whether workers of version 1 read the files in their order, which are shuffled now."""
-    options = state["options"]
-    _, workers = options.get("worker") or (0, 1)
-    is_whole = not options.get("offset") and options.get("limit") is None and "mixture" not in options
-    deals = options.get("uneven") == "keep" or "filter" in options
-    return bool(options.get("shuffle_buffer")) and is_whole and deals and workers > state["files"]["count"] > 1
 
 
 def _selection(scan: Scan, options: IterOptions) -> tuple[Any, ...]:
@@ -177,11 +162,7 @@ def _part_of(worker: Sequence[int] | None) -> Sequence[int] | None:
 
 
 def _check_state(state: Mapping[str, Any]) -> None:
-    if (
-        not isinstance(state, Mapping)
-        or set(state) - {_HELD} != _KEYS
-        or state["version"] not in (_UNSHUFFLED, _VERSION)
-    ):
+    if not isinstance(state, Mapping) or set(state) - {_HELD} != _KEYS or state["version"] != _VERSION:
         raise ValueError("this is not a state of an iterator of this version: pass the result of state()")
     numbers = [state[name] for name in ("seed", "epoch", "given", "next")]
     buffer, held, files, options = state["buffer"], state.get(_HELD, []), state["files"], state["options"]

@@ -22,14 +22,13 @@ from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.schema.types import with_fields
 from tfrecord_io.training.checkpoint import IteratorPosition
-from tfrecord_io.value_class import value_class
 
 _BYTES = (pa.large_binary(), pa.large_string())
 _SHORT_BYTES = 64  # of bytes and texts in the mean
 _MOST_READERS = 64  # of the rows of a mixture, before those without a row are let go
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Share:
     """The rows of one of several workers: every n-th; with another `uneven`, runs of rows, all of the same size."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Self
 
@@ -33,13 +33,12 @@ from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.shuffle_buffer import permutation
-from tfrecord_io.value_class import value_class
 
 _SHARED_SEED = 0
 _SAMPLE_BYTES = 16 * MIB
 
 
-@value_class(repr=False, slots=False)
+@dataclass(frozen=True, repr=False)
 class Files(RowSource):
     """The rows of a scan."""
 
@@ -100,12 +99,14 @@ class Files(RowSource):
         lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
         if not lists:
             return {}
-        is_declared = scan.resolved.declares(scan.options.schema_overrides)
+        # A schema that is embedded, or that of features.json, says that a list has any length, as a declared one does.
+        is_inferred = scan.resolved.is_inferred
+        is_declared = scan.resolved.declares(scan.options.schema_overrides) if is_inferred else lambda name: True
         of_declared = [field for field in scan.schema if is_declared(field.name)]
         declared = {field.name for field in leaf_fields(pa.schema(of_declared))}
         lists = [i for i in lists if fields[i].name not in declared]
         layouts = {i: options.layout_of(fields[i].name) for i in lists}
-        lists = [i for i in lists if not is_list_like(fields[i].type.value_type) and layouts[i].ragged is None]
+        lists = [i for i in lists if not is_list_like(fields[i].type.value_type) and layouts[i].ragged in (None, "csr")]
         if not lists:
             return {}
         parts: dict[int, list[Ragged]] = {i: [] for i in lists}

@@ -311,6 +311,7 @@ def iter_arrays(
     schema: SchemaLike | Literal["infer"] | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
+    filesystem: Any = None,
     shuffle_buffer: int | None = None,
     seed: int | None = None,
     epochs: int | None = 1,
@@ -357,12 +358,13 @@ def iter_arrays(
     source : str, PathLike, Dataset, or list of those
         As in `read_tfrecord`, except file objects, as files are opened in each epoch. A `dataset` has more reading
         options: ``sample`` is the number of records from which the schema is inferred, and with ``ragged=None`` also
-        which lists have a fixed length; `limit` counts the rows of an epoch, for all workers together, and with it or
+        which lists have one length, and are stacked, where no schema tells: lists of a schema have any length, unless
+        it states one; `limit` counts the rows of an epoch, for all workers together, and with it or
         `offset` files are read in order; with ``threads=1``, all work is done in the calling thread, with more,
         background threads read, decode and prepare batches. The batches do not depend on it.
     batch_size : int
         Number of records in a batch.
-    columns, filters, schema, on_error, storage_options
+    columns, filters, schema, on_error, storage_options, filesystem
         As in `read_tfrecord`.
     shuffle_buffer : int, optional
         Size of the shuffle buffer: each record is drawn at random from a buffer of this many records, and replaced by

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -35,10 +35,9 @@ from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.shuffle_buffer import random_stream, sorting
 from tfrecord_io.typing import MixStop
-from tfrecord_io.value_class import value_class
 
 
-@value_class(eq=False, slots=False)
+@dataclass(frozen=True, eq=False)
 class Classes:
     """Groups of rows: those of one class in one dataset."""
 
@@ -117,7 +116,7 @@ _CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has 
 _FIRST_COUNTED, _COUNTED = 1 << 10, 1 << 20  # choices at a time
 
 
-@value_class(repr=False, slots=False)
+@dataclass(frozen=True, repr=False)
 class Mixture(RowSource):
     """What is mixed, and how; see `tfrecord_io.mix`."""
 

@@ -125,7 +125,7 @@ class RowSource(ABC):
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
         """The length of the lists of each column, by name, where it is the same throughout the sample.
 
-        Without the columns that are declared as lists of any length, or have a representation by the options.
+        Without the columns that a schema states as lists of any length, or that have a representation by the options.
         """
 
     def refuse_own_seeds(self, options: IterOptions) -> None:  # noqa: B027 — workers of most sources need not agree

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import starmap
 from typing import Any, NamedTuple, Self
 
@@ -30,13 +30,12 @@ from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Shar
 from tfrecord_io.training.files import FileEpochs, Files
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import WindowPad
-from tfrecord_io.value_class import value_class
 
 _BITS = 24  # of the number of a window in its episode; the others are the number of the episode
 _BATCH_BYTES = 4 * MIB  # of the steps of windows that are made together
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class WindowForm:
     """What a window is."""
 
@@ -107,7 +106,7 @@ def _joined(values: pa.Array, taken: pa.Array, length: int) -> pa.Array:
 # ---- in training
 
 
-@value_class(repr=False, slots=False)
+@dataclass(frozen=True, repr=False)
 class Windows(RowSource):
     """The windows of the episodes of a scan; see `tfrecord_io.windows`."""
 

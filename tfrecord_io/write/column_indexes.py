@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,10 +17,9 @@ from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.write.publication import Publication
-from tfrecord_io.value_class import value_class
 
 
-@value_class(slots=False)
+@dataclass(frozen=True)
 class ColumnIndexes:
     """Writes the column indexes of files that were written.
 

@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.encode.encode_plan import Rounding
-from tfrecord_io.errors import SchemaError, printable, undo_after
+from tfrecord_io.compression import check_level, get_codec
+from tfrecord_io.errors import SchemaError, printable, say, undo_after
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.schema.embedded import EmbeddedSchema, pack
 from tfrecord_io.schema.merged_schema import lacks_only_values, merge
@@ -118,6 +119,7 @@ class DistributedWriter:
             grows=options.grows,
             stated=options.any_suffix,
         )
+        check_level(get_codec(output.compression), options.compression_level)
         columns, mode = tuple(options.partition_by or ()), options.effective_mode
         target = DistributedTarget.begin(output, options.storage, mode=mode, partition_by=columns)
         return cls(target, replace(options, threads=options.threads or 1))
@@ -182,7 +184,7 @@ class DistributedWriter:
     def begin_part(self, task: int, tables: Iterable[Any]) -> tuple[WrittenPart, OutputFile]:
         """Write the tables of a task to one shard, as `write_part`, whose file is complete, and appears by `commit`."""
         name, output = self.target.open(task)
-        sink = _PartSink(output, self.target.output.compression, self.options.thread_count)
+        sink = _PartSink(output, self.target.output.compression, self.options)
         sink.known_schema = self.target.known_schema
         report, rounding = self._written(output.path, sink, tables)
         columns = (sink.schema, report.columns, report.index, rounding)
@@ -300,8 +302,9 @@ class _PartSink(FrameSink):
 
     keeps_schema = True
 
-    def __init__(self, output: OutputFile, compression: str | None, threads: int) -> None:
-        super().__init__(output.path, compression=compression, output=output, threads=threads)
+    def __init__(self, output: OutputFile, compression: str | None, options: WriteOptions) -> None:
+        level, threads = options.compression_level, options.thread_count
+        super().__init__(output.path, compression=compression, compression_level=level, output=output, threads=threads)
         self.schema: bytes | None = None
 
     def begin(self, schema: bytes) -> bytes:

@@ -8,6 +8,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.closing import Closing, NotCopied, Shared
-from tfrecord_io.compression import CODECS, get_codec
+from tfrecord_io.compression import CODECS, check_level, get_codec
 from tfrecord_io.display import counted
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Checks
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, Published, TFRecordError, add_remark, caller_line, printable, undo_after
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
@@ -32,7 +33,6 @@ from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.typing import IndexLike
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.column_indexes import ColumnIndexes
 
 
@@ -46,7 +46,7 @@ def indexes_of_published(records: str = "the records are published") -> Iterator
         raise
 
 
-@value_class(slots=False)
+@dataclass(frozen=True)
 class WrittenFile:
     """A file that was written: its path, its number of records, and its size in bytes (compressed, if it is)."""
 
@@ -219,6 +219,7 @@ class FrameSink(Sink):
         storage: StorageOptions = DEFAULT_STORAGE,
         *,
         compression: str | None = "infer",
+        compression_level: int | None = None,
         mode: str | None = None,
         write_index: IndexLike = False,
         threads: int = 1,
@@ -232,7 +233,8 @@ class FrameSink(Sink):
             codec = get_codec(compression)
         self.path = str(os.fspath(path)) if is_path else repr(path)
         self.compression = None if codec is None else codec.name
-        self._compressor = None if codec is None else codec.compressor(threads=threads)
+        check_level(codec, compression_level)
+        self._compressor = None if codec is None else codec.compressor(compression_level, threads=threads)
         self._is_handed_over = output is not None
         if write_index:
             check_indexable(path, self.compression)
@@ -337,7 +339,7 @@ def prefixed(prefix: bytes, frame: Any) -> bytes | None:
     return None if len(payload) > MAX_RECORD_BYTES else get_engine().frame([payload])
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Piece:
     """Complete frames, and what a sink needs to know about them."""
 
@@ -351,7 +353,7 @@ class Piece:
 
 def frame_sizes(data: Any) -> Array:
     """The bytes of each frame of `data`, which has complete frames only."""
-    frames, fault = get_engine().scan(data, check_crc=False)
+    frames, fault = get_engine().scan(data, checks=Checks.LENGTHS)
     assert fault is None, "only whole frames are written"
     sizes: Array = frames.lengths + FRAME_BYTES
     return sizes
@@ -374,7 +376,7 @@ class PayloadSink(Sink):
         return field_bytes(schema)
 
     def prepare(self, data: Any, records: int, row: int) -> Piece:
-        frames, fault = self._engine.scan(data, check_crc=False)
+        frames, fault = self._engine.scan(data, checks=Checks.LENGTHS)
         assert fault is None, "only whole frames are written"
         return Piece(self._engine.payloads(data, frames), records, frames.lengths)
 

@@ -40,7 +40,7 @@ class RecordWriter(PublishingWriter):
         With a stated `compression` ("none" is one), any name is accepted, as by TensorFlow.
     mode : {"error", "overwrite"}, optional
         "error": an existing file is an error.
-    compression, storage_options
+    compression, compression_level, storage_options, filesystem
         As in `write_tfrecord`.
 
     Notes
@@ -55,7 +55,9 @@ class RecordWriter(PublishingWriter):
         *,
         mode: FileMode | None = None,
         compression: Compression | None = "infer",
+        compression_level: int | None = None,
         storage_options: StorageLike | None = None,
+        filesystem: Any = None,
     ) -> None:
         options = WriteOptions.of_call(RecordWriter, {**locals(), "mode": None})  # which the sink checks
         if isinstance(path, str | os.PathLike):
@@ -70,9 +72,11 @@ class RecordWriter(PublishingWriter):
         self._buffer: deque[bytes] = deque()
         self._buffered_bytes = 0  # about
         self._usable = True
-        compression, threads = options.compression, _COMPRESSION_THREADS
+        compression, level, threads = options.compression, options.compression_level, _COMPRESSION_THREADS
         path, _ = in_this_directory(path, options.storage)
-        sink = FrameSink(path, options.storage, compression=compression, mode=mode, threads=threads)
+        sink = FrameSink(
+            path, options.storage, compression=compression, compression_level=level, mode=mode, threads=threads
+        )
         self._open(sink, self._buffer)
 
     def write(self, payload: BytesLike | np.ndarray[Any, Any]) -> None:

@@ -22,6 +22,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.closing import cached_property
 from tfrecord_io.display import and_more
+from tfrecord_io.engine.contract import Checks
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError, printable, warn
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, crc32c
@@ -222,7 +223,7 @@ class ResumableWriter:
             with closing(open_source(file, self.writer.target.output.compression, raw=raw)) as stream:
                 blocks = BlockReader(stream)
                 while (block := blocks.next_block()) is not None:
-                    frames, fault = engine.scan(block.data, check_crc=False, final=block.final)
+                    frames, fault = engine.scan(block.data, checks=Checks.LENGTHS, final=block.final)
                     if fault is not None:
                         return None
                     if embeds and not records and len(frames.starts):

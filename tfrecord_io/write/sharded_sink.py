@@ -19,7 +19,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import attrgetter
 from typing import IO, Any
@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.background import Task, in_background
+from tfrecord_io.compression import check_level, get_codec
 from tfrecord_io.engine.contract import Array, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
@@ -43,7 +44,6 @@ from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.system import named_temporary_folder
 from tfrecord_io.storage.write.publication import Publication, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix
 from tfrecord_io.write.partition_folders import PartitionFolders, folder_values
 from tfrecord_io.write.side_by_side import open_at_a_time
@@ -61,6 +61,8 @@ class ShardedSink(Sink):
     def __init__(self, dataset: Publication | Attempt, options: WriteOptions) -> None:
         self._dataset, self._output = dataset, dataset.output
         self.path, self.compression = self._output.path, self._output.compression
+        self._compression_level = options.compression_level
+        check_level(get_codec(self.compression), self._compression_level)
         if options.write_index:
             check_uncompressed(self.compression)  # also that of the dataset that is appended to
         self.known_schema = dataset.known_schema
@@ -195,6 +197,7 @@ class ShardedSink(Sink):
                 output.path,
                 self._storage,
                 compression=self.compression,
+                compression_level=self._compression_level,
                 write_index=self._write_index,
                 threads=self._threads,
                 output=output,
@@ -283,7 +286,7 @@ class ShardedSink(Sink):
                 steps.callback(self._spool.close)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class SchemaUnion:
     """The schema of a dataset once rows are added to it, with `evolve` also ones of other columns or wider types."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +25,7 @@ from tfrecord_io.arrow.encode.encode_columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
 from tfrecord_io.arrow.image_encoding import arrays_schema
 from tfrecord_io.arrow.input.batch_source import BatchSource, fitting, open_input
-from tfrecord_io.arrow.input.from_arrays import check_name
+from tfrecord_io.arrow.input.from_arrays import check_name, map_types
 from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.background import Task, ordered
 from tfrecord_io.display import Report, Summary, and_more, byte_size, column_list, counted
@@ -42,6 +42,7 @@ from tfrecord_io.options.write import ADDING, WriteOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_features import BY_WIRE, LIST, RAW, encoding_of, with_encoding
 from tfrecord_io.schema.embedded import EmbeddedSchema, embedded_dictionaries, embedded_schema, pack
+from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.pandas_metadata import stored_index, with_index_of
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import NESTED, check_column_encodings
@@ -58,6 +59,7 @@ from tfrecord_io.write.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_tree import MessageField
+    from tfrecord_io.schema.composite import Composite
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # of a DataFrame
 _MOST_NAMED, _FEATURE_BYTES = 8, 10  # columns in a warning; bytes of an entry with one value, besides name and value
@@ -217,6 +219,7 @@ class Writer(PublishingWriter):
             encodings=options.column_encoding,
             row_base=self._rows,
             conform=self._conform,
+            maps=None if self._conform is None else self._conform.maps,
         )
         source = self._sink.split(source)
         if complete and source.rows is not None:
@@ -404,6 +407,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
             path,
             options.storage,
             compression=options.compression,
+            compression_level=options.compression_level,
             mode=options.mode,
             write_index=options.write_index,
             threads=options.thread_count,
@@ -448,7 +452,9 @@ class Conforming:
     def __init__(self, schema: Schema, float64: str | None, rounding: Rounding) -> None:
         self._names = schema.names
         self._target, self._written = schema.to_arrow(), written_schema(schema)
+        self._composites = _composites(schema)
         self._has_required = any(field.required for field in schema)
+        self.maps = map_types(self._target)  # for inputs of Python values
         self._float64, self._rounding = float64, rounding
         self._selected = set(self._names)  # and the columns that a warning named
 
@@ -478,16 +484,54 @@ class Conforming:
                 columns = None if own.schema.equals(written, check_metadata=True) else own.columns
             else:
                 columns = cast_columns(own, self._target, rows, float64=self._float64, rounding=self._rounding)
+            if self._composites:
+                columns = self._split(own.columns if columns is None else columns, rows)
             rows += batch.num_rows
             yield own if columns is None else pa.RecordBatch.from_arrays(columns, schema=written)
+
+    def _split(self, columns: Sequence[pa.Array], row: int) -> list[pa.Array]:
+        """The columns, and in place of each composite one those of its features."""
+        from tfrecord_io.arrow.encode.composite_columns import component_columns
+
+        split: list[pa.Array] = []
+        for name, column in zip(self._names, columns, strict=True):
+            composite = self._composites.get(name)
+            split += [column] if composite is None else component_columns(composite, column, name, row)
+        return split
 
 
 def written_schema(schema: Schema) -> pa.Schema:
     """The Arrow schema of the written data, whose columns are named as their features."""
     named = [field if field.feature == field.column else replace(field, column=field.feature) for field in schema]
+    if composites := _composites(schema):
+        named = list(_split_fields(schema, composites))
     for field in named:
         check_name(field.column)
     return pa.schema([field.to_arrow() for field in named], metadata=dict(schema.metadata) or None)
+
+
+def _composites(schema: Schema) -> dict[str, Composite]:
+    """The columns that are written as several features whose names the schema states."""
+    if not any(COMPOSITE_KEY in field.metadata for field in schema):
+        return {}
+    from tfrecord_io.arrow.encode.composite_columns import written_composite
+
+    return {field.column: composite for field in schema if (composite := written_composite(field)) is not None}
+
+
+def _split_fields(schema: Schema, composites: Mapping[str, Composite]) -> Iterator[Field]:
+    """The fields that are written, each named as its feature; SchemaError if two columns have the same feature."""
+    from tfrecord_io.arrow.encode.composite_columns import component_fields
+
+    taken = set()
+    for field in schema:
+        composite = composites.get(field.column)
+        plain = replace(field, column=field.feature)
+        for written in [plain] if composite is None else component_fields(composite, field):
+            if written.feature in taken:
+                raise SchemaError("two columns of the schema are written to it", feature=written.feature)
+            taken.add(written.feature)
+            yield written
 
 
 class Memory:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import json
 import math
 import subprocess
@@ -11,8 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import narwhals
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
@@ -145,22 +149,31 @@ def test_a_null_of_a_field_that_is_not_nullable_is_refused(tmp_path: Path, colum
 
 
 @pytest.mark.parametrize("values", [pd.cut([0.1, 0.7], [0, 0.5, 1]), pd.period_range("2024-01", periods=2, freq="M")])
-def test_categories_of_types_of_pandas_are_refused(tmp_path: Path, values: Any) -> None:
-    frame = pd.DataFrame({"x": pd.Categorical(values)})
-    categories = frame["x"].cat
-    column = pa.DictionaryArray.from_arrays(pa.array(categories.codes), pa.array(categories.categories))
-    refused = "the extension type pandas.* is not supported|values of the Python type Period cannot"  # by pyarrow 19
-    for data in (frame, frame.to_dict("series"), pa.table({"x": column})):
-        with pytest.raises(EncodeError, match=rf"feature 'x': ({refused}).*; convert"):
-            tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
+def test_categories_of_types_of_pandas_are_their_values_in_arrow(tmp_path: Path, values: Any) -> None:
+    categories = pd.Series(pd.Categorical(values)).cat
+    plain = pa.array(categories.categories)
+    column = pa.DictionaryArray.from_arrays(pa.array(categories.codes), plain)
+    tfr.write_tfrecord(pa.table({"x": column}), tmp_path / "a.tfrecord", float64="raw")
+    read = tfr.read_table(tmp_path / "a.tfrecord")["x"].combine_chunks()
+    assert read.equals(plain.take(column.indices))
 
 
 @pytest.mark.parametrize("name", ["pandas.period", "pandas.interval"])
-def test_types_of_pandas_are_refused_where_it_is_not_imported(name: str) -> None:
-    """pyarrow then has their storage, and the type's name in the metadata."""
-    field = pa.field("x", pa.int64(), metadata={"ARROW:extension:name": name})
-    with pytest.raises(EncodeError, match=f"feature 'x': the extension type {name} is not supported; convert it"):
-        open_input(pa.table([[600]], schema=pa.schema([field])))
+def test_types_of_pandas_are_named_where_they_are_not_registered(tmp_path: Path, name: str) -> None:
+    """Arrow then has their storage, and the type's name in the metadata."""
+    script = f"""
+import pyarrow as pa, tfrecord_io as tfr
+storage = pa.struct({{"left": pa.int64(), "right": pa.int64()}}) if {name!r} == "pandas.interval" else pa.int64()
+mark = {{"ARROW:extension:name": {name!r}, "ARROW:extension:metadata": '{{"freq": "M", "closed": "left"}}'}}
+field = pa.field("x", storage, metadata=mark)
+rows = [{{"left": 1, "right": 3}}] if {name!r} == "pandas.interval" else [600]
+tfr.write_tfrecord(pa.table([rows], schema=pa.schema([field])), {str(tmp_path / "a.tfrecord")!r})
+read = tfr.read_table({str(tmp_path / "a.tfrecord")!r}).schema.field("x")
+assert read.type == storage and read.metadata.items() >= field.metadata.items(), read
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+    (value,) = tfr.read_tfrecord(tmp_path / "a.tfrecord")["x"]
+    assert value == (pd.Period("2020-01") if name == "pandas.period" else pd.Interval(1, 3, "left"))
 
 
 def test_large_batches_are_cut() -> None:
@@ -617,3 +630,44 @@ def test_advice_on_values_of_another_type_changes_none(values: pa.Array, later: 
     with pytest.raises(SchemaError) as caught:
         list(open_input(iter([pa.table({"x": values}), pa.table({"x": later})])))
     assert str(caught.value).endswith(f"; {advice}")
+
+
+BIG = 2**63
+
+
+class Exported:
+    """Any object with an Arrow stream."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+LARGE: dict[str, Any] = {
+    "narwhals of pandas": lambda: narwhals.from_native(pd.DataFrame({"x": [1, 2 * BIG]})),
+    "narwhals of unsigned": lambda: narwhals.from_native(pd.DataFrame({"x": np.array([1, BIG], "u8")})),
+    "narwhals of polars": lambda: narwhals.from_native(pl.DataFrame({"x": pl.Series([1, BIG], dtype=pl.UInt64)})),
+    "a lazy one": lambda: narwhals.from_native(pl.LazyFrame({"x": pl.Series([1, BIG], dtype=pl.UInt64)})),
+    "a series": lambda: narwhals.from_native(pd.Series([1, 2 * BIG], name="x"), series_only=True),
+    "duckdb": lambda: duckdb.sql(f"SELECT unnest([1, {BIG}])::UBIGINT AS x"),
+    "pandas": lambda: pd.DataFrame({"x": [1, 2 * BIG]}),
+}
+
+
+@pytest.mark.parametrize("data", LARGE.values(), ids=LARGE)
+def test_an_integer_beyond_int64_is_named(data: Any) -> None:
+    with pytest.raises(EncodeError, match=r"record 1: feature 'x': an (unsigned )?integer (is outside|above)"):
+        tfr.write_tfrecord(data(), io.BytesIO())
+
+
+def test_an_integer_beyond_int64_in_a_stream_of_pandas_is_an_error_of_ours() -> None:
+    with pytest.raises(EncodeError, match=r"Exported has an integer that its Arrow stream cannot have.*; pass"):
+        tfr.write_tfrecord(Exported(pd.DataFrame({"x": [2 * BIG]})), io.BytesIO())
+
+
+def test_the_index_that_narwhals_does_not_have_is_no_column(tmp_path: Path) -> None:
+    frame = narwhals.from_native(pd.DataFrame({"x": [1, 2]}, index=[7, 9]))
+    tfr.write_tfrecord(frame, tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"x": [1, 2]}

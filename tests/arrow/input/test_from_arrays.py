@@ -22,7 +22,7 @@ from dateutil.tz import gettz, tzoffset, tzutc
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
 import tfrecord_io as tfr
 from rounds import rounds
@@ -181,11 +181,12 @@ FRAME = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
     [
         (pd.DataFrame, "expected a table, got the class pandas.*DataFrame: pass an object of it"),
         (Sparse(), r"Sparse is a sparse matrix, not a table: pass \{'x': matrix.toarray\(\)\}"),
+        (csr_array(np.eye(2)), r"csr_array is one column and has no name: pass a dict, \{'x': matrix\}"),
         ([(1, 2)], "expected a table, got list of tuple: pass"),
         ([1, 2], "expected a table, got list of int: pass"),
         (FRAME.groupby("a"), "got pandas.*DataFrameGroupBy of tuple: pass"),
     ],
-    ids=["class", "sparse", "tuples", "numbers", "groups"],
+    ids=["class", "sparse", "scipy", "tuples", "numbers", "groups"],
 )
 def test_what_is_not_a_table_is_named(data: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message) as caught:
@@ -433,7 +434,7 @@ def test_arrays_that_cannot_be_stored_are_told_from_their_dtypes(cells: list[Any
 
 
 def test_an_array_of_another_library_says_how_to_convert_it() -> None:
-    for values, advice in ((csr_array(np.eye(2)), "pass its toarray()"), (da.arange(3), "with numpy.asarray")):
+    for values, advice in ((coo_array([0, 1]), "pass its toarray()"), (da.arange(3), "with numpy.asarray")):
         with pytest.raises(EncodeError, match="a column is an array of NumPy or a list, not") as caught:
             open_input({"x": values})
         assert advice in caught.value.advice
@@ -591,3 +592,54 @@ def test_days_that_are_missing_may_be_any() -> None:
     values = np.ma.array(np.array([2**40, 1], np.int64).view("M8[D]"), mask=[True, False])
     found = table_of_arrays({"x": values, "y": np.array(["NaT", "1970-01-02"], "M8[D]")}).table.to_pylist()
     assert found == [{"x": None, "y": None}, {"x": dt.date(1970, 1, 2), "y": dt.date(1970, 1, 2)}]
+
+
+TEXTS = pa.map_(pa.string(), pa.list_(pa.string()))
+PAIR = [{"key": "a", "value": 1}, {"key": "b", "value": None}]
+MAPS = pa.table(
+    {
+        "m": pa.array([[("a", 1), ("b", None)], [], None], pa.map_(pa.string(), pa.int64())),
+        "floats": pa.array([[(1, 0.5)], None, []], pa.map_(pa.int8(), pa.float32())),
+        "inner": pa.array(
+            [{"m": [("a", ["x"])]}, None, {"m": None}], pa.struct({"m": pa.map_(pa.string(), pa.list_(pa.string()))})
+        ),
+        "lists": pa.array([[[("a", dt.date(2020, 1, 1))], []], [], None], pa.list_(pa.map_(pa.string(), pa.date32()))),
+        "n": [1, 2, 3],
+    }
+)
+AS_DICTS = {"m": [{"a": 1, "b": None}, {}, None], "n": [1, 2, 3]}
+PYTHON: dict[str, Any] = {
+    "to_pydict": MAPS.to_pydict,
+    "to_pandas": MAPS.to_pandas,
+    "to_pandas of columns": lambda: MAPS.to_pandas().to_dict("series"),
+    "to_pylist": MAPS.to_pylist,
+    "an iterator of rows": lambda: iter(MAPS.to_pylist()),
+    "dicts": lambda: MAPS.to_pydict(maps_as_pydicts="strict"),
+    "a frame of dicts": lambda: MAPS.to_pandas(maps_as_pydicts="strict"),
+    "lists of structs": lambda: {
+        **MAPS.to_pydict(),
+        "m": [[{"key": "a", "value": 1}, {"key": "b", "value": None}], [], None],
+    },
+}
+
+
+@pytest.mark.parametrize("data", PYTHON.values(), ids=PYTHON)
+def test_maps_of_python_are_written_under_a_schema(tmp_path: Path, data: Any) -> None:
+    tfr.write_tfrecord(data(), tmp_path / "a.tfrecord", schema=MAPS.schema)
+    read = tfr.read_table(tmp_path / "a.tfrecord")
+    assert read.schema.types == MAPS.schema.types
+    assert read.to_pydict() == MAPS.to_pydict()
+    frame = tfr.read_tfrecord(tmp_path / "a.tfrecord")
+    tfr.write_tfrecord(frame, tmp_path / "b.tfrecord", schema=MAPS.schema)
+    assert tfr.read_table(tmp_path / "b.tfrecord").to_pydict() == MAPS.to_pydict()
+
+
+def test_a_value_that_is_no_map_is_named(tmp_path: Path) -> None:
+    schema = {"m": pa.map_(pa.string(), pa.int64())}
+    for data in ({"m": [{"a": 1}, [("b", "x")]]}, pd.DataFrame({"m": [{"a": 1}, "text"]}), [{"m": {}}, {"m": {1: 2}}]):
+        with pytest.raises(EncodeError, match=r"record 1: feature 'm': .* schema's type, map<string, int64>") as caught:
+            tfr.write_tfrecord(data, tmp_path / "a.tfrecord", schema=schema)
+        assert caught.value.record == 1
+    floats = {"m": pa.map_(pa.string(), pa.float32())}
+    with pytest.raises(EncodeError, match="record 0: feature 'm': the schema declares float32"):
+        tfr.write_tfrecord({"m": [{"a": 0.1}]}, tmp_path / "a.tfrecord", schema=floats, float64="error")

@@ -284,11 +284,15 @@ def test_links_in_a_circle(tmp_path: Path) -> None:
         file["root"] = file["/"]
         file["twice"] = file["g/x"]
         file["circle"], file["g/circle"] = h5py.SoftLink("/g/circle"), h5py.SoftLink("../circle/x")
-    assert tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord").columns == ("twice", "g/x")
+    with pytest.warns(
+        tfr.errors.SchemaWarning, match="a.h5: left out columns circle, g/circle: soft links .* lead nowhere"
+    ):
+        report = tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord")
+    assert report.columns == ("twice", "g/x")
 
 
-def test_soft_links_are_names_of_datasets(tmp_path: Path) -> None:
-    """But not those of groups, those that lead nowhere, and those that lead to another file."""
+def test_soft_links_are_names_of_datasets_and_groups(tmp_path: Path) -> None:
+    """Those that lead nowhere are named in a warning; those that lead to another file are refused."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["g/x"] = [1, 2]
         links = {
@@ -302,11 +306,40 @@ def test_soft_links_are_names_of_datasets(tmp_path: Path) -> None:
         for name, path in links.items():
             file[name] = h5py.SoftLink(path)
         file["other"] = h5py.ExternalLink("b.h5", "/")
+        file["empty"] = h5py.Empty("f8")
+        file["hollow"] = h5py.SoftLink("empty")
+        file["below"] = h5py.SoftLink("/g/x/y")
     with h5py.File(tmp_path / "b.h5", "w") as file:
         file["x"] = [3, 4]
-    tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns="!other")
-    expected = {name: [1, 2] for name in ["g/x", "far", "g/near", "soft"]}
+    with pytest.warns(tfr.errors.SchemaWarning, match="a.h5: left out columns below, nowhere: soft links"):
+        tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=["!other", "!out"])
+    expected = {name: [1, 2] for name in ["far", "soft", "g/near", "g/x", "group/near", "group/x"]}
     assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == expected
+    for name in ("other", "out"):
+        with pytest.raises(tfr.errors.DecodeError, match=f"a.h5: {name}: .*a link to the file 'b.h5', which is not"):
+            tfr.convert(tmp_path / "a.h5", tmp_path / "b.tfrecord", columns=[name])
+
+
+def test_groups_have_all_names_of_their_links(tmp_path: Path) -> None:
+    """As NeXus files have them; those of a circle once. Very many, by two links to each next group, are refused."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["entry/detector/x"] = [1, 2]
+        file["entry/data"] = h5py.SoftLink("detector")
+        file["again"] = file["entry"]
+        file["entry/up"] = h5py.SoftLink("/again")
+        file["y"] = h5py.SoftLink("/again/data/x")
+    report = tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord")
+    names = [f"{group}/{inner}/x" for group in ("again", "entry") for inner in ("data", "detector")]
+    assert report.columns == ("y", *names)
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {name: [1, 2] for name in report.columns}
+    with h5py.File(tmp_path / "many.h5", "w") as file:
+        file["x"] = [1, 2]
+        for depth in range(60):
+            group = file.create_group("g" * (depth + 1))
+            group["a"], group["b"] = h5py.SoftLink("/" + "g" * (depth + 2)), h5py.SoftLink("/" + "g" * (depth + 2))
+        file["g" * 61 + "/x"] = [1, 2]
+    with pytest.raises(tfr.errors.DecodeError, match="more than 100,000 further names; raise source_options"):
+        tfr.convert(tmp_path / "many.h5", tmp_path / "many.tfrecord", columns=["x"])
 
 
 def test_hard_links_are_names_of_equal_rank(tmp_path: Path) -> None:

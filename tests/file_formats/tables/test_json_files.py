@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from limited import set_limits
+from nested_tables import values_of
 from rounds import rounds
 from servers import Bucket
 from tfrecord_io.file_formats.tables import json_files
@@ -327,3 +328,49 @@ def test_times_have_an_offset_where_their_type_has_a_zone(tmp_path: Path, type_:
     for options in ({"schema_overrides": {"x": type_}}, {"schema": {"x": type_}}):
         with pytest.raises(tfr.errors.DecodeError, match=f"{reason}.*; declare the types of such columns"):
             tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", source_options=options)
+
+
+UNION = pa.UnionArray.from_sparse(pa.array([0, 1, 0], "int8"), [pa.array([1, 2, None]), pa.array(["a", "b", "c"])])
+WRITTEN = {
+    "nanoseconds": pa.array([1577836800000000001, None, 0], pa.timestamp("ns")),
+    "nanoseconds in a zone": pa.array([1577836800000000001, None, 0], pa.timestamp("ns", "Europe/Berlin")),
+    "times of nanoseconds": pa.array([1, None, 86_399_999_999_999], pa.time64("ns")),
+    "durations of nanoseconds": pa.array([1, None, -1], pa.duration("ns")),
+    "maps": pa.array([[("a", 1), ("a", None)], None, []], pa.map_(pa.string(), pa.int64())),
+    "maps of integers": pa.array([[(1, "x")], None, []], pa.map_(pa.int64(), pa.large_string())),
+    "maps of nanoseconds": pa.array([[("a", 1)], None, [("b", None)]], pa.map_(pa.string(), pa.timestamp("ns"))),
+    "maps of bytes": pa.array([[("a", b"\xff")], None, []], pa.map_(pa.string(), pa.binary())),
+    "maps of maps": pa.array([[("a", [("b", 1)])], None, []], pa.map_(pa.string(), pa.map_(pa.string(), pa.int8()))),
+    "lists of maps": pa.array([[[("a", 1)], None], None, []], pa.list_(pa.map_(pa.string(), pa.float32()))),
+    "structs of maps": pa.array(
+        [{"m": [("a", 1)]}, None, {"m": None}], pa.struct({"m": pa.map_(pa.string(), pa.int8())})
+    ),
+    "unions": UNION,
+    "lists of unions": pa.ListArray.from_arrays([0, 2, 2, 3], UNION),
+    "intervals": pa.array([(1, 2, 3), None, (-1, 0, 4)], pa.month_day_nano_interval()),
+    "times": pa.array([1577836800000001, None, 0], pa.timestamp("us")),
+    "extension types": pa.ExtensionArray.from_storage(
+        pa.opaque(pa.int8(), "t", "v"), pa.array([1, None, 3], pa.int8())
+    ),
+}
+
+
+@pytest.mark.parametrize("column", WRITTEN.values(), ids=WRITTEN)
+def test_columns_of_any_type_are_read_back(tmp_path: Path, column: pa.Array) -> None:
+    table = pa.table({"x": column, "n": [1, 2, 3]})
+    tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.jsonl")
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "b.tfrecord")  # with types that are inferred
+    assert tfr.count(tmp_path / "b.tfrecord") == 3
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "c.tfrecord", schema=table.schema)
+    read, expected = tfr.read_table(tmp_path / "c.tfrecord"), tfr.read_table(tmp_path / "a.tfrecord")
+    assert values_of(read["x"]) == values_of(expected["x"])
+    assert read["x"].type == expected["x"].type
+
+
+def test_a_form_that_is_none_of_the_type_is_refused(tmp_path: Path) -> None:
+    lines = {"map": '{"x": [{"key": null, "value": 1}]}', "union": '{"x": {"type_id": 7, "0": 1}}'}
+    for name, type_ in (("map", WRITTEN["maps"].type), ("union", UNION.type)):
+        (tmp_path / "a.jsonl").write_text(lines[name] + "\n")
+        with pytest.raises(tfr.errors.DecodeError, match=r"the key of a map is null|is not a type of the union"):
+            tfr.convert(tmp_path / "a.jsonl", tmp_path / "b.tfrecord", schema={"x": type_})

@@ -674,3 +674,49 @@ class TestSparkDistributed(DistributedSuite):
         with pytest.raises(Exception, match="seven"):
             save(self.failing(frame), place.path("copy"), **place.storage)
         assert place.numbers("copy") == [*range(ROWS)]
+
+
+class TestVectors:
+    """Spark's ML vectors are lists of numbers, or indices and values with their size."""
+
+    def written(self, spark: Any, path: Path, library: str, **options: str) -> pa.Table:
+        from importlib import import_module
+
+        linalg = import_module(f"pyspark.{library}.linalg")
+        vectors = [
+            linalg.Vectors.dense([0.0, 0.5, 2.0]),
+            linalg.Vectors.sparse(5, [1, 4], [3.0, 0.0]),
+            None,
+            linalg.Vectors.dense([]),
+            linalg.Vectors.sparse(2, [], []),
+        ]
+        rows = spark.createDataFrame(list(enumerate(vectors)), ["n", "v"])
+        rows.coalesce(1).write.format("tfrecord").options(**options).mode("append").save(str(path))
+        return tfr.read_table(path)
+
+    DENSE = ([0.0, 0.5, 2.0], [0.0, 3.0, 0.0, 0.0, 0.0], None, [], [0.0, 0.0])
+
+    @pytest.mark.parametrize("library", ["ml", "mllib"])
+    def test_each_vector_is_written_as_what_it_is(self, spark: Any, tmp_path: Path, library: str) -> None:
+        table = self.written(spark, tmp_path / "out", library).sort_by("n")
+        assert table.column_names == ["n", "v", "v/indices", "v/values", "v/size"]
+        assert table["v"].to_pylist() == [[0.0, 0.5, 2.0], None, None, [], None]
+        assert table["v/indices"].to_pylist() == [None, [1, 4], None, None, []]
+        assert table["v/values"].to_pylist() == [None, [3.0, 0.0], None, None, []]
+        assert table["v/size"].to_pylist() == [None, 5, None, None, 2]
+
+    def test_all_are_dense_or_sparse_by_an_option(self, spark: Any, tmp_path: Path) -> None:
+        dense = self.written(spark, tmp_path / "dense", "ml", vectors="dense").sort_by("n")
+        assert dense.column_names == ["n", "v"]
+        assert dense["v"].to_pylist() == list(self.DENSE)
+        sparse = self.written(spark, tmp_path / "sparse", "ml", vectors="sparse").sort_by("n")
+        assert sparse.column_names == ["n", "v/indices", "v/values", "v/size"]
+        for row, numbers in zip(sparse.to_pylist(), self.DENSE, strict=True):
+            if numbers is None:
+                assert row["v/indices"] is row["v/values"] is row["v/size"] is None
+                continue
+            made = np.zeros(row["v/size"])
+            made[row["v/indices"]] = row["v/values"]
+            assert made.tolist() == numbers
+        with pytest.raises(Exception, match="the option vectors='other': expected 'dense' or 'sparse'"):
+            self.written(spark, tmp_path / "other", "ml", vectors="other")

@@ -53,6 +53,21 @@ def test_statistics_are_those_of_pandas(tmp_path: Path) -> None:
     assert [found[name].kind for name in df] == ["float_list", "int64_list", "bytes_list"]
 
 
+def test_declared_tensors_have_the_feature_type_of_the_records(tmp_path: Path) -> None:
+    """Of tensors that `tensor` declares, each record says whether they are raw bytes or a list of numbers."""
+    pixels, weights = np.arange(4, dtype=np.int32), np.arange(4, dtype=np.float32)
+    rows = [{"bytes": pixels.tobytes(), "weights": weights.tobytes(), "list": pixels, "floats": weights}] * 3
+    with tfr.RecordWriter(tmp_path / "a.tfrecord") as writer:
+        for row in rows:
+            writer.write(tfr.encode_example(row))
+    types = {"bytes": tfr.tensor("int32", (2, 2)), "weights": tfr.tensor("float32", (4,))}
+    types |= {"list": tfr.tensor("int32", (2, 2)), "floats": tfr.tensor("float32", (4,))}
+    found = features(tmp_path / "a.tfrecord", schema=types)
+    kinds = {name: found[name].kind for name in types}
+    assert kinds == {"bytes": "bytes_list", "weights": "bytes_list", "list": "int64_list", "floats": "float_list"}
+    assert found["bytes"].numbers.mean == 1.5
+
+
 def test_lists_tensors_and_times(tmp_path: Path) -> None:
     when = [datetime.datetime(2024, 1, 1), None, datetime.datetime(2024, 1, 3)]
     data = {

@@ -254,7 +254,7 @@ def test_a_record_that_is_no_list(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [*LISTS, field(1, document(4)) + b"\x0a\x7f"])
     error = fault(path)
     assert (error.record, error.offset) == (5, len(framed(*LISTS)))
-    assert "not a valid protobuf message" in error.reason
+    assert "not a valid ExampleListWithContext" in error.reason
     if engine == "native":
         assert f"a field of 127 bytes, but only 0 are left at byte {len(elwc(document(4))) + 1} of" in error.reason
     reader = tfr.formats.open_elwc(path)

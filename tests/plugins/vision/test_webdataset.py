@@ -136,7 +136,10 @@ def test_keys_are_text_or_integers(tmp_path: Path, type_: str, keys: list[Any]) 
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        ({"jpg": [b"a"], "x/y": [b"a"]}, "names of columns become suffixes"),
+        ({"x/y": [b"a"]}, r"has a slash.* schema=\{'jpg': tfr.scalar\('binary', feature='x/y'\)\}"),
+        ({"jpg": [b"a"], "a/b": [1]}, r"has a slash.* schema=\{'cls': tfr.scalar\('int64', feature='a/b'\)\}"),
+        ({"jpg": [b"a"], "X": ["a"]}, r"has capitals.* schema=\{'txt': tfr.scalar\('string', feature='X'\)\}"),
+        ({"jpg": [b"a"], ".x": ["a"]}, "begins with a dot"),
         ({"jpg": [b"a"], "x": [1.5]}, "names of columns become suffixes"),
         ({"jpg": [b"a"], "__key__": ["../a"]}, "cannot be used"),
         ({"jpg": [b"a"], "__key__": ["./../a"]}, "cannot be used"),
@@ -154,3 +157,15 @@ def test_what_an_archive_cannot_hold(tmp_path: Path, data: dict[str, Any], reaso
     with pytest.raises(tfr.errors.EncodeError, match=reason):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.tar")
     assert not (tmp_path / "a.tar").exists()
+
+
+def test_the_way_that_the_error_names_for_a_slash(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"image/encoded": [b"a"], "image/class/label": [1]}, tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.errors.EncodeError, match="slash") as raised:
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.tar")
+    column = {"jpg": tfr.scalar("binary", feature="image/encoded")}
+    if raised.value.feature == "image/encoded":
+        assert "schema={'jpg': tfr.scalar('binary', feature='image/encoded')}" in str(raised.value)
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.tar", schema=column)
+    with tarfile.open(tmp_path / "a.tar") as file:
+        assert file.getnames() == ["00000000.jpg"]

@@ -13,7 +13,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
-from running_threads import running
+from running_threads import ends, running
 from tfrecord_io.read.chunks.segmented_files import SegmentFeed
 
 ROWS = 3000
@@ -105,4 +105,4 @@ def test_threads_end_with_the_stream(engine: str, numbers: Path) -> None:
             assert running()
         del reader
         for thread in running():
-            assert thread.join(10)
+            assert ends(thread)

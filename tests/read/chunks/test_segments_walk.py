@@ -15,6 +15,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from reading_modes import blocks_of
 from records import framed, written
+from tfrecord_io.engine.contract import Checks
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import frame_size
 from tfrecord_io.read.chunks import count_frames
@@ -64,7 +65,7 @@ def test_segments_are_used_again_behind_damage(engine: str, numbers: Path) -> No
     walker = BlockWalker(iter([source]), lambda source: RecordFile(source, block_bytes=100))
     steps = []
     with blocks_of(1000), segment_pool(2) as pool, closing(walker):
-        walk = count_frames._frame_walk(pool, 100, check_crc=True)
+        walk = count_frames._frame_walk(pool, 100, Checks.ALL)
         while walker.load():
             steps.append(walk.advance(walker))
             if steps[-1]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import fsspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +31,7 @@ shards = st.builds(
 )
 names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
 shard_names = st.integers(0, 20).map(lambda at: f"train-{at:05d}-of-00020.tfrecord")
+STORE, OTHER = fsspec.filesystem("memory"), fsspec.filesystem("file")
 sources = st.builds(
     lambda name, size, fs, span, shard, partitions: Source(
         f"/data/{name}",
@@ -43,7 +45,7 @@ sources = st.builds(
     ),
     names | shard_names,
     st.none() | numbers,
-    st.none() | st.sampled_from(["a filesystem", "another one"]),
+    st.none() | st.sampled_from([STORE, OTHER]),
     st.none() | st.tuples(numbers, numbers),
     st.none() | shards,
     st.sampled_from([(), (("label", "cat"),), (("label", None), ("year", "1999"))]),
@@ -71,8 +73,10 @@ def test_the_version_of_an_object_comes_back(
 ) -> None:
     shard = ManifestShard(MANIFESTS[0], 1, 30, None, None, False)
     size = 30 if span is None else 10
-    source = Source(f"s3://b/{name}", size, False, "fs", f"b/{name}", span=span, shard=shard, info={**info, "size": 30})
-    without = [Source("s3://b/c", 1, False, "fs", "b/c"), Source("/d", 1, True)]
+    source = Source(
+        f"s3://b/{name}", size, False, STORE, f"b/{name}", span=span, shard=shard, info={**info, "size": 30}
+    )
+    without = [Source("s3://b/c", 1, False, STORE, "b/c"), Source("/d", 1, True)]
     again, *others = PackedSources.pack([source, *without]).unpack()
     assert again.info is not None
     assert {key: value for key, value in again.info.items() if key != "incomplete"} == {**kept, "size": 30}

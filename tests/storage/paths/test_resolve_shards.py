@@ -139,7 +139,7 @@ def test_a_missing_shard_is_found_among_names_with_several_suffixes(tree):
         (["t-00000-of-100000", "t-00002-of-100000"], "t-0000[012]-*", "t-00001-of-100000"),
         (["t-00000-of-100001", "t-100000-of-100001"], "t-*", "t-00001-of-100001"),
         (["t-000000-of-100000", "t-000002-of-100000"], "t-00000[012]-*", "t-000001-of-100000"),
-        (["t-000001-of-000002"], "t-*", "t-000000-of-000002"),
+        (["t-000001-of-000003"], "t-*", "t-000000-of-000003"),
         (["t-0-of-12", "t-11-of-12"], "t-?-of-12", "t-1-of-12"),
     ],
 )
@@ -148,6 +148,49 @@ def test_a_missing_shard_is_named_as_the_others(tree, names, pattern, missing):
     with pytest.raises(FileNotFoundError) as caught:
         tree.found(pattern)
     assert caught.value.filename.endswith(f"/{missing}")
+
+
+@pytest.mark.parametrize("name", ["x-{:05d}-of-00003", "x-{}-of-3.tfrecord", "x.tfrecord-{:05d}-of-00003.gz"])
+def test_shards_that_count_from_1_are_a_full_set(tree, name):
+    names = [name.format(index) for index in (1, 2, 3)]
+    tree.make(*names)
+    for path in ("", "x*", "x@3", "x@*"):
+        assert tree.found(path) == names
+    tree.fs.rm_file(f"{tree.root}/{names[1]}")
+    for path in ("", "x*", "x@3"):
+        with pytest.raises(FileNotFoundError, match=r"shard 2 of 3 is missing;") as caught:
+            tree.found(path)
+        assert caught.value.filename == f"{tree.root}/{names[1]}"
+    assert tree.found(names[2].replace("3-of", "[3]-of")) == [names[2]]
+    tree.make(name.format(0))  # beside which the last is no shard of them
+    with pytest.raises(FileNotFoundError, match=r"shard 2 of 3 is missing;"):
+        tree.found("")
+    tree.fs.rm_file(f"{tree.root}/{names[0]}")
+    with pytest.raises(FileNotFoundError, match=r"shard 1 of 3 is missing \(and 1 more\);"):
+        tree.found("")
+
+
+def test_shards_that_count_from_1_are_read_of_a_web_server(web):
+    record = bytes.fromhex("000000000000000029039807") + bytes(4)
+    names = [f"x-{index:05d}-of-00003" for index in (1, 2, 3)]
+    web.files.update(dict.fromkeys(names, record))
+    assert [source.path for source in resolve_inputs(web.url("x@3"))] == [web.url(name) for name in names]
+    del web.files[names[0]]
+    with pytest.raises(FileNotFoundError, match="shard 1 of 3 is missing;"):
+        resolve_inputs(web.url("x@3"))
+
+
+def test_salvage_names_the_missing_of_shards_that_count_from_1(tmp_path):
+    for index in (1, 3):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        tfr.write_tfrecord({"x": [index]}, tmp_path / "in" / f"x-{index:05d}-of-00003.tfrecord")
+    report = tfr.salvage(tmp_path / "in", f"{tmp_path}/out/")
+    assert [Path(name).name for name in report.missing] == ["x-00002-of-00003.tfrecord"]
+
+
+def test_a_single_shard_that_counts_from_1_is_read(tree):
+    tree.make("x-00001-of-00001")
+    assert tree.found("") == tree.found("x@1") == ["x-00001-of-00001"]
 
 
 def test_a_count_without_bound_is_still_checked(tree):

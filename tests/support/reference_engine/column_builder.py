@@ -32,10 +32,11 @@ def is_text(value: bytes) -> bool:
 class Column:
     """The rows of one column since the last take."""
 
-    def __init__(self, plan: PlanColumn) -> None:
-        self.plan = plan
+    def __init__(self, plan: PlanColumn, typed_empties: bool = False) -> None:
+        self.plan, self._typed_empties = plan, typed_empties
         self.rows: list[Any] = []  # Cell, or Steps where plan.steps; None for null
         self.kind = plan.kind
+        self._has_value = False
 
     def check(self, row: Cell | Steps | None) -> Fault | None:
         """The first fault of `row`: type, then number of values, then text; steps one after another.
@@ -44,17 +45,18 @@ class Column:
         """
         if row is None:
             return self._fault(FaultCode.MISSING_FEATURE) if self.plan.required else None
-        kind = self.kind
+        kind = self.kind if self._typed_empties or self._has_value else self.plan.kind
         for cell in _cells(row):
             fault = self._check_cell(cell, kind)
             if fault is not None:
                 return fault
-            kind = cell.kind
+            kind = cell.kind if self._has_kind(cell) else kind
         return None
 
     def _check_cell(self, cell: Cell, kind: Kind) -> Fault | None:
         plan = self.plan
-        if plan.layout == Layout.NULL or (kind not in (Kind.NONE, cell.kind) and not plan.splits):
+        is_other = kind not in (Kind.NONE, cell.kind) and self._has_kind(cell)
+        if plan.layout == Layout.NULL or (is_other and not plan.splits):
             return self._fault(FaultCode.KIND, kind, cell.kind)
         if plan.layout == Layout.SCALAR and len(cell.values) != 1:
             return self._fault(FaultCode.VALUE_COUNT, 1, len(cell.values))
@@ -69,26 +71,45 @@ class Column:
 
     def append(self, row: Any) -> None:
         self.rows.append(row)
-        if self.kind == Kind.NONE and row is not None:
-            self.kind = next((cell.kind for cell in _cells(row)), Kind.NONE)
+        cells = [] if row is None else _cells(row)
+        if not self._has_value and (kind := _kind_of(cells, self._typed_empties)) is not None:
+            self.kind = self.plan.kind or (kind if self._has_values(cells) else self.kind or kind)
+        self._has_value = self._has_value or self._has_values(cells)
+
+    def _has_kind(self, cell: Cell) -> bool:
+        """True if the list has a value, without which it has no kind."""
+        return self._typed_empties or len(cell.values) > 0
+
+    def _has_values(self, cells: Sequence[Cell]) -> bool:
+        return any(map(self._has_kind, cells))
 
     @property
     def integers_in_lists(self) -> int:
         """How many integers it has, if its layout is that of lists."""
         cells = [cell for row in self.rows if row is not None for cell in _cells(row)]
-        counts = [len(cell.values) for cell in cells if cell.kind == Kind.INT64]
+        counts = [
+            len(cell.values)
+            for cell in cells
+            if (self.kind if not self._has_kind(cell) else cell.kind) == Kind.INT64  # an empty list is the column's
+        ]
         is_list = self.plan.layout == Layout.LIST or (self.plan.layout == Layout.ANY and set(counts) - {1})
         return sum(counts) if is_list else 0
 
     @property
     def has_others(self) -> bool:
         """Whether some value is of another kind than the column."""
-        return any(cell.kind != self.kind for row in self.rows if row is not None for cell in _cells(row))
+        return any(
+            cell.kind != self.kind and self._has_kind(cell)
+            for row in self.rows
+            if row is not None
+            for cell in _cells(row)
+        )
 
     def take(self) -> ColumnBuffers:
         """Return the rows and reset the column, including the kind found in them."""
-        rows, self.rows, self.kind = self.rows, [], self.plan.kind
-        return _steps_buffers(self.plan, rows) if self.plan.steps else _buffers(self.plan, rows)
+        rows, self.rows, self.kind, self._has_value = self.rows, [], self.plan.kind, False
+        make = _steps_buffers if self.plan.steps else _buffers
+        return make(self.plan, rows, self._typed_empties)
 
 
 def _cells(row: Cell | Steps) -> list[Cell]:
@@ -108,8 +129,8 @@ def _first(rows: Sequence[Any], holds: Any) -> int:
     return next((i for i, row in enumerate(rows) if row is not None and holds(row)), -1)
 
 
-def _steps_buffers(plan: PlanColumn, rows: Sequence[Any]) -> ColumnBuffers:
-    steps = _buffers(plan, [step for row in rows if row is not None for step in row])
+def _steps_buffers(plan: PlanColumn, rows: Sequence[Any], typed_empties: bool) -> ColumnBuffers:
+    steps = _buffers(plan, [step for row in rows if row is not None for step in row], typed_empties)
     return ColumnBuffers(
         plan.name,
         steps.kind,
@@ -124,8 +145,17 @@ def _steps_buffers(plan: PlanColumn, rows: Sequence[Any]) -> ColumnBuffers:
     )
 
 
-def _buffers(plan: PlanColumn, rows: Sequence[Cell | None]) -> ColumnBuffers:
-    kind = plan.kind or next((cell.kind for cell in rows if cell is not None), Kind.NONE)
+def _kind_of(cells: Sequence[Cell], typed_empties: bool) -> Kind | None:
+    """The kind of the first value, else of the first list; None without a list."""
+    valued = cells if typed_empties else [cell for cell in cells if len(cell.values)]
+    return next((cell.kind for cell in [*valued, *cells]), None)
+
+
+def _buffers(plan: PlanColumn, rows: Sequence[Cell | None], typed_empties: bool) -> ColumnBuffers:
+    cells = [cell for cell in rows if cell is not None]
+    kind = plan.kind or _kind_of(cells, typed_empties) or Kind.NONE
+    if not typed_empties:  # an empty list of any kind is one of the column's
+        rows = [cell if cell is None or len(cell.values) else cell._replace(kind=kind) for cell in rows]
     out = _buffers_of_kind(plan, kind, rows)
     others = sorted({cell.kind for cell in rows if cell is not None} - {kind})
     out.others = tuple(_buffers_of_kind(plan, other, rows) for other in others)

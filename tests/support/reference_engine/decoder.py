@@ -40,7 +40,7 @@ class ReferenceDecoder:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._embedded_accepted = False
-        self._columns = {(column.name, column.steps): Column(column) for column in plan.columns}
+        self._columns = {(column.name, column.steps): Column(column, plan.typed_empties) for column in plan.columns}
         self._left_out: set[FeatureName] = set()  # counted for max_features
         self.new_names: list[FeatureName] = []
         self.rows = 0
@@ -78,7 +78,7 @@ class ReferenceDecoder:
         while at < len(view) and records != max_records:
             if full := self._is_full(len(self._columns)):
                 break
-            framed = read_header(view, at, records, self.plan.max_record_bytes)
+            framed = read_header(view, at, records, self.plan.max_record_bytes, check_length=self.plan.check_crc)
             if isinstance(framed, Fault):
                 fault = framed
                 break
@@ -109,7 +109,7 @@ class ReferenceDecoder:
         """See `contract.Decoder.know`."""
         for name, is_list in names:
             if self.plan.unknown == "discover" and self._is_selected(name):
-                self._columns[name, is_list] = Column(self._discovered_column(name, is_list))
+                self._columns[name, is_list] = Column(self._discovered_column(name, is_list), self.plan.typed_empties)
             else:
                 self._left_out.add((name, is_list))
 
@@ -232,7 +232,7 @@ class ReferenceDecoder:
 
     def _discovered(self, record: Record) -> dict[FeatureName, Column]:
         return {
-            (name, is_list): Column(self._discovered_column(name, is_list))
+            (name, is_list): Column(self._discovered_column(name, is_list), self.plan.typed_empties)
             for name, is_list in record.entries
             if self.plan.unknown == "discover"
             and (name, is_list) not in self._columns

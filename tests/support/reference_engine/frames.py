@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from crc32c import crc32c as of_package
 
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Fault, FaultCode, Frames
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Checks, Fault, FaultCode, Frames
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, mask_crc
 
 
@@ -69,13 +69,15 @@ class Framed:
         return self.start + self.length + FOOTER_BYTES
 
 
-def read_header(data: memoryview, offset: int, record: int, max_record_bytes: int) -> Framed | Fault:
+def read_header(
+    data: memoryview, offset: int, record: int, max_record_bytes: int, *, check_length: bool = True
+) -> Framed | Fault:
     """Read the header at `offset`; the fault is TRUNCATED_HEADER, LENGTH_CRC or LENGTH_TOO_LARGE."""
     if len(data) - offset < HEADER_BYTES:
         return Fault(FaultCode.TRUNCATED_HEADER, record, offset, expected=HEADER_BYTES, got=len(data) - offset)
     length, stored = struct.unpack_from("<QI", data, offset)
     computed = masked_crc32c(data[offset : offset + 8])
-    if stored != computed:
+    if check_length and stored != computed:
         return Fault(FaultCode.LENGTH_CRC, record, offset, expected=computed, got=stored)
     if length > max_record_bytes:
         return Fault(FaultCode.LENGTH_TOO_LARGE, record, offset, expected=max_record_bytes, got=length)
@@ -112,7 +114,7 @@ def scan(
     begin: int = 0,
     *,
     max_records: int = -1,
-    check_crc: bool = True,
+    checks: Checks = Checks.ALL,
     max_record_bytes: int = MAX_RECORD_BYTES,
     final: bool = True,
 ) -> tuple[Frames, Fault | None]:
@@ -122,12 +124,12 @@ def scan(
     fault: Fault | None = None
     at = begin
     while at < len(view) and len(records) != max_records:
-        framed = read_header(view, at, len(records), max_record_bytes)
+        framed = read_header(view, at, len(records), max_record_bytes, check_length=checks is not Checks.NONE)
         if isinstance(framed, Fault):
             fault = framed
             break
         fault = check_whole(view, framed, len(records))
-        if fault is None and check_crc:
+        if fault is None and checks is Checks.ALL:
             fault = check_payload(view, framed, len(records))
         if fault is not None:
             break

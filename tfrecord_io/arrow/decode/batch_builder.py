@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache, partial
 from operator import attrgetter
@@ -39,7 +39,6 @@ from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.schema.types import is_list_like, null_bytes, value_type
-from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.decode.companion_checks import CompanionColumns, Companions
@@ -57,7 +56,7 @@ def _from_lists(names: tuple[str, ...], make: Maker, columns: Columns, rows: int
     return make({**columns, **marked} if marked else columns, rows)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Leaf:
     leaf: Leaf
     restore: Callable[..., pa.Array]  # gets the column and, with companions, what these state
@@ -494,7 +493,7 @@ def forms_of(fields: Sequence[Field] | Schema) -> Forms | None:
 
 def _form_of(field: Field) -> Form:
     type_ = field.type
-    form = _of_type(type_)
+    form = OTHER if isinstance(type_, pa.BaseExtensionType) else _of_type(type_)  # which may have no hash
     if form is OTHER or field.part != CONTEXT or field.encoding != LIST or field.empty is not None:
         return OTHER
     if COMPOSITE_KEY in field.metadata:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,14 +18,13 @@ from tfrecord_io.format.dtypes import Element, find_element
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.column_features import size_of
 from tfrecord_io.schema.tensor_types import Shape
-from tfrecord_io.value_class import value_class
 
 _LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values
 _ADVICE = "read everything with read_table, or pass schema='infer' for the plain columns"
 _ADVICE_CLI = "read everything with read_table, or pass --schema infer for the plain columns"
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Companions:
     """The companions of a feature."""
 
@@ -49,7 +49,7 @@ def _as(column: ColumnBuffers | None, name: str, rows: int, kind: Kind, layout: 
     return absent(name, rows, kind, layout) if is_list else widen(column, kind, layout)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class CompanionColumns:
     """What the companions of some rows state about their tensors."""
 

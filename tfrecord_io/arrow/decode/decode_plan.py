@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import starmap
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.feature_types import Kind, Layout, Text
 from tfrecord_io.schema.column_features import (
+    EXTENSION_ENCODING_KEY,
     FEATURE_LIST,
     LIST,
     RAW,
@@ -28,18 +29,18 @@ from tfrecord_io.schema.column_features import (
     layout_of,
     leaves,
     with_encoding,
+    with_extension_encoding,
 )
 from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_text, plain_kind, plain_list_kind, value_type
-from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     from tfrecord_io.schema.composite import Built
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class CompiledPlan:
     """The features that a schema is decoded from."""
 
@@ -215,7 +216,9 @@ def _column(field: Field) -> pa.Field:
     """The column as it is handed out, named as the feature; its metadata has its encoding, unless records decide it."""
     type_ = field.type if is_composed(field.encoding) else handed_type(field.type)
     encoding = None if encoding_rules(field.encoding).adaptive else field.encoding
-    return with_encoding(pa.field(field.feature, type_), encoding)
+    column = with_encoding(pa.field(field.feature, type_), encoding)
+    of_values = field.metadata.get(EXTENSION_ENCODING_KEY)
+    return column if of_values is None else with_extension_encoding(column, of_values.decode("utf-8", "replace"))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ files and their division into chunks have no influence.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 
 import numpy as np
@@ -22,7 +23,6 @@ from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.dtypes import element as element_named
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.inferred_type import KindCount, Observation, RecordRef, earliest, join, join_columns
-from tfrecord_io.value_class import value_class
 
 _NO_ROWS = np.zeros(0, np.int64)
 _OF_NO_FILE = partial(RecordRef, None)
@@ -53,8 +53,10 @@ def observe(column: ColumnBuffers, record_of: Callable[[int], RecordRef] = _OF_N
 
 def _observation(column: ColumnBuffers, nulls: bool, where: Callable[[int], RecordRef | None]) -> Observation:
     text = column.kind is not Kind.BYTES or column.text
-    first, listed, binary = (where(row) for row in (column.first_row, column.list_row, column.binary_row))
-    return Observation(column.kind, column.layout, text, nulls, first, listed, binary)
+    rows = column.first_row, column.list_row, column.binary_row, column.value_row
+    first, listed, binary, valued = map(where, rows)
+    is_empty = column.value_row < 0 and column.kind is not Kind.NONE
+    return Observation(column.kind, column.layout, text, nulls, first, listed, binary, None, valued, is_empty)
 
 
 class SeenColumns:
@@ -127,7 +129,7 @@ def count_kinds(chunks: Iterable[tuple[ColumnBuffers, Callable[[int], RecordRef]
     for column, record_of in chunks:
         for part in by_kind(column):
             kind, rows = _rows_of_kind(part)
-            if len(rows):
+            if len(rows) and (part.steps or part).value_row >= 0:
                 records[kind] = records.get(kind, 0) + len(rows)
                 first[kind] = earliest(first.get(kind), record_of(int(rows[0])))
     counts = [KindCount(kind, count, first[kind] or RecordRef(None, -1)) for kind, count in records.items()]
@@ -144,31 +146,33 @@ def _rows_of_kind(column: ColumnBuffers) -> tuple[Kind, Array]:
 
 def _observations(facts: Array, record_of: Callable[[int], RecordRef]) -> list[Observation]:
     """`observe` of each of the columns with these facts, none a feature list; those that show the same share one."""
-    shown = facts.take((Fact.KIND, Fact.LAYOUT, Fact.TEXT, Fact.FIRST_ROW, Fact.LIST_ROW, Fact.BINARY_ROW), axis=1)
-    shown[_is_nothing(facts)] = Kind.NONE, Layout.NULL, True, -1, -1, -1
+    rows_of = Fact.FIRST_ROW, Fact.LIST_ROW, Fact.BINARY_ROW, Fact.VALUE_ROW
+    shown = facts.take((Fact.KIND, Fact.LAYOUT, Fact.TEXT, *rows_of), axis=1)
+    shown[_is_nothing(facts)] = Kind.NONE, Layout.NULL, True, -1, -1, -1, -1
     keys = shown.view(f"V{shown.itemsize * shown.shape[1]}").ravel().tolist()
     made: dict[bytes, Observation] = {}
     for key in dict.fromkeys(keys):
         kind, layout, text, *rows = np.frombuffer(key, np.int64).tolist()
-        first, listed, binary = (record_of(row) if row >= 0 else None for row in rows)
-        is_text = kind != Kind.BYTES or bool(text)
-        made[key] = Observation(Kind(kind), Layout(layout), is_text, False, first, listed, binary)
+        first, listed, binary, valued = (record_of(row) if row >= 0 else None for row in rows)
+        is_text, is_empty = kind != Kind.BYTES or bool(text), kind != Kind.NONE and valued is None
+        evidence = first, listed, binary, None, valued, is_empty
+        made[key] = Observation(Kind(kind), Layout(layout), is_text, False, *evidence)
     return list(map(made.__getitem__, keys))
 
 
 # Columns of what is known of a feature as numbers, in an int64 array.
-_KIND, _LAYOUT, _TEXT, _PRESENT, _LISTED, _BINARY, _IS_MORE = range(7)
+_KIND, _LAYOUT, _TEXT, _PRESENT, _LISTED, _BINARY, _VALUED, _IS_MORE = range(8)
 
 
 def _facts_of_seen(observations: Sequence[Observation | None]) -> Array:
     numbers: dict[int, int] = {}  # many columns share an observation
     number = [numbers.setdefault(id(seen), len(numbers)) for seen in observations]
     distinct = dict(zip(number, observations, strict=True))
-    facts = np.zeros((len(distinct), 7), np.int64)
+    facts = np.zeros((len(distinct), _IS_MORE + 1), np.int64)
     for at, seen in distinct.items():
         if seen is not None:
             is_present = seen.first is not None and seen.steps is None
-            has_rows = is_present, seen.listed is not None, seen.binary is not None
+            has_rows = is_present, seen.listed is not None, seen.binary is not None, seen.valued is not None
             facts[at] = seen.kind, seen.layout, seen.text, *has_rows, 0
     return facts[number]
 
@@ -180,10 +184,11 @@ def _is_nothing(facts: Array) -> Array:
 
 def _facts_of_shown(facts: Array) -> Array:
     """What columns show; there is more to feature lists and those with values of several kinds."""
-    shown = np.empty((len(facts), 7), np.int64)
+    shown = np.empty((len(facts), _IS_MORE + 1), np.int64)
     shown[:, _KIND : _TEXT + 1] = facts[:, Fact.KIND : Fact.TEXT + 1]
     shown[:, _TEXT] |= shown[:, _KIND] != Kind.BYTES
     shown[:, _LISTED : _BINARY + 1] = facts[:, Fact.LIST_ROW : Fact.BINARY_ROW + 1] >= 0
+    shown[:, _VALUED] = facts[:, Fact.VALUE_ROW] >= 0
     shown[:, _PRESENT] = ~_is_nothing(facts)
     shown[:, _IS_MORE] = facts[:, Fact.IS_LIST] | facts[:, Fact.HAS_OTHERS]
     return shown
@@ -194,7 +199,8 @@ def _add_nothing(own: Array, seen: Array) -> Array:
 
     False where that takes more than a look: for feature lists, and columns that were not seen.
     """
-    is_same = (own[:, _KIND] == seen[:, _KIND]) & (own[:, _LAYOUT] <= seen[:, _LAYOUT])
+    is_same = (own[:, _KIND] == seen[:, _KIND]) | (own[:, _VALUED] < seen[:, _VALUED])  # empty lists have no kind
+    is_same &= own[:, _LAYOUT] <= seen[:, _LAYOUT]
     is_same &= own[:, _TEXT] >= seen[:, _TEXT]
     is_same &= (own[:, _LISTED:_IS_MORE] <= seen[:, _LISTED:_IS_MORE]).all(axis=1)
     adds_nothing: Array = (seen[:, _PRESENT] != 0) & (own[:, _IS_MORE] == 0) & ((own[:, _PRESENT] == 0) | is_same)
@@ -209,7 +215,7 @@ def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], 
     return _observation(steps, nulls, lambda step: where(int(rows(step, side="right")) - 1) if step >= 0 else None)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class FoldedTensor:
     """What the tensors of a feature have in common."""
 

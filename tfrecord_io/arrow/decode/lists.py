@@ -168,6 +168,11 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
         return column
     if is_nothing(column):
         return absent(column.name, column.rows, kind, layout)
+    if column.kind is not kind and column.layout is Layout.LIST and column.value_row < 0 and column.steps is None:
+        values = absent(column.name, 0, kind, Layout.LIST)  # an empty list of any kind is one of this kind
+        column = replace(column, kind=kind, values=values.values, value_offsets=values.value_offsets)
+        if layout is Layout.LIST:
+            return column
     if column.kind is not kind:
         from tfrecord_io.engine.fault_messages import other_kind_advice
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,10 @@ from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, tensor_enc
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, shapes_of_counts, tensor_array
 from tfrecord_io.engine.contract import Array, ColumnBuffers
+from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.feature_types import Kind
+from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.column_features import fixed_part, size_of
 from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_fixed_shape_tensor
 
@@ -76,9 +79,11 @@ class TensorColumn:
         row, size = int(np.flatnonzero(mask)[at]), int(cells.sizes[at])
         expected = f"{'' if self._size is not None else 'a multiple of '}{part}"
         reason = f"{size} bytes do not make {self._element.name} of the shape {self._shape}, which has {expected}"
-        reason += f"; {_hint(size, self._shape)}"
+        begin = int(cells.sizes[:at].sum())
+        kind, advice = kind_of_bytes(cells.data[begin : begin + size].tobytes())
+        reason += f"; {f'they look like {kind}' if kind else _hint(size, self._shape)}"
         reason += "" if companion is None else companion.description(row)
-        raise RowFault(row, reason, expected=part if self._size is not None else expected, got=size)
+        raise RowFault(row, reason, expected=part if self._size is not None else expected, got=size, advice=advice)
 
     def _built(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> pa.Array:
         shapes: Array | tuple[int, ...]
@@ -111,6 +116,29 @@ class TensorColumn:
         return derived if stated is None or has is None else np.where(has[mask][:, None], stated[mask], derived)
 
 
+def kind_of_bytes(content: bytes) -> tuple[str | None, str | None]:
+    """What bytes look like that are not the values of a tensor, and how to read them; None if unknown."""
+    from tfrecord_io.format.foreign_files import ZEROS, looks_like
+    from tfrecord_io.format.serialized_tensor import parse_tensor_proto
+
+    kind = looks_like(content) if len(content) >= _LEAST_BYTES else None
+    if kind is not None and kind != ZEROS:
+        if kind.endswith(" image"):
+            return kind, "declare the column as tfr.image()"
+        is_npy = content.startswith(b"\x93NUMPY")
+        return (
+            kind,
+            "declare the column with tfr.tensor(…, encoding='npy')" if is_npy else "declare the column as binary",
+        )
+    with suppress(DecodeError):
+        tensor = parse_tensor_proto(content, expansion=Expansion(_HINT_BYTES, len(content)))
+        return (
+            f"a serialized tensor of {tensor.name} and the shape {tensor.shape}",
+            "declare the column with tfr.tensor(…, encoding='tensor_proto')",
+        )
+    return None, None
+
+
 def _hint(size: int, shape: Shape) -> str:
     """What tensors this many bytes would be."""
     part = fixed_part(shape)
@@ -122,6 +150,8 @@ def _hint(size: int, shape: Shape) -> str:
     return "they are " + " or ".join(f"{size // _WIDTHS[name]} {name}" for name in fitting)
 
 
+_HINT_BYTES = 1 << 20  # that a tensor may take which is parsed for a hint
+_LEAST_BYTES = 8  # fewer may look like anything
 _WIDTHS = {
     "uint8": 1, "int8": 1, "bool": 1,
     "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2,

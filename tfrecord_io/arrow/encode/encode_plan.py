@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -24,21 +24,25 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
 from tfrecord_io.format.dtypes import element_of
 from tfrecord_io.schema.column_features import (
+    OF_FLOAT64,
     RAW,
     Leaf,
     Node,
     column_leaves,
     encoding_of,
+    extension_encoding_of,
     is_marked_feature_list,
     is_nested,
     layout_of,
     needs_nesting,
     nested_restored,
+    nested_restored_field,
     step_field,
     union_names,
     with_encoding,
-    without_wrappers,
+    with_extension_encoding,
 )
+from tfrecord_io.schema.extension_types import stated_extension, stated_extensions
 from tfrecord_io.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
 from tfrecord_io.schema.types import (
     UnsupportedType,
@@ -47,10 +51,11 @@ from tfrecord_io.schema.types import (
     is_text,
     plain_kind,
     refuse_deep,
+    types_within,
     value_type,
     with_fields,
+    without_run_ends,
 )
-from tfrecord_io.value_class import value_class
 
 _NAMES_IN_WARNING = 10
 _INT64_MAX = 2**63 - 1
@@ -105,7 +110,7 @@ class Rounding:
         warn(f"{rounded}; a TFRecord has no float64; {advice}", PrecisionWarning)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class WritePlan:
     """A schema compiled for writing."""
 
@@ -184,15 +189,18 @@ def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool,
         asked.pop(column.name, None)
         return with_encoding(column, JSON)
     if form != NESTED and not needs_nesting(column, in_steps=sequence):
-        return annotate(column)
-    if form == NESTED:
+        annotated = annotate(column)
+        if not (_has_extension(column) and _has_encoding(annotated)):
+            return annotated
+        column, form = annotated, encoding_of(annotated)
+    elif form == NESTED:
         asked.pop(column.name, None)
         form = None
     column = with_encoding(column, form)
-    bare = column.with_type(without_wrappers(column.type))
-    if not t.is_nested(bare.type) and not needs_nesting(bare):  # which has no parts
+    bare = column.with_type(without_run_ends(column.type))
+    if not t.is_nested(bare.type) and not _has_extension(bare) and not needs_nesting(bare):  # which has no parts
         return annotate(bare)
-    annotated = annotate(column.with_type(nested_restored(column.type)), nested=True)
+    annotated = annotate(nested_restored_field(column), nested=True)
     if (encoding := encoding_of(annotated)) is not None:  # a dictionary has no field for that of its values
         reason = f'the encoding "{encoding}" does not store values of type {column.type}'
         raise UnsupportedType(column.name, reason, f"cast the column to {nested_restored(column.type)}")
@@ -218,6 +226,11 @@ def _annotate(
     encoding = encoding or encoding_of(field) or above
     type_ = field.type
     below = partial(_annotate, asked=asked, above=encoding, raw_float64=raw_float64, nested=nested)
+    if nested and _is_extension(field):  # a type whose parts have no metadata
+        has_doubles = raw_float64 and any(map(t.is_float64, types_within(type_, storage=True)))
+        of_doubles = OF_FLOAT64 + RAW if has_doubles else None
+        encoding = encoding or extension_encoding_of(field) or of_doubles
+        return with_extension_encoding(with_encoding(field, None), encoding)
     if is_list_like(type_) and (nested or t.is_struct(type_.value_type)):
         type_ = with_fields(type_, partial(below, feature=feature))
     elif t.is_struct(type_):
@@ -236,6 +249,26 @@ def _annotate(
             encoding = RAW
         return with_encoding(field, encoding)
     return with_encoding(field.with_type(type_), None)
+
+
+def _is_extension(field: pa.Field) -> bool:
+    is_of_type = isinstance(field.type, pa.BaseExtensionType) and not is_any_tensor(field.type)
+    return is_of_type or stated_extension(field) is not None
+
+
+def _has_extension(column: pa.Field) -> bool:
+    """True if a column has an extension type, or one that its metadata names, or a part of it has; not of tensors."""
+    if plain_kind(column.type) is not None and not column.metadata:
+        return False
+    types = (each for each in types_within(column.type) if isinstance(each, pa.BaseExtensionType))
+    return any(not is_any_tensor(each) for each in types) or bool(stated_extensions(column))
+
+
+def _has_encoding(field: pa.Field) -> bool:
+    """True if a column, or a part of it, has an encoding in its metadata."""
+    type_ = field.type
+    parts = (type_.field(at) for at in range(type_.num_fields if t.is_nested(type_) else 0))
+    return encoding_of(field) is not None or any(map(_has_encoding, parts))
 
 
 def _holds_tensors(type_: pa.DataType) -> bool:

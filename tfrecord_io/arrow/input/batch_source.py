@@ -6,7 +6,7 @@ import pathlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -23,6 +23,8 @@ from tfrecord_io.arrow.input.from_arrays import (
     imported,
     is_frame,
     is_single,
+    is_sparse_matrix,
+    no_arrow_form,
     refuse_duckdb_types,
     refuse_polars_types,
     table_of_arrays,
@@ -36,14 +38,21 @@ from tfrecord_io.arrow.row_fault import errors_of_rows
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.format.dtypes import dtype_name, find_element
 from tfrecord_io.options import LIMITS
-from tfrecord_io.schema.column_features import encoding_of, needs_nesting, nested_handed, nested_restored, with_encoding
+from tfrecord_io.remedies import Written
+from tfrecord_io.schema.column_features import (
+    encoding_of,
+    needs_nesting,
+    nested_handed,
+    nested_restored_field,
+    with_encoding,
+)
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
+from tfrecord_io.schema.extension_types import name_with_extension, stated_extensions
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.merged_schema import common_field, lacks_only_values, lacks_type
-from tfrecord_io.schema.tensor_types import EXTENSION_NAME, NESTED, element_and_shape, is_any_tensor, tensor_field
+from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor, tensor_field
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import (
-    PANDAS_ADVICE,
     UnsupportedType,
     has_required_parts,
     is_deep,
@@ -53,13 +62,12 @@ from tfrecord_io.schema.types import (
     with_fields_at,
     without_run_ends,
 )
-from tfrecord_io.value_class import value_class
 
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
 _STREAMED_ROWS = 1000  # of a stream of Hugging Face datasets, which writes its own files in batches of so many
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class BatchSource:
     """A schema and its batches, which can be iterated over once. Errors of the input are raised as they are.
 
@@ -90,7 +98,7 @@ Conform = Callable[[BatchSource, int], BatchSource]
 """Converts one table of the input, which follows so many rows, to the schema that all must have."""
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _InputOptions:
     """The caller's options for the input."""
 
@@ -99,6 +107,7 @@ class _InputOptions:
     nan_to_null: bool
     encodings: Mapping[str, str]
     conform: Conform | None
+    maps: Mapping[str, pa.DataType]
 
 
 def open_input(
@@ -110,6 +119,7 @@ def open_input(
     encodings: Mapping[str, str] | None = None,
     row_base: int = 0,
     conform: Conform | None = None,
+    maps: Mapping[str, pa.DataType] | None = None,
 ) -> BatchSource:
     """Open any tabular input.
 
@@ -128,25 +138,21 @@ def open_input(
     is the dimension whose positions are the rows, by default the first that all share. `encodings` is the
     ``column_encoding=`` of a writer, which decides which arrays become tensors; `row_base` the number of rows before
     these, for messages. `conform` is applied to each table of the input: with a schema, the items of an iterable may
-    have different types.
+    have different types. `maps` are the `map_types` of that schema: Python values alone do not say what is a map.
 
     EncodeError if a column cannot be converted to Arrow, for example an object column of mixed types, or two columns
     have one name; TypeError if `data` holds no table; while iterating, SchemaError if a batch of an iterable has
     another schema than the first.
     """
-    source = _open_table(data, _InputOptions(index, record_dim, nan_to_null, encodings or {}, conform), row_base)
+    options = _InputOptions(index, record_dim, nan_to_null, encodings or {}, conform, maps or {})
+    source = _open_table(data, options, row_base)
     try:
         names = Counter(source.schema.names)
     except UnicodeDecodeError as error:
         raise EncodeError("a column's name is not UTF-8", hint="rename it") from error
     for name, count in names.items():
         if count > 1:
-            raise EncodeError(f"{count} columns have this name", feature=name, hint="rename them")
-    for field in source.schema:  # of types that pyarrow knows only where pandas is imported
-        name = (field.metadata or {}).get(EXTENSION_NAME, b"").decode("utf-8", "replace")
-        if name in PANDAS_ADVICE:
-            reason = f"the extension type {name} is not supported"
-            raise EncodeError(reason, feature=field.name, hint=PANDAS_ADVICE[name])
+            raise EncodeError(f"{count} columns have this name", feature=name, advice="rename them")
     if any(not field.nullable or has_required_parts(field.type) for field in source.schema):
         source = _without_missing(source, row_base)
     if encodings and image_encodings(encodings):
@@ -199,7 +205,11 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
         what = f"{what} of shape {tuple(data.shape)} and dtype {data.dtype} is one column and has no name"
         raise TypeError(f"{what}: pass a dict, {{'x': array}}")
     if hasattr(data, "toarray") and hasattr(data, "shape"):
+        if is_sparse_matrix(data):
+            raise TypeError(f"{_type_name(data)} is one column and has no name: pass a dict, {{'x': matrix}}")
         raise TypeError(f"{_type_name(data)} is a sparse matrix, not a table: pass {{'x': matrix.toarray()}}")
+    if callable(getattr(data, "read", None)):  # its lines are no rows, also if it is at its end and has none
+        raise TypeError(f"expected a table, got a file object, {_type_name(data)}: pass tfr.dataset(file)")
     if isinstance(table, Iterable) and not isinstance(table, (str, bytes, bytearray, memoryview)):
         try:
             return _of_iterable(iter(table), options, row_base)
@@ -266,6 +276,10 @@ def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | N
         else:
             reason = f"{_type_name(data)} gives an Arrow {form}, but not of a table: pass a table with this as a column"
         raise TypeError(reason) from error
+    except OverflowError as error:  # of pandas, for Python's integers
+        reason = f"{_type_name(data)} has an integer that its Arrow stream cannot have: {error}"
+        advice = "pass the frame of the library itself, whose error names the column, or convert the column to text"
+        raise EncodeError(reason, expected="-2**63 to 2**63 - 1", advice=advice) from error
     return None
 
 
@@ -306,8 +320,10 @@ def _plain(data: Any) -> Any:
     """Inputs of other libraries, and rows, as a table of a form that `_of_one` knows; anything else as it is."""
     modules = ("pandas", "polars", "pyarrow.dataset", "duckdb", "narwhals")
     pandas, polars, datasets, duckdb, narwhals = map(imported, modules)
-    if narwhals is not None and isinstance(data, narwhals.LazyFrame):
+    if narwhals is not None and isinstance(data, narwhals.LazyFrame | narwhals.DataFrame | narwhals.Series):
         data = data.to_native()
+        if pandas is not None and isinstance(data, pandas.DataFrame | pandas.Series):
+            data = data.reset_index(drop=True)  # which narwhals does not have
     if isinstance(data, list | tuple) and data and all(isinstance(row, Mapping) for row in data):
         return table_of_rows(data) if any(is_single(v) for row in data for v in row.values()) else data
     if pandas is not None and isinstance(data, pandas.Series):
@@ -387,8 +403,26 @@ def _tables_of_features(data: Any) -> Iterator[pa.Table]:
         row | {name: module.encode_nested_example(f, row.get(name), level=1) for name, f in encoded.items()}
         for row in _examples(data.cast(None))
     )
+    begin = 0
     while rows := list(islice(examples, _STREAMED_ROWS)):
-        yield cast(pa.Table.from_pylist([missing | rows[0], *rows[1:]]), data.features)
+        rows[0] = missing | rows[0]
+        with errors_of_rows(begin):
+            yield cast(_table_of_dicts(rows), data.features)
+        begin += len(rows)
+
+
+def _table_of_dicts(rows: list[dict[str, Any]]) -> pa.Table:
+    """The table of dicts, one for each row; EncodeError for an integer beyond int64."""
+    try:
+        return pa.Table.from_pylist(rows)
+    except OverflowError:
+        for name in rows[0]:
+            values = [row.get(name) for row in rows]
+            try:
+                pa.array(values)
+            except OverflowError:
+                raise no_arrow_form(name, values) from None
+        raise
 
 
 def _table_of_examples(rows: Sequence[Mapping[Any, Any]]) -> pa.Table:
@@ -413,9 +447,9 @@ def _of_reader(data: Any, options: _InputOptions) -> BatchSource:
 def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
     with errors_of_rows(row_base):
         if is_frame(data):
-            columns = table_of_frame(data, options.index, options.nan_to_null, options.encodings)
+            columns = table_of_frame(data, options.index, options.nan_to_null, options.encodings, options.maps)
         else:
-            columns = table_of_arrays(data, options.nan_to_null, options.encodings)
+            columns = table_of_arrays(data, options.nan_to_null, options.encodings, options.maps)
     if not columns.tensors:
         return _of_table(columns.table)
     table = _one_dictionary(columns.table)
@@ -581,9 +615,9 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
         raise SchemaError(f"{who} {what}: expected the columns of the data before it")
     changed = [at for at, (a, b) in enumerate(zip(own, first, strict=True)) if not _is_same(a, b)]
     for a, b in ((own.field(at), first.field(at)) for at in changed):
-        if lacks_only_values(a.type, b.type) or tensors_fit(a, b):
+        if (lacks_only_values(a.type, b.type) and _fits_extensions(a, b)) or tensors_fit(a, b):
             continue
-        expected, got = logical_name(b.type, b.metadata), logical_name(a.type, a.metadata)
+        expected, got = (name_with_extension(logical_name(f.type, f.metadata), f) for f in (b, a))
         reason = f"{who} has another type than the data before it: expected {expected}, got {got}"
         raise SchemaError(reason, feature=a.name, expected=expected, got=got, hint=_how_to_fit(a, b))
     if not changed:
@@ -598,6 +632,12 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
             yield pa.RecordBatch.from_arrays(columns, names=first.names)
 
     return source.mapped(first, filled, 0)
+
+
+def _fits_extensions(own: pa.Field, field: pa.Field) -> bool:
+    """True if both name the same extension types, or `own` lacks some in parts that are null throughout."""
+    known, others = stated_extensions(own), stated_extensions(field)
+    return known.items() <= others.items() if lacks_type(own.type) else known == others
 
 
 def _refuse_images(own: pa.Schema, first: pa.Schema, who: str) -> None:
@@ -631,7 +671,7 @@ def _is_same(a: pa.Field, b: pa.Field) -> bool:
 
 def _embedded(field: pa.Field) -> pa.Schema:
     try:
-        return embedded_schema(pa.schema([field.with_type(nested_restored(field.type))]))
+        return embedded_schema(pa.schema([nested_restored_field(field)]))
     except UnsupportedType as error:
         raise EncodeError(error.reason, feature=error.feature, hint=error.advice) from error
 

@@ -18,6 +18,7 @@ from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import bitmap_of, list_array, variable_width
 from tfrecord_io.arrow.input.tensor_cast import (
@@ -28,7 +29,7 @@ from tfrecord_io.arrow.input.tensor_cast import (
     tensors_of_cells,
     unmasked_rows,
 )
-from tfrecord_io.arrow.plain_values import array_of_values
+from tfrecord_io.arrow.row_fault import first_failing
 from tfrecord_io.arrow.tensor_values import plain_array
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
@@ -38,10 +39,12 @@ from tfrecord_io.format.dtypes import element
 from tfrecord_io.format.feature_types import image_advice
 from tfrecord_io.format.missing_values import check_level, has_inner, holds_masked
 from tfrecord_io.options.limits import too_large
-from tfrecord_io.schema.types import is_list_like, types_within, value_type
+from tfrecord_io.schema.types import is_list_like, types_within, value_type, with_fields
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from tfrecord_io.schema.sparse_column import SparseColumn
 
 NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised by Arrow for values that it cannot hold
 # The attributes of values that Arrow takes one by one, or by a protocol of its own.
@@ -49,21 +52,40 @@ _TAKEN_BY_ARROW = ("__iter__", "__getitem__", "__arrow_array__", "__arrow_c_arra
 
 
 def table_of_arrays(
-    data: Mapping[Any, Any], nan_to_null: bool = True, encodings: Mapping[str, str] | None = None
+    data: Mapping[Any, Any],
+    nan_to_null: bool = True,
+    encodings: Mapping[str, str] | None = None,
+    maps: Mapping[str, pa.DataType] | None = None,
 ) -> Columns:
     """Make a table of NumPy arrays, whose first axis counts the rows, lists, Arrow arrays and pandas Series.
 
     NumPy's NaN are values; with `nan_to_null` those of a Series are missing values. `encodings` is the
-    ``column_encoding=`` of a writer: with some encodings, text and bytes become tensors. Names that are not text,
+    ``column_encoding=`` of a writer: with some encodings, text and bytes become tensors. `maps` are the `map_types` of
+    its schema. Names that are not text,
     lengths that differ, and values that Arrow cannot hold are EncodeErrors.
     """
     columns: dict[str, pa.Array | pa.ChunkedArray | Tensors] = {}
+    sparse: dict[str, SparseColumn] = {}  # by the column of the values
     for name, values in data.items():
         if not isinstance(name, str):
             raise EncodeError(f"a column's name is of type {type(name).__name__}", hint="names must be text")
         check_name(name)
+        if is_sparse_matrix(values):
+            from tfrecord_io.arrow.input.from_scipy import columns_of_matrix
+
+            parts = columns_of_matrix(name, values)
+            if taken := parts.columns.keys() & {*data, *columns}:
+                reason = f"it is also a feature of the sparse column '{printable(name)}'"
+                raise EncodeError(reason, feature=min(taken), advice="rename the column")
+            columns.update(parts.columns)
+            sparse[parts.values] = parts.sparse
+            continue
         refuse_polars_types(name, getattr(values, "dtype", None))
-        columns[name] = _column(name, values, nan_to_null, (encodings or {}).get(name))
+        map_type = (maps or {}).get(name)
+        if map_type is not None and _is_of_objects(values):
+            columns[name] = map_array(name, values, map_type)
+        else:
+            columns[name] = _column(name, values, nan_to_null, (encodings or {}).get(name))
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         first = next(iter(lengths))
@@ -75,11 +97,57 @@ def table_of_arrays(
         if not isinstance(column, pa.Array | pa.ChunkedArray):
             tensors[at], columns[name] = column, pa.nulls(len(column))
     table, polars = pa.table(columns), imported("polars")
-    for at, (name, values) in enumerate(data.items() if polars is not None else ()):
+    for name, column in sparse.items():
+        at = table.column_names.index(name)
+        table = table.set_column(at, table.field(at).with_metadata(column.metadata), table.column(at))
+    for name, values in data.items() if polars is not None else ():
         if isinstance(values, polars.Series):  # only a frame has the metadata, such as that of an Enum
+            at = table.column_names.index(name)
             field = values.clear().to_frame(name).to_arrow().schema.field(0)
             table = table.set_column(at, table.field(at).with_metadata(field.metadata), table.column(at))
     return Columns(table, tensors)
+
+
+def map_types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """The types of the columns that have maps, by name, with floats of 64 bits: a cast then says what is rounded.
+
+    >>> map_types(pa.schema({"x": pa.map_(pa.string(), pa.float32()), "y": pa.int8()}))
+    {'x': MapType(map<string, double>)}
+    """
+    return {field.name: _with_doubles(field.type) for field in schema if any(map(t.is_map, types_within(field.type)))}
+
+
+def _with_doubles(type_: pa.DataType) -> pa.DataType:
+    if t.is_floating(type_):
+        return pa.float64()
+    return with_fields(type_, lambda field: field.with_type(_with_doubles(field.type)))
+
+
+def _is_of_objects(values: Any) -> bool:
+    """True for a list, or an array or a Series of Python objects."""
+    dtype = getattr(values, "dtype", None)
+    return isinstance(values, list | tuple) if dtype is None else is_object_dtype(dtype)
+
+
+def map_array(name: str, values: Any, type_: pa.DataType) -> pa.Array:
+    """A column of Python objects as a type that has maps: pairs, or dicts, as ``pyarrow.array`` takes them.
+
+    EncodeError, whose ``record`` is the row, for a value that is not of the type.
+    """
+    cells = [None if isinstance(cell, float) or type(cell).__name__ == "NAType" else cell for cell in values]
+    try:
+        return pa.array(cells, type_)
+    except NOT_ARROW:  # its message holds the value
+        row = first_failing(len(cells), lambda begin, end: pa.array(cells[begin:end], type_), NOT_ARROW)
+    reason, got = f"the value is not of the schema's type, {type_}", type(cells[row]).__name__
+    advice = "pass a dict, or a list of pairs of key and value, for each map"
+    raise EncodeError(reason, feature=name, record=row, expected=str(type_), got=got, advice=advice)
+
+
+def is_sparse_matrix(values: Any) -> bool:
+    """True if it is a matrix or a two-dimensional array of scipy.sparse."""
+    scipy = imported("scipy.sparse")
+    return scipy is not None and scipy.issparse(values) and values.ndim == 2
 
 
 def check_name(name: str) -> None:
@@ -560,8 +628,10 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
     if isinstance(dtype, np.dtype) and not isinstance(values, np.ndarray) and not _is_series(values):
         reason = f"a column is an array of NumPy or a list, not {type(values).__module__}.{type(values).__qualname__}"
         dense = next((method for method in ("toarray", "todense") if hasattr(values, method)), None)  # of sparse ones
-        advice = "convert it with numpy.asarray" if dense is None else f"pass its {dense}()"
-        return EncodeError(reason, feature=name, hint=advice)
+        advice = (
+            "convert it with numpy.asarray" if dense is None else f"pass its {dense}(), or a matrix of scipy.sparse"
+        )
+        return EncodeError(reason, feature=name, advice=advice)
     if dtype is not None and getattr(dtype, "kind", "") != "O":
         reason = f"values of dtype {dtype} cannot be stored in a TFRecord"
         return EncodeError(reason, feature=name, hint="convert the column first")

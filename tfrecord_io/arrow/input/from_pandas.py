@@ -16,6 +16,7 @@ from tfrecord_io.arrow.input.from_arrays import (
     dense,
     is_object_dtype,
     lists_with_nan,
+    map_array,
     no_arrow_form,
     plain_cells,
     refuse_lost_zone,
@@ -27,9 +28,23 @@ from tfrecord_io.arrow.input.from_arrays import (
     zone_of,
 )
 from tfrecord_io.arrow.input.tensor_cast import Columns, Tensors, native
+from tfrecord_io.arrow.pandas_types import (
+    categories_as_json,
+    has_categories_of_pandas,
+    is_of_pandas,
+    labels_as_json,
+    with_text_categories,
+)
 from tfrecord_io.display import and_more
 from tfrecord_io.errors import EncodeError, SchemaWarning, printable, warn
-from tfrecord_io.schema.pandas_metadata import arrow_entry, frame_description, sparse_entry, with_entries
+from tfrecord_io.schema.pandas_metadata import (
+    arrow_entry,
+    categories_entry,
+    frame_description,
+    sparse_entry,
+    with_entries,
+    with_labels,
+)
 from tfrecord_io.schema.types import restored_type
 
 if TYPE_CHECKING:
@@ -39,14 +54,18 @@ _RESTORED = {"string", "bytes", "integer", "floating", "boolean", "datetime64"} 
 
 
 def table_of_frame(
-    frame: pd.DataFrame, index: bool | None = None, nan_to_null: bool = True, encodings: Mapping[str, str] | None = None
+    frame: pd.DataFrame,
+    index: bool | None = None,
+    nan_to_null: bool = True,
+    encodings: Mapping[str, str] | None = None,
+    maps: Mapping[str, pa.DataType] | None = None,
 ) -> Columns:
     """Convert by ``pyarrow.Table.from_pandas``, whose metadata restores index and dtypes; arrays become tensors.
 
     `index` is that of ``DataFrame.to_parquet``, but None makes columns of a named index and of levels, whatever their
     values: pandas takes a RangeIndex wherever they are evenly spaced. `encodings` is the ``column_encoding=`` of a
-    writer. Without `nan_to_null` NaN in columns of a NumPy float dtype are values, as they always are inside arrays.
-    Two columns of one name, or values of mixed types, are EncodeErrors.
+    writer, `maps` the `map_types` of its schema. Without `nan_to_null` NaN in columns of a NumPy float dtype are
+    values, as they always are inside arrays. Two columns of one name, or values of mixed types, are EncodeErrors.
     """
     if not frame.columns.is_unique:
         name = str(frame.columns[frame.columns.duplicated()][0])
@@ -56,7 +75,10 @@ def table_of_frame(
     if index is None and (frame.index.nlevels > 1 or frame.index.name is not None):
         index = True
     frame, fills = _dense(_with_exact_levels(frame))
-    frame, found, exact = _found_columns(frame, nan_to_null, encodings or {})
+    frame, geometries = _without_geometries(frame)
+    frame, categories = _with_text_categories(frame)
+    frame, complex_levels = _without_complex_levels(frame)
+    frame, found, exact = _found_columns(frame, nan_to_null, encodings or {}, maps or {})
     try:
         with warnings.catch_warnings():  # `_warn_of_labels` names those that are not restored
             warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")
@@ -85,10 +107,24 @@ def table_of_frame(
             refuse_lost_zone(table.field(at).name, frame.iloc[:, at])
     _refuse_levels(frame, table)
     table = _with_zones(frame, table)
+    table = _with_labels(frame, table)
     _warn_of_labels(frame, table)
+    if table.num_columns > frame.shape[1]:
+        for level, values in complex_levels.items():
+            tensors = tensors_of(values, nan_to_null, None)
+            assert tensors is not None
+            found[frame.shape[1] + level] = tensors
+        table = _nulls_at(table, [frame.shape[1] + level for level in complex_levels])
+    table = with_columns_at(table, geometries)
     changes = {name: sparse_entry(fill) for name, fill in fills.items()}
     changes |= _arrow_entries(frame, table)
     changes |= {table.field(i).name: {"numpy_type": "object"} for i in found}
+    changes |= {table.field(i).name: {"numpy_type": "object"} for i in geometries}
+    changes |= {
+        table.field(at).name: categories_entry(len(dtype.categories), categories_as_json(dtype))
+        for at, dtype in categories.items()
+        if at < table.num_columns
+    }
     if changes:
         table = table.replace_schema_metadata(with_entries(table.schema, changes).metadata)
     return Columns(table, {i: column for i, column in found.items() if not isinstance(column, pa.Array)})
@@ -127,7 +163,7 @@ def _warn_of_labels(frame: pd.DataFrame, table: pa.Table) -> None:
 
 
 def _found_columns(
-    frame: pd.DataFrame, nan_to_null: bool, encodings: Mapping[str, str]
+    frame: pd.DataFrame, nan_to_null: bool, encodings: Mapping[str, str], maps: Mapping[str, pa.DataType]
 ) -> tuple[pd.DataFrame, dict[int, Tensors | pa.Array], set[int]]:
     """The frame with None for each masked array; the columns that Arrow need not, or cannot, convert, by number.
 
@@ -137,6 +173,9 @@ def _found_columns(
     columns, masked, exact = dict[int, Tensors | pa.Array](), dict[int, Any](), set[int]()
     for at, (name, values) in enumerate(frame.items()):
         is_objects = is_object_dtype(values.dtype)
+        if is_objects and (map_type := maps.get(_column_name(name))) is not None:
+            columns[at] = map_array(_column_name(name), values, map_type)
+            continue
         plain = is_objects and plain_cells(values.to_numpy(), nan_is_missing=True)
         try:
             if plain is None:
@@ -187,6 +226,82 @@ def _dense(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
         else:
             fills[_column_name(name)] = np.asarray(fill, dtype.subtype).item()
     return _replaced(frame, columns), fills
+
+
+def _nulls_at(table: pa.Table, columns: list[int]) -> pa.Table:
+    """The table with columns of nulls in the place of those that are not converted yet."""
+    nulls = pa.chunked_array([pa.nulls(table.num_rows)])
+    return with_columns_at(table, {at: (table.field(at).with_type(pa.null()), nulls) for at in columns})
+
+
+def _without_geometries(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, tuple[pa.Field, pa.ChunkedArray]]]:
+    """The frame with nulls in the columns of geometries of a GeoDataFrame; these as GeoPandas has them in Arrow.
+
+    The metadata of their fields has the name of GeoArrow's type and the reference system of the coordinates.
+    """
+    import pandas as pd
+
+    at = [number for number, dtype in enumerate(frame.dtypes) if dtype.name == "geometry"]
+    if not at or not hasattr(frame, "to_arrow"):
+        return frame, {}
+    geometries = pa.table(frame.iloc[:, at].to_arrow(index=False))
+    fields = dict(zip(at, zip(geometries.schema, geometries.columns, strict=True), strict=True))
+    return _replaced(pd.DataFrame(frame), dict.fromkeys(at, None)), fields
+
+
+def _with_text_categories(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, Any]]:
+    """The frame with texts as categories of columns and levels where these are periods or intervals; what each was.
+
+    The latter are by the number of the column in a table that has the levels of the index last.
+    """
+    import pandas as pd
+
+    stated = {at: d for at, d in enumerate(frame.dtypes) if has_categories_of_pandas(d)}
+    columns = {at: with_text_categories(pd.CategoricalIndex(frame.iloc[:, at])).array for at in stated}
+    frame, index = _replaced(frame, columns), frame.index
+    levels = [index.get_level_values(level) for level in range(index.nlevels)]
+    changed = {at: with_text_categories(lv) for at, lv in enumerate(levels) if has_categories_of_pandas(lv.dtype)}
+    stated |= {frame.shape[1] + at: levels[at].dtype for at in changed}
+    return _with_levels(frame, changed), stated
+
+
+def _without_complex_levels(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, pd.Series]]:
+    """The frame with zeros in the levels of its index that are complex numbers, which Arrow does not have; these."""
+    import pandas as pd
+
+    levels = [frame.index.get_level_values(level) for level in range(frame.index.nlevels)]
+    found = {
+        at: level for at, level in enumerate(levels) if isinstance(level.dtype, np.dtype) and level.dtype.kind == "c"
+    }
+    zeros = {at: pd.Index(np.zeros(len(frame)), name=level.name) for at, level in found.items()}
+    return _with_levels(frame, zeros), {at: pd.Series(level) for at, level in found.items()}
+
+
+def _with_levels(frame: pd.DataFrame, levels: Mapping[int, pd.Index]) -> pd.DataFrame:
+    """The frame with other levels of its index, by number."""
+    import pandas as pd
+
+    if not levels:
+        return frame
+    index = frame.index
+    if index.nlevels == 1:
+        return frame.set_axis(levels[0])
+    arrays = [levels[at] if at in levels else index.get_level_values(at) for at in range(index.nlevels)]
+    return frame.set_axis(pd.MultiIndex.from_arrays(arrays, names=index.names))
+
+
+def _with_labels(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
+    """The table, in whose metadata are the labels of columns that are periods, intervals or categories of them."""
+    labels = frame.columns
+    levels = [labels.get_level_values(level) for level in range(labels.nlevels)]
+    stated = {
+        at: labels_as_json(level)
+        for at, level in enumerate(levels)
+        if is_of_pandas(level.dtype) or has_categories_of_pandas(level.dtype)
+    }
+    if not stated:
+        return table
+    return table.replace_schema_metadata(with_labels(table.schema, stated, table.column_names[: len(labels)]).metadata)
 
 
 def _with_exact_levels(frame: pd.DataFrame) -> pd.DataFrame:

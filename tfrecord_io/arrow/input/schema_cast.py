@@ -14,6 +14,7 @@ from tfrecord_io.arrow.buffers import struct_fields
 from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.arrow.nested_to_features import first_null, misplaced_null
+from tfrecord_io.arrow.plain_forms import from_plain_form, plain_form, to_plain_form
 from tfrecord_io.arrow.row_fault import errors_of_rows, first_failing, first_refused
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of_column
 from tfrecord_io.errors import EncodeError
@@ -88,6 +89,13 @@ def refuse_missing(array: pa.Array, field: pa.Field) -> None:
 def _cast(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
     if t.is_null(own.type):
         return pa.nulls(len(array), field.type)
+    form = plain_form(field.type)
+    if form != field.type and t.is_nested(own.type):  # Arrow (26.0) casts neither lists to maps nor the values of maps
+        plain = to_plain_form(array)
+        made = plain.cast(form)
+        for before, after in _leaves(plain, own.with_type(plain.type), made, field.with_type(form)):
+            refuse_loss(before, after)
+        return from_plain_form(made, field.type)
     has_tensors = is_any_tensor(own.type) or is_any_tensor(field.type)
     made = tensor_cast(array, own, field) if has_tensors else array.cast(field.type)
     for before, after in _leaves(array, own, made, field):
@@ -151,6 +159,9 @@ def _leaves(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field) -> 
         for at, child in enumerate(type_):
             inner = places[child.name]
             yield from _leaves(befores[at], child, afters[inner], declared.field(inner))
+    elif t.is_map(type_) and t.is_map(declared):
+        plain, cast = to_plain_form(array), to_plain_form(made)
+        yield from _leaves(plain, own.with_type(plain.type), cast, field.with_type(cast.type))
     elif is_list_like(type_) and is_list_like(declared):
         yield from _leaves(array.flatten(), type_.value_field, made.flatten(), declared.value_field)
     elif not t.is_null(type_):

@@ -11,7 +11,7 @@ entirely in memory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,6 @@ from tfrecord_io.schema.tensor_types import (
     tensor_value_type,
 )
 from tfrecord_io.schema.types import is_list_like, with_fields_at
-from tfrecord_io.value_class import value_class
 
 _ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 
@@ -264,7 +263,7 @@ Tensors = ArrayTensors | CellTensors
 """A column of tensors that is not converted to Arrow yet."""
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Columns:
     """A table with columns that are not converted yet."""
 

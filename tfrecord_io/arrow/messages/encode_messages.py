@@ -6,7 +6,7 @@ Each field of a message becomes extents of bytes in every row, which the engine 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,6 @@ from tfrecord_io.format.varint import varint
 from tfrecord_io.options.limits import too_large
 from tfrecord_io.options.record_types import MessageType
 from tfrecord_io.schema.types import is_text_or_bytes
-from tfrecord_io.value_class import value_class
 
 _INT32 = range(-(2**31), 2**31)
 _CLASSES = (t.is_boolean, t.is_timestamp, t.is_duration)  # a column of such a type becomes one of the same
@@ -70,7 +69,7 @@ def fields_of(type_: MessageType, schema: pa.Schema) -> list[MessageField]:
     return fields
 
 
-@value_class(slots=False)
+@dataclass(frozen=True)
 class Conformer:
     """Casts columns to the types of fields.
 
@@ -195,7 +194,7 @@ def enum_numbers(column: pa.Array, field: MessageField) -> Array:
 _NOTHING = np.empty(0, np.uint8)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Extents:
     """A part of each row: extents of `data`."""
 

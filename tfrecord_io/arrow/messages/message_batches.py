@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Self
@@ -26,7 +27,6 @@ from tfrecord_io.errors import SchemaWarning, printable, warn
 from tfrecord_io.options import MIB
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.record_types import MessageType
-from tfrecord_io.value_class import value_class
 
 _PART_BYTES = MIB  # that are worth a thread
 _MOST_SHOWN = 8  # unknown fields in a warning
@@ -108,7 +108,7 @@ Unknown = Counter[str]
 _Read = tuple[list[pa.Array], Unknown, int]  # the columns of a run of payloads, what was not read of them, their number
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Parts:
     """Extents of the data with messages: those of one row are parts of one message."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,6 @@ from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import FieldForm
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.protobuf import is_closed, is_packed
-from tfrecord_io.value_class import value_class
 
 VARINT, FIXED64, LEN, GROUP, GROUP_END, FIXED32 = range(6)  # wire types
 _MOST_LEVELS = 100  # protobuf's limit of messages in messages
@@ -59,7 +58,7 @@ _SERIALIZED = Scalar("message", LEN, pa.binary())
 MESSAGE_KEY = b"tfrecord_io.message"  # in the metadata of a field of bytes: the name of the message that they are
 
 
-@value_class(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class EnumNames:
     """The values of an enum."""
 
@@ -74,7 +73,7 @@ class EnumNames:
         return pa.array(texts, pa.string()).take(encoded.indices)
 
 
-@value_class(eq=False, slots=False)
+@dataclass(frozen=True, eq=False)
 class MessageField:
     """A field of a message: a column, or the child of one."""
 
@@ -132,7 +131,7 @@ class MessageField:
         return GROUP if self.is_group else LEN
 
 
-@value_class(eq=False, slots=False)
+@dataclass(frozen=True, eq=False)
 class MessageNode:
     """A message type where it is used."""
 

@@ -13,7 +13,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Form, Nesting, Value
 from tfrecord_io.arrow.output.to_python import python_value
-from tfrecord_io.engine.contract import LIST_MARK, Array, ObjectDecoder, ObjectForm, Plan
+from tfrecord_io.engine.contract import LIST_MARK, Array, Checks, ObjectDecoder, ObjectForm, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
@@ -90,7 +90,8 @@ class PayloadDicts:
     def row(self, frame: Any) -> dict[str, Any] | None:
         """See `RecordDicts.row`."""
         plan = self._plan
-        frames, fault = get_engine().scan(frame, check_crc=plan.check_crc, max_record_bytes=plan.max_record_bytes)
+        checks = Checks.of_call(plan.check_crc, payloads=True)
+        frames, fault = get_engine().scan(frame, checks=checks, max_record_bytes=plan.max_record_bytes)
         if fault is not None or len(frames.starts) != 1 or frames.consumed != len(frame):
             return None
         return {self._name: frame[HEADER_BYTES:-FOOTER_BYTES].tobytes()}

@@ -30,6 +30,7 @@ from tfrecord_io.arrow.output.to_numpy import (
     to_rows,
 )
 from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
+from tfrecord_io.arrow.pandas_types import labels_from_json, series_of_categories, series_of_pandas
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells, to_ndarray
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import NumberColumn, join_numbers
@@ -41,7 +42,9 @@ from tfrecord_io.schema.pandas_metadata import (
     frame_description,
     lost_levels,
     sparse_fill,
+    stated_categories,
     stated_dtype,
+    stated_labels,
     stored_index,
 )
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
@@ -171,6 +174,11 @@ def column_labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
     of_objects = {"pandas_type": "object", "numpy_type": "object"}  # pandas does not know each type of Arrow by name
     entries = [{**columns[name], "field_name": name, **of_objects} for name in names]
     levels = list(stated["column_indexes"])
+    typed = {
+        at: level for at, stated_level in enumerate(levels) if (level := _typed_level(stated_level, names)) is not None
+    }
+    for at in typed:
+        levels[at] = {**levels[at], **of_objects, "metadata": None}
     of_bools = [at for at, level in enumerate(levels) if level.get("numpy_type") in ("bool", "boolean")]
     for at in of_bools:
         levels[at] = {**levels[at], **of_objects}
@@ -182,6 +190,10 @@ def column_labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
             dtype = stated["column_indexes"][at]["numpy_type"]
             bools = pd.Index([_BOOLS[text] for text in texts], dtype=dtype, name=texts.name)
             labels = labels.set_levels(bools, level=at) if isinstance(labels, pd.MultiIndex) else bools
+        if typed:
+            arrays = [typed.get(at, labels.get_level_values(at)) for at in range(labels.nlevels)]
+            joined = arrays[0] if len(arrays) == 1 else pd.MultiIndex.from_arrays(arrays)
+            return joined.set_names(labels.names)
     except Exception:  # any writer may have made the metadata, and pandas raises errors of any type
         return texts
     missing = [entry.get("name") is None for entry in entries]
@@ -189,6 +201,15 @@ def column_labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
         return labels
     # between text, pandas makes NaN of None
     return pd.Index([None if none else label for label, none in zip(labels, missing, strict=True)], dtype=object)
+
+
+def _typed_level(stated: Any, names: Sequence[str]) -> pd.Index | None:
+    """A level of the labels of columns that are periods, intervals, or categories of them; None for other levels."""
+    found = stated_labels(stated, names)
+    labels = None if found is None else labels_from_json(found[0])
+    if found is None or labels is None or len(labels) <= max(found[1], default=-1):
+        return None
+    return labels.take(found[1])
 
 
 def _metadata(columns: list[dict[str, Any]], column_indexes: Sequence[Any] = ()) -> dict[bytes, str]:
@@ -226,6 +247,7 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
         return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
     others = uncommon(table.schema)
     own = _own_columns(table, others, stated, backend) if others else {}
+    own |= _columns_of_pandas(table, stated)
     if backend is None:
         texts = _arrow_texts(table, stated)
         own |= {at: _undescribed(table.column_names[at], table.column(at), "pyarrow") for at in texts}
@@ -315,6 +337,22 @@ def _own_columns(
     if backend != "pyarrow":
         own |= _lists_of_numbers(table, [at for at in others if at not in own], stated)
     return own
+
+
+def _columns_of_pandas(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, Array | pd.Series]:
+    """The columns of periods and intervals, and of categories of them, by position."""
+    categories = {name: it for name, entry in stated["columns"].items() if (it := stated_categories(entry)) is not None}
+    columns: dict[int, Array | pd.Series] = {}
+    for at, field in enumerate(table.schema):
+        if field.metadata or isinstance(field.type, pa.BaseExtensionType):
+            values = series_of_pandas(field, table.column(at))
+        elif field.name in categories:
+            values = series_of_categories(table.column(at), categories[field.name])
+        else:
+            continue
+        if values is not None:
+            columns[at] = values
+    return columns
 
 
 def _arrow_texts(table: pa.Table, stated: Mapping[str, Any]) -> list[int]:

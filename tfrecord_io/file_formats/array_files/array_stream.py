@@ -158,12 +158,17 @@ def stream_of(
     )
 
 
+def columns_by_array(dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, list[str]]:
+    """The names of the columns of each array."""
+    return {name: [*fields_of(np.empty(0, dtype))] or [name] for name, dtype in dtypes.items()}
+
+
 def needed_arrays(dtypes: Mapping[str, np.dtype[Any]], project: Project) -> list[str]:
     """The names of the arrays with columns that are needed, or of the first one: without columns, there are rows.
 
     The fields of a structured array are columns.
     """
-    columns = {name: [*fields_of(np.empty(0, dtype))] or [name] for name, dtype in dtypes.items()}
+    columns = columns_by_array(dtypes)
     projection = project([column for fields in columns.values() for column in fields])
     return [name for name, fields in columns.items() if any(map(projection, fields))] or list(dtypes)[:1]
 

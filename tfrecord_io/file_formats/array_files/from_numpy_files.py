@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -38,7 +38,6 @@ from tfrecord_io.schema.tensor_types import tensor_field
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import StorageLike
-from tfrecord_io.value_class import value_class
 
 Path = str | os.PathLike[str]
 Paths = Path | Sequence[Path] | Mapping[str, Path]
@@ -242,7 +241,7 @@ def _stream(sources: Mapping[str, Source], opener: Opener) -> ArrayStream:
         return stream_of(arrays, opened, num_files=len(arrays))
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Column:
     """The common dtype and shape of the arrays with one name, over all files."""
 

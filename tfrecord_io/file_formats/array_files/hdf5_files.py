@@ -11,16 +11,17 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from functools import partial
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.arrow.output.to_numpy import Ragged
+from tfrecord_io.display import column_list
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.errors import DecodeError, EncodeError, printable
-from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, Values
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning, printable, say, warn
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, Values, columns_by_array
 from tfrecord_io.file_formats.array_files.cf_conventions import PACKING, Label, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.file_formats.array_files.stored_arrays import (
@@ -70,12 +71,14 @@ def open_hdf5(
 ) -> ArrayStream:
     """The datasets of a file, with a row for each index of their first axis; those of groups are ``group/name``.
 
-    If all have names of dimensions, as in NetCDF files, the rows are those of one of these.
+    A dataset has all names that hard and soft links give it and its groups, but those that lead in a circle. A
+    SchemaWarning lists links that lead nowhere. If all have names of dimensions, as in NetCDF files, the rows are those
+    of one of these.
 
     Raises
     ------
     DecodeError
-        The file is damaged, or a dataset is in another file.
+        The file is damaged, or a dataset is in another file, or has more further names than `limits` has features.
     EncodeError
         Datasets that are needed differ in length, or have values that no column holds.
     """
@@ -97,11 +100,8 @@ def stream_of_file(
         if not source.local:
             gc.collect()
         file = opened.enter_context(h5py.File(raw, "r", rdcc_nbytes=_CACHE_BYTES, rdcc_nslots=_CACHE_SLOTS))
-        # By all names that links give them; further names of groups, and links that lead nowhere, are left out.
-        soft: dict[str, str] = {}
-        found = dict(_by_hard_links(file, soft))
-        targets = {name: _followed(name, soft) for name in soft}
-        found |= {name: found[path] for name, path in targets.items() if path in found}
+        links = _Links(file)
+        found = dict(links.datasets(source.path, limits.features))
         labels = _labels(file, found)
         dtypes = {name: _NONE if isinstance(each, str) else each.dtype for name, each in found.items()}
     size = raw.seek(0, 2)
@@ -113,51 +113,106 @@ def stream_of_file(
         with library_errors(path):
             return _array(dataset, path, size, limits.expansion_bytes)
 
+    if links.nowhere:
+        is_needed = project([*chain.from_iterable(columns_by_array(dtypes).values()), *links.nowhere])
+        if left_out := column_list([name for name in links.nowhere if is_needed(name)]):
+            warn(f"{source.path}: left out {left_out}: soft links of these names lead nowhere", SchemaWarning)
     return stream_of_group(dtypes, open, opened, source.path, project, labels, **labelled)
 
 
-def _followed(path: str, soft: Mapping[str, str]) -> str:
-    """The path that soft links lead to, by name: HDF5 itself would follow a link to another file on the way."""
-    for _ in range(_SOFT_LINKS):
-        link = next((part for part in accumulate(path.split("/"), "{}/{}".format) if part in soft), None)
-        if link is None:
-            break
-        path = soft[link] + path[len(link) :]
-    return path
+_Target: TypeAlias = "h5py.Dataset | int | str | None"
+"""Target of a link: a dataset, the address of a group, or why it is refused; None: an object without values."""
 
 
-def _by_hard_links(file: h5py.File, soft: dict[str, str]) -> Iterator[tuple[str, h5py.Dataset | str]]:
-    """The datasets that hard links lead to; adds the targets of soft links to `soft`."""
-    import h5py
+class _Links:
+    """The links of all groups of a file, each of which is opened once.
 
-    groups, seen = [(file, "")], {h5py.h5o.get_info(file.id).addr}
-    while groups:
-        group, prefix = groups.pop()
-        inner = []
-        for name in group:
-            full = f"{prefix}{name}"
-            try:
-                link = group.get(name, getlink=True)
-            except TypeError:  # of a kind that other programs define
-                link = None
-            if (reason := _refused_link(link)) is not None:
-                yield full, reason
-            if isinstance(link, h5py.SoftLink):
-                target = link.path if link.path.startswith("/") else prefix + link.path
-                soft[full] = "/".join(part for part in target.split("/") if part not in ("", "."))
-            if not isinstance(link, h5py.HardLink):
+    Soft links are followed by name: HDF5 itself would follow a link to another file on the way.
+    """
+
+    def __init__(self, file: h5py.File) -> None:
+        import h5py
+
+        self._root = h5py.h5o.get_info(file.id).addr
+        self._groups: dict[int, dict[str, _Target | h5py.SoftLink]] = {}  # by address
+        self.nowhere: list[str] = []  # soft links that lead nowhere, which `datasets` has met
+        rest: list[tuple[int, h5py.Group]] = [(self._root, file)]
+        while rest:
+            address, group = rest.pop()
+            if address not in self._groups:
+                self._groups[address] = {name: self._read(group, name, rest) for name in group}
+
+    def _read(self, group: h5py.Group, name: str, rest: list[tuple[int, h5py.Group]]) -> _Target | h5py.SoftLink:
+        import h5py
+
+        try:
+            link = group.get(name, getlink=True)
+        except TypeError:  # of a kind that other programs define
+            link = None
+        if isinstance(link, h5py.SoftLink):
+            return link
+        if (reason := _refused_link(link)) is not None:
+            return reason
+        object_id = h5py.h5o.open(group.id, group._e(name))
+        if isinstance(object_id, h5py.h5g.GroupID):
+            address = int(h5py.h5o.get_info(object_id).addr)
+            rest.append((address, h5py.Group(object_id)))
+            return address
+        if not isinstance(object_id, h5py.h5d.DatasetID):
+            return None
+        if (reason := _refused_storage(object_id)) is not None:
+            return reason
+        dataset = h5py.Dataset(object_id)
+        return None if dataset.shape is None else dataset  # an empty dataspace has no values
+
+    def datasets(self, path: str, most: int) -> Iterator[tuple[str, h5py.Dataset | str]]:
+        """The datasets by all their names, those of a group before those of the groups in it.
+
+        DecodeError if groups that are met again have more names than `most`.
+        """
+        inside: list[int] = []  # the group and those around it
+        met: set[int] = set()
+        further = 0
+        rest = [(0, self._root, "")]
+        while rest:
+            depth, address, prefix = rest.pop()
+            del inside[depth:]
+            if address in inside:  # a circle
                 continue
-            object_id = h5py.h5o.open(group.id, group._e(name))
-            if isinstance(object_id, h5py.h5g.GroupID):
-                if (address := h5py.h5o.get_info(object_id).addr) not in seen:
-                    seen.add(address)
-                    inner.append((h5py.Group(object_id), f"{full}/"))
-            elif isinstance(object_id, h5py.h5d.DatasetID):
-                if (reason := _refused_storage(object_id)) is not None:
-                    yield full, reason
-                elif (dataset := h5py.Dataset(object_id)).shape is not None:  # an empty dataspace has no values
-                    yield full, dataset
-        groups.extend(reversed(inner))
+            inside.append(address)
+            further += (1 + len(self._groups[address])) * (address in met)
+            if further > most:
+                reason = f"links to groups give the datasets more than {most:,} further names"
+                raise DecodeError(reason, path=path, expected=most, advice=say("raise {limits.features=} if intended"))
+            met.add(address)
+            groups = []
+            for name, target in self._groups[address].items():
+                full = f"{prefix}{name}"
+                try:
+                    found = self._follow(address, target)
+                except KeyError:
+                    self.nowhere.append(full)
+                    continue
+                if isinstance(found, int):
+                    groups.append((depth + 1, found, f"{full}/"))
+                elif found is not None:
+                    yield full, found
+            rest.extend(reversed(groups))
+
+    def _follow(self, group: int, target: _Target | h5py.SoftLink) -> _Target:
+        """What a link in a group leads to; KeyError if it leads nowhere."""
+        names: list[str] = []  # that are left to be followed, the next one last
+        for _ in range(_SOFT_LINKS + 1):
+            while isinstance(target, int) and names:
+                group, target = target, self._groups[target][names.pop()]
+            path = getattr(target, "path", None)
+            if path is None:
+                if names and not isinstance(target, str):  # below a dataset
+                    raise KeyError(names[-1])
+                return target
+            names += [name for name in reversed(path.split("/")) if name not in ("", ".")]
+            target = self._root if path.startswith("/") else group
+        raise KeyError(path)  # a circle
 
 
 _NO_COORDINATE = "_nc4_non_coord_"  # of a variable with the name of a dimension that it does not measure

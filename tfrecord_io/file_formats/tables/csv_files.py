@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import arrow_file, numpy_dtype
+from tfrecord_io.arrow.evaluate_condition import is_compared_as_storage
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaWarning, printable, warn
@@ -44,9 +46,9 @@ from tfrecord_io.file_formats.tables.untyped_columns import (
 from tfrecord_io.format.format_registry import CSV, TSV
 from tfrecord_io.options import LIMITS, MIB, cpu_count
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.schema.types import uncommon
 from tfrecord_io.storage.paths.resolve_output import without_compression
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.value_class import value_class
 
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
@@ -60,7 +62,7 @@ _THREADS = 2  # parse at a time: the records are encoded next to them
 _LINE_ENDS = tuple(b"\r\n")
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Cells:
     """What separates the cells of CSV files, and which of them are missing values."""
 
@@ -443,6 +445,9 @@ def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> _CsvWriter
     for field in schema:  # pyarrow writes bytes that happen to be UTF-8
         if any(check(field.type) for check in (t.is_binary, t.is_large_binary, t.is_fixed_size_binary)):
             raise pa.ArrowTypeError("CSV holds no bytes")
+    for at in uncommon(schema):
+        if is_compared_as_storage(type_ := schema.field(at).type):
+            schema = schema.set(at, schema.field(at).with_type(type_.storage_type))
     return _CsvWriter(csv.CSVWriter(sink, schema, write_options=csv.WriteOptions(delimiter=delimiter)))
 
 
@@ -457,6 +462,10 @@ class _CsvWriter(AbstractContextManager["_CsvWriter"]):
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """ArrowInvalid for a year without four digits, a time beyond a day, or an offset from UTC with seconds."""
+        for at in uncommon(batch.schema):
+            if is_compared_as_storage(batch.column(at).type):
+                column = batch.column(at).storage
+                batch = batch.set_column(at, batch.schema.field(at).with_type(column.type), column)
         for column in batch.columns:
             if not _is_written(column):
                 raise pa.ArrowInvalid("a time is out of range")

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Generator, Iterator, Set
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.arrow.output.to_python import BYTES_KEY, json_lines
-from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.arrow.plain_forms import from_plain_form, plain_form, to_plain_form
+from tfrecord_io.errors import DecodeError, printable, say
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
 from tfrecord_io.file_formats.tables.untyped_columns import (
     ADVICE,
@@ -41,9 +43,8 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.schema.types import is_list_like, uncommon
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.value_class import value_class
 
 _LINE_BYTES = 256 << 20
 _WRITTEN_BYTES = 4 << 20  # of a batch that become text at once
@@ -60,6 +61,7 @@ _IS_MARK[ord('"')] = True
 _CLOCK = re.compile(r"(?:(-?[0-9]+) days?, )?([0-9]+):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?")
 _ISO_DURATION = re.compile(r"P(?:(-?[0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+)(?:\.([0-9]{1,9}))?S)?)?")
 _COUNT = re.compile(r"(-?[0-9]+) ((?:milli|micro|nano)?seconds)")
+_CLOCK_COUNT = re.compile(rf"^{_COUNT.pattern.replace('-?', '')}$")
 _NANOSECONDS = {"seconds": 10**9, "milliseconds": 10**6, "microseconds": 10**3, "nanoseconds": 1}
 _BASE64 = pa.struct([(BYTES_KEY, pa.string())])
 _TEXT = re.compile(rb'(?<=[:\[,])(\s*)"(-?Infinity|NaN)"(?=\s*[,\]}])')
@@ -266,7 +268,8 @@ def _json_errors(path: str, block: Block) -> Iterator[None]:
 class JsonWriter(AbstractContextManager["JsonWriter"]):
     """Writes batches as JSON lines, as ``pyarrow.csv.CSVWriter`` writes CSV.
 
-    Bytes are an object with the key "base64", NaN and infinities text, dates and times in ISO 8601.
+    Bytes are an object with the key "base64", NaN and infinities text, dates and times in ISO 8601. Maps, unions and
+    intervals have the form of `plain_form`, which JSON can be read back from.
     """
 
     def __init__(self, sink: Any, schema: pa.Schema) -> None:
@@ -277,12 +280,15 @@ class JsonWriter(AbstractContextManager["JsonWriter"]):
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         rows = 1 + len(batch) * _WRITTEN_BYTES // max(1, batch.nbytes)  # as text they take several times as much
+        for at in uncommon(batch.schema):
+            column = to_plain_form(batch.column(at))
+            batch = batch.set_column(at, batch.schema.field(at).with_type(column.type), column)
         for begin in range(0, len(batch), rows):
             lines = json_lines(pa.Table.from_batches([batch.slice(begin, rows)]))
             self._sink.write(("\n".join(lines) + "\n").encode())
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Block:
     """Whole lines, and the number of rows before them in the file."""
 
@@ -420,6 +426,8 @@ def parsed_type(type_: pa.DataType) -> pa.DataType | None:
     """
     if t.is_binary(type_) or t.is_large_binary(type_) or t.is_fixed_size_binary(type_):
         return _BASE64
+    if (form := plain_form(type_)) != type_:
+        return parsed_type(form)
     if t.is_dictionary(type_):
         return parsed_type(type_.value_type)
     if t.is_struct(type_):
@@ -441,8 +449,10 @@ def decoded(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
     ArrowInvalid if text is not base64 or of this form, or a value does not fit.
     """
-    array = _restored(array, type_)
-    return array if array.type == type_ else array.cast(type_)
+    form = plain_form(type_)
+    array = _restored(array, form)
+    array = array if array.type == form else array.cast(form)
+    return array if form == type_ else from_plain_form(array, type_)
 
 
 def _restored(array: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -496,12 +506,21 @@ def _timestamps(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _times(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Text such as 12:30 and 12:30:00.5 as times, which pyarrow parses of timestamps only."""
-    import pyarrow.compute as pc
+    """Text such as 12:30 and 12:30:00.5 as times, which pyarrow parses of timestamps only.
 
+    Times of nanoseconds, of which Python has no clock, are written as their number since midnight.
+    """
+    if pc.any(pc.match_substring(array, "seconds")).as_py():
+        array = pa.array([text and _CLOCK_COUNT.sub(_clock_text, text) for text in array.to_pylist()], pa.string())
     parsed = pa.timestamp("ns" if type_.unit == "ns" else "us")
     times = pc.binary_join_element_wise("1970-01-01", array, "T").cast(parsed)
     return times.cast(pa.timestamp(type_.unit)).cast(type_)
+
+
+def _clock_text(match: re.Match[str]) -> str:
+    """The time of day, in ISO 8601, that a number of seconds or parts of them has since midnight."""
+    seconds, nanoseconds = divmod(int(match[1]) * _NANOSECONDS[match[2]], 10**9)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{nanoseconds:09}"
 
 
 def _duration(text: str | None, unit: str) -> int | None:

@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -39,7 +39,6 @@ from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import ProgressLike, SchemaLike
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
@@ -55,7 +54,7 @@ _BYTE_ORDER_MARKS = (  # that of UTF-32 begins like that of UTF-16
 )
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class SourceOptions:
     """How tables of another format are read: the keywords of `tfrecord_io.convert` that all such formats share."""
 
@@ -92,7 +91,7 @@ class SourceOptions:
         return ProgressMeter(self.progress, total(source.size for source in sources), "bytes")
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class TableFiles:
     """Files of tables, and the columns of the folders that they are in: ``day=1/``."""
 
@@ -167,7 +166,7 @@ class TableFiles:
         return rows if own.filters is None else filtered(rows, own.filters, own.columns)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class TableSource:
     """Files, with the schema that was decided once for all of them.
 

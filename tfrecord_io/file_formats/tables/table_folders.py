@@ -12,6 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -40,7 +41,6 @@ from tfrecord_io.storage.paths.resolve import list_directory
 from tfrecord_io.storage.write.atomic import new_parent, open_output, remove_file
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.typing import WriteMode
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import WrittenFile
 from tfrecord_io.write.writer import WriteReport
 
@@ -52,7 +52,7 @@ _MOST_FOLDERS = 100_000
 _COPY_BYTES = 4 * MIB
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class FolderOptions(Options):
     """How a folder of tables is written: keywords of `tfrecord_io.convert` for a target that is a folder."""
 
@@ -123,7 +123,7 @@ def _pyarrow_errors(path: str) -> Iterator[None]:
         raise EncodeError(reason, path=path, hint="leave the column out") from error
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Writer:
     """The writer of a format, with its own keywords."""
 
@@ -264,7 +264,7 @@ def _rows_in(path: str, form: str) -> int:
     return int(dataset.dataset(path, format=form).count_rows())
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Stage:
     """Where the files are written before they are published."""
 

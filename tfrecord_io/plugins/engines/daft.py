@@ -10,6 +10,7 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.options import DatasetValue, unwrapped
 from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.tensor_types import refuse_unknown_dtypes
 from tfrecord_io.schema.types import types_within
@@ -19,6 +20,8 @@ from tfrecord_io.write.writer import WriteReport
 
 if TYPE_CHECKING:
     import daft
+else:
+    daft = LateTypes("daft")
 
 
 def to_daft(dataset: DatasetValue, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:

@@ -14,6 +14,7 @@ from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.options import DatasetValue, unwrapped
 from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.tensor_types import refuse_unknown_dtypes
@@ -24,6 +25,8 @@ from tfrecord_io.write.writer import WriteReport
 if TYPE_CHECKING:
     import dask.dataframe as dd
     import pandas as pd
+else:
+    dd = LateTypes("dask.dataframe")
 
 
 def to_dask(dataset: DatasetValue, *, npartitions: int | None = None, max_bytes: int = PIECE_BYTES) -> dd.DataFrame:

@@ -20,6 +20,7 @@ from tfrecord_io.options import DatasetValue, unwrapped
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.merged_schema import lacks_type, with_types_of
@@ -30,6 +31,8 @@ from tfrecord_io.write.writer import WriteReport
 
 if TYPE_CHECKING:
     import ray.data as rd
+else:
+    rd = LateTypes("ray.data")
 
 
 def to_ray(dataset: DatasetValue, *, override_num_blocks: int | None = None) -> rd.Dataset:

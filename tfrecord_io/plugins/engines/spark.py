@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.options import DatasetValue, unwrapped
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.scan import Scan
 
 if TYPE_CHECKING:
     import pyspark.sql as sql
+else:
+    sql = LateTypes("pyspark.sql")
 
 
 @check_keywords

@@ -26,11 +26,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.readwriter import DataFrameWriter  # not that of Spark Connect, whose server has the session
+from pyspark.sql.types import UserDefinedType
 
-from tfrecord_io.arrow.buffers import empty_batch
+from tfrecord_io.arrow.buffers import empty_batch, list_lengths, offsets_of
 from tfrecord_io.arrow.decode.batch_builder import batch_of
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
-from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
@@ -66,6 +68,8 @@ _NOT_WRITTEN = (
     "INSERT INTO v SELECT …"
 )
 
+_VECTORS = ("dense", "sparse")  # the forms that the option `vectors` has
+_MOST_DENSE_BYTES = 1 << 30  # of the numbers of a batch
 _WIDER = {  # Spark has no unsigned integers and no float16
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
@@ -119,15 +123,18 @@ class TFRecordReader(DataSourceReader):  # type: ignore[misc]
 class TFRecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Stages a shard in each task, and publishes those of the tasks that Spark has committed."""
 
-    def __init__(self, writer: DistributedWriter, schema: pa.Schema, ignores: bool) -> None:
-        self._writer, self._ignores = writer, ignores
+    def __init__(
+        self, writer: DistributedWriter, schema: pa.Schema, ignores: bool, vectors: Mapping[int, str | None]
+    ) -> None:
+        self._writer, self._ignores, self._vectors = writer, ignores, vectors
         self._serialized = schema.serialize().to_pybytes()  # tensor types cannot be pickled
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
         assert context is not None  # Spark calls this in a task
         schema = pa.ipc.read_schema(pa.py_buffer(self._serialized))
-        return WrittenMessage(self._writer.write_part(context.partitionId(), _with_tensors(iterator, schema)))
+        batches = _with_vectors(iterator, self._vectors) if self._vectors else iterator
+        return WrittenMessage(self._writer.write_part(context.partitionId(), _with_tensors(batches, schema)))
 
     def commit(self, messages: list[Any]) -> None:
         with suppress(*([FileExistsError] if self._ignores else [])):  # of a dataset that is there meanwhile
@@ -187,18 +194,23 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
         path, keywords = _path_and_keywords(self.options, _NOT_WRITTEN)
         path, ignores = _folder(path), str(keywords.get("mode")).lower() == "ignore"
+        form = keywords.pop("vectors", None)
+        if form not in (None, *_VECTORS):
+            raise ValueError(say("the option {vectors=}: expected {}", " or ".join(map(repr, _VECTORS)), vectors=form))
         options = WriteOptions.from_keywords(_with_mode(keywords, overwrite))
         if not schema.fields:
             raise SchemaError("Spark passes no rows of a frame without columns", hint="select a column")
         own, tensors = _arrow_schema(schema), {}
+        vectors = {at: form for at, field in enumerate(schema.fields) if _is_vector(field.dataType)}
         for field in schema.fields if options.schema is None else ():
             if text := field.metadata.get(_TENSOR_KEY):  # it was read from tensors
                 tensors[field.name] = Schema.from_json(text).to_arrow().field(0).with_name(field.name)
-        written = pa.schema([tensors.get(field.name, field) for field in own])
+        columns = [vector_fields(field, form) if at in vectors else [field] for at, field in enumerate(own)]
+        written = pa.schema([tensors.get(field.name, field) for fields in columns for field in fields])
         check_columns(written, options)
         with suppress(*([FileExistsError] if ignores else [])), DistributedWriter.begin(path, options) as begun:
             begun.check(written)
-            return TFRecordWriter(begun, written, ignores)
+            return TFRecordWriter(begun, written, ignores, vectors)
         return IgnoringWriter()
 
     def _scan(self, options: Mapping[str, str], **changes: Any) -> Scan:
@@ -415,6 +427,95 @@ def _plain(type: pa.DataType) -> pa.DataType:
     if t.is_timestamp(type):
         return pa.timestamp("us", type.tz)
     return _WIDER.get(type, type)
+
+
+# ---- vectors of Spark ML
+
+
+def _is_vector(type_: Any) -> bool:
+    """True for the type of vectors, of pyspark.ml and of pyspark.mllib."""
+    return isinstance(type_, UserDefinedType) and type(type_).__name__ == "VectorUDT"
+
+
+def vector_fields(field: pa.Field, form: str | None) -> list[pa.Field]:
+    """The columns that vectors are written as: the numbers of dense ones, then the parts of sparse ones.
+
+    `form`, "dense" or "sparse", is the one that all are written in.
+
+    >>> [column.name for column in vector_fields(pa.field("x", pa.struct([])), None)]
+    ['x', 'x/indices', 'x/values', 'x/size']
+    """
+    numbers = pa.list_(pa.float64())
+    parts = {"indices": pa.list_(pa.int32()), "values": numbers, "size": pa.int32()}
+    dense = [] if form == "sparse" else [pa.field(field.name, numbers)]
+    return dense + ([] if form == "dense" else [pa.field(f"{field.name}/{part}", parts[part]) for part in parts])
+
+
+def _with_vectors(batches: Iterator[pa.RecordBatch], vectors: Mapping[int, str | None]) -> Iterator[pa.RecordBatch]:
+    """The batches, with the columns of `vector_fields` instead of the structs that Spark has for vectors."""
+    for batch in batches:
+        columns: dict[str, pa.Array] = {}
+        for at, (field, column) in enumerate(zip(batch.schema, batch.columns, strict=True)):
+            if at not in vectors:
+                columns[field.name] = column
+                continue
+            fields = vector_fields(field, vectors[at])
+            columns |= zip((part.name for part in fields), vector_columns(column, vectors[at]), strict=True)
+        yield pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+def vector_columns(vectors: pa.StructArray, form: str | None) -> list[pa.Array]:
+    """The columns of `vector_fields` for structs of type (0: sparse, 1: dense), size, indices and values.
+
+    >>> structs = pa.array([{"type": 1, "size": None, "indices": None, "values": [0.0, 2.0]},
+    ...                     {"type": 0, "size": 3, "indices": [2], "values": [5.0]}])
+    >>> [column.to_pylist() for column in vector_columns(structs, "dense")]
+    [[[0.0, 2.0], [0.0, 0.0, 5.0]]]
+    >>> [column.to_pylist() for column in vector_columns(structs, "sparse")]
+    [[[1], [2]], [[2.0], [5.0]], [2, 3]]
+    """
+    kinds, sizes, indices, values = vectors.flatten()
+    kind, size = np.asarray(kinds.fill_null(-1)), np.asarray(sizes.fill_null(-1)).astype(np.int64)
+    lengths = list_lengths(values)
+    is_dense, is_sparse = kind == 1, kind == 0
+    rows, flat = np.repeat(np.arange(len(vectors)), lengths), np.asarray(values.flatten(), np.float64)
+    places = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # of each value in its vector
+    places[is_sparse[rows]] = np.asarray(indices.filter(pa.array(is_sparse)).flatten())
+    size = np.where(is_dense, lengths, np.maximum(size, 0))
+    if form == "dense":
+        _refuse_large(int(size.sum()))
+        offsets = offsets_of(size)
+        numbers = np.zeros(int(offsets[-1]))
+        numbers[offsets[rows] + places] = flat
+        return [_number_lists(numbers, size, is_dense | is_sparse)]
+    if form == "sparse":
+        kept = is_sparse[rows] | (flat != 0)
+        is_kept = is_dense | is_sparse
+    else:
+        kept, is_kept = is_sparse[rows], is_sparse
+    counts = np.bincount(rows[kept], minlength=len(vectors))
+    sparse = [
+        _number_lists(places[kept].astype(np.int32), counts, is_kept),
+        _number_lists(flat[kept], counts, is_kept),
+        pa.array(size.astype(np.int32), mask=~is_kept),
+    ]
+    if form == "sparse":
+        return sparse
+    own = is_dense[rows]
+    return [_number_lists(flat[own], np.where(is_dense, lengths, 0), is_dense), *sparse]
+
+
+def _number_lists(numbers: Array, counts: Array, valid: Array) -> pa.Array:
+    """Lists of so many numbers each, null where they are not valid."""
+    offsets = pa.array(offsets_of(counts).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, pa.array(numbers), mask=pa.array(~valid))
+
+
+def _refuse_large(count: int) -> None:
+    if count * 8 > _MOST_DENSE_BYTES:
+        reason = f"the vectors of a batch have {count} numbers when they are dense, more than fit in memory"
+        advice = "leave out the option vectors, or lower spark.sql.execution.arrow.maxRecordsPerBatch"
+        raise EncodeError(reason, expected=_MOST_DENSE_BYTES // 8, got=count, advice=advice)
 
 
 def _batches(scan: Scan, own: pa.Schema, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from tfrecord_io.arrow.buffers import empty_batch, struct_fields
 from tfrecord_io.arrow.output.to_python import cell, rows_of
 from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.display import short
-from tfrecord_io.errors import SchemaError, without_secrets
+from tfrecord_io.errors import SchemaError, TFRecordError, without_secrets
 from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.checked_options import datasets_in, refuse_stated
@@ -26,6 +26,7 @@ from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.open_scan import open_scan, plan_dataset, selection_of
+from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.schema.tensor_types import JSON, encoding_rules, is_any_tensor
@@ -36,6 +37,7 @@ from tfrecord_io.tools.verify import check_files
 SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
 FIRST_ROWS = 10
 SHOWN_FILES = 50
+_SAMPLED_KINDS = 100  # records by which the feature type of a tensor is found
 _FIRST_COLUMNS = 50
 _FIRST_VALUES = 4  # of a tensor
 _TEXTS = 5
@@ -181,10 +183,27 @@ def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
     field = schema.field(top)
     if encoding_rules(field.encoding).one_value_per_cell or field.encoding == JSON:
         return "bytes_list", field.part
+    if encoding_rules(field.encoding).adaptive and (kind := _kind_in_records(scan, field.feature)):
+        return kind, field.part
     try:
         return _KINDS.get(kind_of(value_type(column.type)), ""), field.part
     except (UnsupportedType, SchemaError):
         return "", field.part
+
+
+def _kind_in_records(scan: Scan, feature: str) -> str:
+    """The feature type that a feature has in the first records, of which each decides; empty if that is not known."""
+    if feature.startswith("!"):  # it would exclude a feature
+        return ""
+    options = scan.options.changed(
+        columns=(feature,), schema="infer", schema_overrides=None, include_file_paths=None, stable_types=True,
+        sample=_SAMPLED_KINDS, on_error="raise", offset=0, limit=None, progress=False,
+    )  # fmt: skip
+    with suppress(TFRecordError):  # of several types, or damaged: the reading of all rows reports it
+        found = plan_scan(scan.sources, options, only_sample=True).close().features
+        if feature in found and not pa.types.is_null(type_ := value_type(found.field(feature).type)):
+            return _KINDS.get(kind_of(type_), "")
+    return ""
 
 
 def _texts(feature: FeatureStatistics, rows: Sequence[Row]) -> tuple[str, ...]:
@@ -244,4 +263,4 @@ def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str
         return {file.path: file.status for file in report.files}, f"All records of all files were verified: {found}."
     if options.check_crc:
         return {}, "The checksums of the records that were read are correct; the other records were not checked."
-    return {}, "Checksums of payloads were not checked (check_crc=False)."
+    return {}, "Checksums were not checked (check_crc=False)."

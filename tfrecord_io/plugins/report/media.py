@@ -21,7 +21,6 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.foreign_files import looks_like
 from tfrecord_io.schema.field import BOXES_KEY, IMAGE_KEY
 from tfrecord_io.schema.image_form import ImageForm
-from tfrecord_io.value_class import value_class
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
 _MOST_CAPTIONS = 2
@@ -73,7 +72,7 @@ class MediaSample:
         return {**shown, "captions": dict(self.captions), "boxes": boxes}
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Gallery:
     """Images or sounds of one feature."""
 
@@ -289,7 +288,7 @@ def is_picture(shape: tuple[int, ...]) -> bool:
     return all(4 <= side <= 8192 for side in shape[:2])
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Thumbnail:
     """An image to show, and the size of the original; `problem` says why `data` is missing."""
 

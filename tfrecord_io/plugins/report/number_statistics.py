@@ -16,7 +16,6 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import MIB, check_integer
 from tfrecord_io.read.open_scan import count_scan, open_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.value_class import value_class
 
 KEPT = 32_768  # values that are kept of more: a random sample
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -209,7 +208,7 @@ def histogram(kept: Array, edges: Array) -> Histogram:
     return Histogram(tuple(edges.tolist()), tuple(counts.tolist()), integers)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class SampleLimits:
     """How much is read: at most so many records, and about so many uncompressed bytes."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from tfrecord_io.arrow.buffers import runs_within
 from tfrecord_io.engine.contract import Array, Engine, Frames, Members
 from tfrecord_io.format.varint import varint
-from tfrecord_io.value_class import value_class
 
 RECORD, POSITION = "record", "position"
 EXAMPLES, CONTEXT = 1, 2  # fields of ExampleListWithContext (tensorflow_serving/apis/input.proto)
@@ -20,7 +20,7 @@ _FEATURES = _ENTRY = _KEY = _VALUES = b"\x0a"  # Example.features, Features.feat
 _VALUE, _INT64_LIST = b"\x12", b"\x1a"  # of an entry, of a Feature
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ListBlock:
     """Arrays by list, and by row: a row is an example, or a list if only contexts are read."""
 

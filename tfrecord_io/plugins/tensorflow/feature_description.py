@@ -7,6 +7,7 @@ a column of lists, and a record without the feature is null instead of empty.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from tfrecord_io.schema.formats.tf_features import (
     VarLenFeature,
     as_description,
 )
+from tfrecord_io.schema.sparse_column import SparseColumn
 from tfrecord_io.schema.tensor_types import Shape, element_and_shape, encoding_rules, is_any_tensor, tensor_value_type
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, value_type
 
@@ -61,7 +63,9 @@ def _fields(name: str, feature: Feature) -> Iterator[Field]:
     if isinstance(feature, RaggedFeature):
         yield from _ragged(name, feature)
     elif isinstance(feature, SparseFeature):
-        yield list_(_TYPES[feature.dtype], feature=feature.value_key).named(name)
+        values = list_(_TYPES[feature.dtype], feature=feature.value_key).named(name)
+        sparse = SparseColumn(name, feature.index_keys, feature.dense_shape, feature.already_sorted)
+        yield replace(values, metadata={**values.metadata, **sparse.metadata})
         for key in feature.index_keys:
             yield list_("int64").named(key)
     else:
@@ -126,12 +130,30 @@ def _bytes(default: Any) -> Any:
 def to_feature_description(fields: Iterable[Field], part: str = CONTEXT) -> dict[str, Feature]:
     """The feature description of one part of a schema; SchemaError if a column cannot be described."""
     if part not in PARTS:
-        raise ValueError(f"part={part!r}: expected one of {', '.join(PARTS)}")
+        raise ValueError(say("{part=}: expected one of {}", ", ".join(PARTS), part=part))
+    fields = [f for f in fields if f.part == part]
+    if part == FEATURE_LIST:
+        return {name: feature for f in fields for name, feature in _describe_list(f).items()}
+    described = [(f, _sparse_feature(f)) for f in fields]
+    indices = {key for _, sparse in described if sparse is not None for key in sparse[1].index_keys}
     description: dict[str, Feature] = {}
-    for f in fields:
-        if f.part == part:
-            description.update(_describe_list(f) if part == FEATURE_LIST else _describe(f))
+    for f, sparse in described:
+        if sparse is not None:
+            description[sparse[0]] = sparse[1]
+        elif f.feature not in indices:
+            description.update(_describe(f))
     return description
+
+
+def _sparse_feature(f: Field) -> tuple[str, SparseFeature] | None:
+    """The name and the feature of a sparse column, whose values are this field; None if it is another field."""
+    sparse = SparseColumn.in_metadata(f.metadata, f.feature)
+    dtype = None if sparse is None else _dtype(f, f.type)
+    if sparse is None or dtype is None or None in sparse.shape or len(sparse.index) != len(sparse.shape):
+        return None
+    one = len(sparse.index) == 1
+    index, size = (sparse.index[0], sparse.shape[0]) if one else (sparse.index, _known(sparse.shape))
+    return sparse.name, SparseFeature(index, f.feature, dtype, size or 0, sparse.is_sorted)
 
 
 def _describe(f: Field) -> dict[str, Feature]:

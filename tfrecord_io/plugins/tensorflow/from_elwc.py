@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -33,7 +33,6 @@ from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source, total
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
-from tfrecord_io.value_class import value_class
 
 _OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'
 _OTHER_MESSAGE_CLI = "read tf.train.Examples with read_table"
@@ -94,7 +93,7 @@ class _ListSplitter:
         engine, error = self._engine, None
         members, fault = engine.members(walker.data, frames, max(EXAMPLES, CONTEXT))
         if fault is not None:
-            error = walker.fault_error(fault)
+            error = walker.fault_error(fault, message="ExampleListWithContext")
             error.advice = _OTHER_MESSAGE
             frames = Frames(frames.starts[: fault.record], frames.lengths[: fault.record], 0)
         block = ListBlock.from_frames(walker.data, frames, members, self._part, engine)
@@ -156,7 +155,7 @@ class _ListSplitter:
         return error
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ListFault:
     """A list that cannot be read."""
 
@@ -243,7 +242,7 @@ def _moved(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
     return replace(fault, record=at, offset=int(block.payloads[at]) - HEADER_BYTES, byte=byte)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class BlockOrigins:
     """The rows of a block of records: arrays by record, or by row."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tfrecord_io.format.format_registry import READING, TFRECORD, Format, by_convert, format_option
 from tfrecord_io.options.checked_options import Options
-from tfrecord_io.value_class import value_class
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class TensorflowOptions(Options):
     """The keywords of `tfrecord_io.convert` that these formats have, and what ``tfr convert --help`` says of them."""
 

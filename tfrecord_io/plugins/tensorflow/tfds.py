@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ from tfrecord_io.schema.formats.tfds_info import FEATURES
 from tfrecord_io.schema.tensor_types import Shape
 from tfrecord_io.schema.type_names import type_name
 from tfrecord_io.storage.paths.plain_files import Directory
-from tfrecord_io.value_class import value_class
 
 CLASS_LABELS = ("codes", "names")
 
@@ -123,7 +122,7 @@ def has_least(type_: pa.DataType) -> bool:
     return bool(pa.types.is_signed_integer(type_) or pa.types.is_float16(type_) or pa.types.is_float32(type_))
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class TfdsLeaf:
     """One tensor of a dataset."""
 
@@ -139,7 +138,7 @@ class TfdsLeaf:
     boxes: str | None = None  # of a box: the order and unit of its numbers, if they are not those of most
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Position:
     """A position in the tree of features: what the leaves below it inherit."""
 

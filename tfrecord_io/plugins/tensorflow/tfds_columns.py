@@ -26,7 +26,6 @@ from tfrecord_io.plugins.tensorflow.tfds import has_least
 from tfrecord_io.schema.image_form import CHANNELS, INDEX, MODE_OF, ImageForm
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_number, is_text
-from tfrecord_io.value_class import value_class
 
 _PACKAGE = "tensorflow_datasets.core.features."
 _MODES = tuple(MODE_OF.values())
@@ -100,7 +99,7 @@ class DecodedImages:
         return EncodeError(reason, feature=self.name, record=row, expected=expected, got=found, hint=advice)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class LeafColumn:
     """A leaf of the tree of features, and what was found in its values."""
 

@@ -29,7 +29,6 @@ to an annotation's tag, which is used as long as the feature is as it was writte
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -58,12 +57,13 @@ from tfrecord_io.plugins.tensorflow.tfx_messages import (
     RepresentationMessage,
     SchemaMessage,
 )
-from tfrecord_io.schema.column_features import FEATURE_LIST, LIST, as_shape, fixed_part
+from tfrecord_io.schema.column_features import FEATURE_LIST, LIST, fixed_part
 from tfrecord_io.schema.composite import VALUES, Composite, composite_of
-from tfrecord_io.schema.field import CONTEXT, CONVERSION_ERRORS, Field, check_names
+from tfrecord_io.schema.field import CONTEXT, Field, check_names
 from tfrecord_io.schema.field_makers import tensor
 from tfrecord_io.schema.formats.text_forms import from_json, to_json
 from tfrecord_io.schema.image_form import is_image
+from tfrecord_io.schema.sparse_column import SparseColumn
 from tfrecord_io.schema.tensor_types import Shape, encoding_rules, is_any_tensor, tensor_value_type
 from tfrecord_io.schema.type_names import type_name
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_number, kind_of
@@ -332,9 +332,9 @@ def _sparse(fields: _Fields, name: str, indices: list[str], values: str, shape: 
             reason = f"the sparse tensor {name!r} uses this feature, and the schema does not have it"
             raise SchemaError(reason, feature=feature_name)
         fields[CONTEXT, feature_name] = _as_list(field)
-    description = {"name": name, "index": indices, "shape": list(_sizes(shape)), "sorted": is_sorted}
+    sparse = SparseColumn(name, tuple(indices), _sizes(shape), is_sorted)
     field = fields[CONTEXT, values]
-    metadata = {**field.metadata, SPARSE_KEY: json.dumps(description).encode()}
+    metadata = {**field.metadata, **sparse.metadata}
     fields[CONTEXT, values] = replace(field, metadata=metadata)
 
 
@@ -452,8 +452,6 @@ def _tagged(feature: Any, part: str) -> Field | None:
     return None
 
 
-SPARSE_KEY = b"tfrecord_io.tfx.sparse"  # in the metadata of the values' field: JSON of the sparse tensor
-
 # The ranges of an int_domain that are exactly those of a type.
 INTEGERS = {
     (-(2**7), 2**7 - 1): pa.int8(),
@@ -558,8 +556,8 @@ def representation_of(field: Field) -> tuple[str, Any] | None:
             kind = {"uniform_row_length": size} if lengths is None else {"row_length": lengths}
             message.ragged_tensor.partition.add(**kind)
         return field.column, message
-    if SPARSE_KEY in field.metadata:
-        return _set_sparse(message.sparse_tensor, field), message
+    if (sparse := SparseColumn.in_metadata(field.metadata, field.feature)) is not None:
+        return _set_sparse(message.sparse_tensor, field, sparse), message
     shape = field.shape or ()
     has_count = None not in shape and not (field.shape is None and is_list_like(field.type))
     is_dense = has_count and field.part == CONTEXT and not encoding_rules(field.encoding).one_value_per_cell
@@ -581,16 +579,10 @@ def representation_of(field: Field) -> tuple[str, Any] | None:
     return field.column, message
 
 
-def _set_sparse(sparse: Any, field: Field) -> str:
-    try:
-        note = json.loads(field.metadata[SPARSE_KEY])
-        index, shape, name = [str(column) for column in note["index"]], as_shape(note["shape"]), str(note["name"])
-        is_sorted = bool(note["sorted"])
-    except CONVERSION_ERRORS as error:
-        raise SchemaError("its metadata is damaged: tfrecord_io.tfx.sparse", feature=field.feature) from error
-    sparse.value_column_name = field.feature
-    sparse.index_column_names.extend(index)
-    set_shape(sparse.dense_shape, shape)
-    if is_sorted:
-        sparse.already_sorted = True
-    return name
+def _set_sparse(message: Any, field: Field, sparse: SparseColumn) -> str:
+    message.value_column_name = field.feature
+    message.index_column_names.extend(sparse.index)
+    set_shape(message.dense_shape, sparse.shape)
+    if sparse.is_sorted:
+        message.already_sorted = True
+    return sparse.name

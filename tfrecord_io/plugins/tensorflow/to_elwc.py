@@ -23,7 +23,7 @@ from tfrecord_io.write.frame_sink import PayloadSink
 from tfrecord_io.write.writer import Writer, WriteReport, write
 
 _ENCODING = {"column_encoding", "float64", "nan_to_null", "index", "threads"}
-_WRITING = {"compression", "shards", "max_shard_bytes", "write_index", "mode", "progress"}
+_WRITING = {"compression", "compression_level", "shards", "max_shard_bytes", "write_index", "mode", "progress"}
 _BATCH_BYTES = 16 << 20
 _RECORDS = pa.schema([("record", pa.large_binary())])
 
@@ -40,6 +40,7 @@ def write_elwc(
     nan_to_null: bool = True,
     index: bool | None = None,
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: bool = False,
@@ -70,8 +71,9 @@ def write_elwc(
     context : sequence of str, optional
         Columns of the context, which are equal in all rows of a list: names, globs and ``!name`` to exclude. All others
         are features of the examples.
-    column_encoding, float64, nan_to_null, index, compression, shards, max_shard_bytes, write_index, mode, threads,
-    storage_options, progress
+    column_encoding, float64, nan_to_null, index, compression, compression_level, shards, max_shard_bytes, write_index
+        As in `tfrecord_io.write_tfrecord`.
+    mode, threads, storage_options, progress
         As in `tfrecord_io.write_tfrecord`.
 
     Returns

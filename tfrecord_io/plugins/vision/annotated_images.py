@@ -38,7 +38,6 @@ from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
 from tfrecord_io.typing import InvalidBoxes, Path
-from tfrecord_io.value_class import value_class
 
 T = TypeVar("T")
 MOST_BYTES = 16 << 20  # of a file of annotations
@@ -267,7 +266,7 @@ class Turned:
             warn(text.format(self.kept) + reason, UserWarning)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Reading:
     """How annotated images are read."""
 

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.types import is_bytes
@@ -33,12 +34,12 @@ from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, StorageLike
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.writer import WriteReport, write
 
 if TYPE_CHECKING:
     import xarray as xr
-
+else:
+    xr = LateTypes("xarray")
 Mixer = Path | Mapping[str, Any]
 _PIXELS = 1 << 33  # of an image, at most: Earth Engine exports fewer
 _ONE = "pass a mixer file for the files of one export"
@@ -124,6 +125,7 @@ def write_earth_engine(
     mixer: Mixer,
     *,
     compression: Compression | None = "infer",
+    compression_level: int | None = None,
     float64: Float64 | None = None,
     mode: FileMode | None = None,
     threads: int | None = None,
@@ -151,7 +153,7 @@ def write_earth_engine(
         The TFRecord file: ``predictions.tfrecord.gz``. It is uploaded together with the mixer file.
     mixer : str, PathLike or dict
         The mixer file of the export that the predictions were made of, or its content.
-    compression, float64, mode, threads, storage_options, progress
+    compression, compression_level, float64, mode, threads, storage_options, progress
         As in `write_tfrecord`.
 
     Returns
@@ -207,7 +209,7 @@ def _value_type(dtype: np.dtype[Any], name: str) -> pa.DataType:
 # ---- where patches are
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Layout:
     """The content of a mixer file."""
 

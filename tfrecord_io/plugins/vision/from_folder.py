@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -33,7 +34,6 @@ from tfrecord_io.options import leaves_out
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import FolderOptions
 from tfrecord_io.typing import OnFileError, Path, StorageLike
-from tfrecord_io.value_class import value_class
 
 _IMAGE = [
     ("image/encoded", pa.binary()),
@@ -158,7 +158,7 @@ def open_file_folder(
     return _Reading(labels, class_names, FolderOptions.of_call(open_file_folder, locals()), None).open(path)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Reading:
     """How a folder is read; `suffixes` None: all files, else images."""
 

@@ -7,6 +7,7 @@ import json
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import pillow
 from tfrecord_io.typing import Masks
-from tfrecord_io.value_class import value_class
 
 _UPSAMPLED = 5  # COCO places the corners of a polygon on a grid of this many points for each pixel
 _MOST_PIXELS = 1 << 28  # of a mask, which is drawn
@@ -51,7 +51,7 @@ class Shape(NamedTuple):
     names: Sequence[str] = ()  # of the key points
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ShapeColumns:
     """Which columns have the shapes of objects."""
 

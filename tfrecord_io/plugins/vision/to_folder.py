@@ -32,7 +32,6 @@ from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import FilesLike, Path, ProgressLike, StorageLike
-from tfrecord_io.value_class import value_class
 from tfrecord_io.write.writer import WriteReport
 
 _MAGIC = {
@@ -194,7 +193,7 @@ def to_file_folder(
     return _write_folder(source, target, _FILES, file, filename, TABLE_NAME, columns, keywords)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Kind:
     """What is written, and the columns of it by default."""
 

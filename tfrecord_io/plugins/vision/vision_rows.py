@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tfrecord_io.adapters.libraries import Adapter
 from tfrecord_io.format.format_registry import ORDERED, Format, by_convert, format_option
 from tfrecord_io.options.checked_options import Options
 from tfrecord_io.typing import InvalidBoxes, Masks, Path
-from tfrecord_io.value_class import value_class
 
 
-@value_class(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class VisionOptions(Options):
     """The keywords of `tfrecord_io.convert` that these formats have, and what ``tfr convert --help`` says of them."""
 

@@ -24,6 +24,7 @@ from tfrecord_io.file_formats.files_below import row_batches
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_decompressed_file
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.remedies import Written
 from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.storage.paths.file_names import is_record_file
 from tfrecord_io.storage.paths.safe_names import refused
@@ -213,8 +214,10 @@ class TarWriter(AbstractContextManager["TarWriter"]):
 
     def __init__(self, sink: Any, schema: pa.Schema) -> None:
         for field in schema:
-            if _encoder(field.type) is None or (field.name != KEY and not _is_suffix(field.name)):
+            if _encoder(field.type) is None:
                 raise pa.ArrowTypeError("no member of an archive")
+            if field.name != KEY:
+                _check_suffix(field)
         self._sink = sink
         self._rows, self._last = 0, ""
 
@@ -267,8 +270,25 @@ def _encoder(type_: pa.DataType) -> Callable[[Any], bytes] | None:
     return (lambda value: str(value).encode()) if t.is_integer(type_) else None
 
 
-def _is_suffix(name: str) -> bool:
-    return name == name.lower() and "/" not in name and refused(f"x.{name}") is None and not name.startswith(".")
+def _check_suffix(field: pa.Field) -> None:
+    """EncodeError if the name of a column cannot be the suffix of a member."""
+    name, reason = field.name, refused(f"x.{field.name}")
+    if "/" in name:
+        reason = "it has a slash, which makes folders of a suffix"
+    elif name != name.lower():
+        reason = "it has capitals, and WebDataset reads suffixes in lower case"
+    elif name.startswith("."):
+        reason = "it begins with a dot"
+    if reason is None:
+        return
+    type_ = "binary" if is_bytes(field.type) else "string" if is_text(field.type) else str(field.type)
+    suffix = {"binary": "jpg", "string": "txt"}.get(type_, "cls")
+    column = f"{{'{suffix}': tfr.scalar('{type_}', feature={printable(name)!r})}}"
+    raise EncodeError(
+        f"the name cannot be a suffix in an archive: {reason}",
+        feature=name,
+        advice=say("read it under a suffix with {schema=}", schema=Written(column)) | say("exclude it with {columns=}"),
+    )
 
 
 MAX_HEADER_BYTES = 16 << 20  # of one extension header: a long name, or pax records with extended attributes

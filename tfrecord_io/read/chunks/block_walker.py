@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from tfrecord_io.compression.stream import DecompressedStream, PlainStream, Raw
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, FaultCode, Frames
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Checks, Engine, Fault, FaultCode, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CompressionError, RecordMemoryError, TFRecordError, TruncatedRecordError, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length
@@ -65,7 +65,7 @@ class RecordFile:
         is_recovering = recover and self.compression is not None
         self.recovering = cast("RecoveringStream", self._stream) if is_recovering else None
         self.counted = 0  # bytes of it that a meter of progress has
-        self.begin, self._span = source.begin, source.span
+        self.begin, self.span = source.begin, source.span
         self.origin = source.origin
         self._block_bytes = block_bytes
         self._new_blocks = ReadAhead if ahead else BlockReader
@@ -93,7 +93,7 @@ class RecordFile:
     def plain_file(self) -> OpenPlainFile | None:
         """The open file, to be read at any offset; None if it is compressed, a piece, or not a regular local file."""
         stream = self._stream
-        if not isinstance(stream, PlainStream) or self._span is not None:
+        if not isinstance(stream, PlainStream) or self.span is not None:
             return None
         if isinstance(stream.raw, PlainFileReader):
             return stream.raw.file
@@ -119,13 +119,14 @@ class RecordFile:
         """The exception for a fault in `data`, which begins at byte `offset` and record index `record` of the file."""
         from tfrecord_io.engine.fault_messages import record_error
 
-        if self._span is not None and FaultCode.TRUNCATED_HEADER <= fault.code <= FaultCode.TRUNCATED_FOOTER:
+        if self.span is not None and FaultCode.TRUNCATED_HEADER <= fault.code <= FaultCode.TRUNCATED_FOOTER:
             return TruncatedRecordError(
-                f"it continues beyond byte {self._span[1]}, where its piece of the file ends",
+                f"it continues beyond byte {self.span[1]}, where its piece of the file ends",
                 path=self.path,
                 record=record + fault.record,
                 offset=offset + fault.offset,
-                hint="split the file again, as it is now; if a payload is itself a TFRecord file, read it as a whole",
+                advice="if the file ends there, it is truncated; else split the file again, as it is now, or, if a "
+                "payload is itself a TFRecord file, read it as a whole",
             )
         if self.origin is not None and fault.code >= FaultCode.VARINT_TRUNCATED and fault.byte >= 0:
             fault = replace(fault, byte=self.origin.byte(record + fault.record, fault.byte))
@@ -162,7 +163,7 @@ class BlockWalker:
     """Walks through files. The consumer of the records calls `advance` for what it consumed, and `fail` at an error.
 
     `progress` is advanced by the bytes of the files that were consumed, up to their sizes; `recover` passes damage,
-    where `on_error` allows it: see `tfrecord_io.read.chunks.recovery`.
+    where `on_error` allows it: see `tfrecord_io.read.chunks.recovery`. Without `check_crc` no checksum is compared.
     """
 
     def __init__(
@@ -173,8 +174,9 @@ class BlockWalker:
         max_record_bytes: int = MAX_RECORD_BYTES,
         progress: ProgressMeter | None = None,
         recover: Recover | None = None,
+        check_crc: bool = True,
     ) -> None:
-        self.max_record_bytes = max_record_bytes
+        self.max_record_bytes, self._checks_crc = max_record_bytes, check_crc
         self.file: RecordFile | None = None  # the open one
         self.number = -1  # of the file in the order of reading; −1 before the first
         self.record = 0  # record index of the record at ``data[0]``
@@ -213,7 +215,9 @@ class BlockWalker:
             max_decompression_ratio=options.limits.decompression_ratio,
         )
         limit = options.limits.record_bytes
-        return cls(sources, open_file, max_record_bytes=limit, progress=progress, recover=recover)
+        return cls(
+            sources, open_file, max_record_bytes=limit, progress=progress, recover=recover, check_crc=options.check_crc
+        )
 
     @property
     def opened(self) -> RecordFile:
@@ -316,6 +320,9 @@ class BlockWalker:
         if self.block is not None:
             header = self.data[:HEADER_BYTES].tobytes()
             self.unread = self.offset
+            if not self._checks_crc and (fault := self._beyond_file(header)) is not None:
+                self.error = self.fault_error(fault)
+                return
             blocks.consume(self._begin)
         self._begin = 0
         try:
@@ -333,6 +340,16 @@ class BlockWalker:
             raise RecordMemoryError(f"{reason} ({error}); {LEAVES_OUT}") from error
         if self.block is None:
             self.end_file()
+
+    def _beyond_file(self, header: bytes) -> Fault | None:
+        """The fault of a length, which no checksum proves, that is beyond the end of a plain file."""
+        file = self.opened
+        if len(header) < HEADER_BYTES or file.compression is not None or file.size is None or file.span is not None:
+            return None
+        length, left = payload_length(header), file.size - self.offset - HEADER_BYTES
+        if length <= left:
+            return None
+        return Fault(FaultCode.TRUNCATED_PAYLOAD, 0, 0, expected=length, got=max(left, 0))
 
     def extend(self) -> bool:
         """Read bytes behind ``data``, all of which stays; False if there are no more, or they cannot be read.
@@ -404,10 +421,12 @@ class BlockWalker:
 
     def frames(self, engine: Engine, max_records: int = -1, *, check_crc: bool = False) -> tuple[Frames, Fault | None]:
         """The complete records at the start of ``data``."""
-        limit = self.max_record_bytes
-        return engine.scan(
-            self.data, max_records=max_records, check_crc=check_crc, max_record_bytes=limit, final=self.final
-        )
+        limit, checks = self.max_record_bytes, self.checks(payloads=check_crc)
+        return engine.scan(self.data, max_records=max_records, checks=checks, max_record_bytes=limit, final=self.final)
+
+    def checks(self, *, payloads: bool = False) -> Checks:
+        """The checksums that are compared: none in a walk without `check_crc`."""
+        return Checks.of_call(self._checks_crc, payloads=payloads)
 
     def intact_frames(self, max_records: int = -1, *, check_crc: bool = True) -> Iterator[Frames]:
         """The complete records of each block; the walk advances past them, and the damage behind, when it goes on.
@@ -466,7 +485,8 @@ class BlockWalker:
     def next_length(self) -> int:
         """Payload bytes of the next record by its header; −1 if the header is incomplete or damaged."""
         header = self.data[:HEADER_BYTES].tobytes()
-        return payload_length(header) if is_record_header(header) else -1
+        is_header = is_record_header(header) if self._checks_crc else len(header) == HEADER_BYTES
+        return payload_length(header) if is_header else -1
 
     @property
     def splits_record(self) -> bool:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tfrecord_io.engine.contract import (
     Array,
+    Checks,
     ColumnBuffers,
     Decoder,
     Engine,
@@ -30,7 +31,6 @@ from tfrecord_io.format.feature_types import Kind, Layout, RecordType
 from tfrecord_io.options import LIMITS, MIB, ReadOptions
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.schema.inferred_type import RecordRef
-from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     from tfrecord_io.engine.filtering_decoder import Prefilter
@@ -119,7 +119,7 @@ class DecodedChunk:
         return int(self.kept[held])
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class DecodeSettings:
     """How records are decoded."""
 
@@ -291,7 +291,7 @@ class PayloadDecoder:
             data,
             begin,
             max_records=max_records,
-            check_crc=self._check_crc,
+            checks=Checks.of_call(self._check_crc, payloads=True),
             max_record_bytes=self._max_record_bytes,
             final=final,
         )
@@ -299,7 +299,12 @@ class PayloadDecoder:
         if fitting < len(frames.starts):
             records = max(fitting, 0 if self.rows else 1)
             frames, fault = self._engine.scan(
-                data, begin, max_records=records, check_crc=False, max_record_bytes=self._max_record_bytes, final=final
+                data,
+                begin,
+                max_records=records,
+                checks=Checks.NONE,  # they were compared
+                max_record_bytes=self._max_record_bytes,
+                final=final,
             )
         self._values.append(self._engine.payloads(data, frames))
         self._lengths.append(frames.lengths)

@@ -87,6 +87,7 @@ class ChunkReader:
             max_record_bytes=options.limits.record_bytes,
             progress=progress,
             recover=self.recovery,
+            check_crc=options.check_crc,
         )
         self._to_skip = options.records_to_skip
         joins = whole and options.limit is None and self.recovery is None

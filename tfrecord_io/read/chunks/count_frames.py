@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from tfrecord_io.background import WorkerPool, ordered
-from tfrecord_io.engine.contract import Fault
+from tfrecord_io.engine.contract import Checks, Fault
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.index import scan_sizes
@@ -34,7 +34,7 @@ def skip_records(walker: BlockWalker, records: int, threads: int) -> None:
 
 def _pass_records(walker: BlockWalker, pool: WorkerPool, most: int | None = None, *, check_crc: bool = False) -> int:
     """Walk over the next records, all or at most so many; returns how many. They end at the `error` of the walk."""
-    walk, passed = _frame_walk(pool, walker.max_record_bytes, check_crc=check_crc), 0
+    walk, passed = _frame_walk(pool, walker.max_record_bytes, walker.checks(payloads=check_crc)), 0
     while passed != most and walker.load():
         left, error = None if most is None else most - passed, walker.error
         if error is None and (records := walk.advance(walker, left)):
@@ -53,14 +53,15 @@ def _pass_records(walker: BlockWalker, pool: WorkerPool, most: int | None = None
     return passed
 
 
-def _frame_walk(pool: WorkerPool, max_record_bytes: int, *, check_crc: bool) -> SegmentWalk[Step]:
+def _frame_walk(pool: WorkerPool, max_record_bytes: int, checks: Checks) -> SegmentWalk[Step]:
     engine = get_engine()
 
     def step(data: Any, final: bool) -> tuple[int, int, Fault | None]:
-        frames, fault = engine.scan(data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=final)
+        frames, fault = engine.scan(data, checks=checks, max_record_bytes=max_record_bytes, final=final)
         return len(frames.starts), frames.consumed, fault
 
-    return SegmentWalk(pool, lambda: step, max_record_bytes=max_record_bytes, skips_payloads=not check_crc)
+    skips = None if checks is Checks.ALL else checks
+    return SegmentWalk(pool, lambda: step, max_record_bytes=max_record_bytes, skips_payloads=skips)
 
 
 def count_each(
@@ -190,7 +191,8 @@ def _count_without_reading(source: Source, index: Source | None, known: KnownCou
         with open_random_access(source) as ranges:
             if codec_of(ranges, source.path) is not None:
                 return None
-            return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, known.options.limits.record_bytes))
+            limit, checks = known.options.limits.record_bytes, Checks.of_call(known.options.check_crc)
+            return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, limit, checks))
     except OSError as error:
         if error.errno != errno.ESPIPE:  # of a web server without range requests, which may not say so before
             raise

@@ -21,10 +21,9 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import NESTED, is_composed
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.value_class import value_class
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class SchemaRevision:
     """An embedded schema that the plan does not cover, and the record that carries it."""
 
@@ -249,7 +248,7 @@ def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[
             if content is None and _has_first_record(source):
                 with (
                     suppress(TFRecordError, OSError),
-                    closing(BlockWalker(iter([next(prefetched)]), open_file)) as walker,
+                    closing(BlockWalker(iter([next(prefetched)]), open_file, check_crc=options.check_crc)) as walker,
                 ):
                     content = first_embedded(walker)
             if content is not None:
@@ -281,4 +280,4 @@ def first_embedded(walker: BlockWalker) -> bytes | None:
     TFRecordError or OSError if the record is damaged, or cannot be read.
     """
     frames = next(walker.intact_frames(1), None)
-    return None if frames is None else embedded_content(walker.data[: frames.consumed])
+    return None if frames is None else embedded_content(walker.data[: frames.consumed], check_crc=False)

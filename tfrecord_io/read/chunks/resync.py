@@ -30,7 +30,15 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, FaultCode
-from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, frame_size, is_record_header, mask_crc
+from tfrecord_io.format.framing import (
+    FOOTER_BYTES,
+    FRAME_BYTES,
+    HEADER_BYTES,
+    crc32c,
+    frame_size,
+    is_record_header,
+    mask_crc,
+)
 from tfrecord_io.options import MIB
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 
@@ -81,7 +89,7 @@ class _PayloadProof:
         """Take the bytes up to `end`, which the walker holds."""
         if end > self._end:
             base = walker.offset
-            self._crc = self._engine.crc32c(walker.data[self._end - base : end - base], self._crc)
+            self._crc = crc32c(walker.data[self._end - base : end - base], self._crc)
             self._end = end
 
     def holds(self, walker: BlockWalker, boundary: int) -> bool:

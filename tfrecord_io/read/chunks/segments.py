@@ -19,14 +19,13 @@ from typing import Any, Generic, TypeVar
 
 from tfrecord_io.background import Ordered, WorkerPool
 from tfrecord_io.closing import Closing
-from tfrecord_io.engine.contract import PAGE, FileView
+from tfrecord_io.engine.contract import PAGE, Checks, FileView
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size, is_record_header
 from tfrecord_io.options import LIMITS, cpu_count
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Step
 from tfrecord_io.storage.read.block_reader import SPARE, Bytes, block_memory
 from tfrecord_io.storage.read.source import OpenPlainFile
-from tfrecord_io.value_class import value_class
 
 _SEARCH_BYTES = 64 << 10  # searched for a header at a time
 _STEP_BYTES = 16 << 20  # that are read before a thread looks whether the read has ended
@@ -173,7 +172,7 @@ class Segment(Generic[P]):
     is_sound: bool = True  # whether they could be read, and no fault follows
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class SegmentWork:
     """How records are taken into parts. Threads hold it while they work: it refers to nothing that holds their pool."""
 
@@ -325,7 +324,7 @@ class SegmentWalk(Generic[StepT]):
     """Advances walkers over records of which nothing is kept, a segment at a time; `make_step` makes a step for each.
 
     `accept` takes the steps of segments without a fault, in order; False if the walker is to go on before that segment.
-    `skips_payloads`: the step checks only headers, so that large payloads are not read.
+    `skips_payloads`: the step checks only headers, by these checksums, so that large payloads are not read.
     """
 
     def __init__(
@@ -335,7 +334,7 @@ class SegmentWalk(Generic[StepT]):
         accept: Callable[[StepT], bool] | None = None,
         *,
         max_record_bytes: int,
-        skips_payloads: bool = False,
+        skips_payloads: Checks | None = None,
     ) -> None:
         self._pool, self._make_step, self._accept = pool, make_step, accept
         self._max_record_bytes, self._skips_payloads = max_record_bytes, skips_payloads
@@ -351,7 +350,7 @@ class SegmentWalk(Generic[StepT]):
         """
         if walker.number != self._number:
             self._number, self._retry, self._pause = walker.number, 0, LIMITS.block_bytes
-        if walker.offset < self._retry or not (self._pool.threads or self._skips_payloads):
+        if walker.offset < self._retry or not (self._pool.threads or self._skips_payloads is not None):
             return 0
         file = walker.opened.plain_file()
         if file is None:
@@ -360,7 +359,7 @@ class SegmentWalk(Generic[StepT]):
         frames, _ = walker.frames(get_engine())
         count = len(frames.starts)
         mean = frames.consumed / count if count else walker.next_length() + FRAME_BYTES
-        if self._skips_payloads and mean > LIMITS.skipped_record_bytes:
+        if self._skips_payloads is not None and mean > LIMITS.skipped_record_bytes:
             records, offset = self._hop(windows, begin, most_records)
             walker.count(offset - begin)
         else:
@@ -378,7 +377,8 @@ class SegmentWalk(Generic[StepT]):
         with windows.buffer() as buffer, suppress(OSError):
             while records != most_records and offset - begin >= records * LIMITS.skipped_record_bytes:
                 header = windows.block(buffer, offset, offset)
-                _, fault = get_engine().scan(header, max_record_bytes=self._max_record_bytes, final=False)
+                checks, limit = self._skips_payloads or Checks.NONE, self._max_record_bytes
+                _, fault = get_engine().scan(header, checks=checks, max_record_bytes=limit, final=False)
                 size = 0 if fault is not None else _whole_record(header, windows.size - offset)
                 if not size:
                     break
@@ -393,7 +393,7 @@ class SegmentWalk(Generic[StepT]):
         if end - begin < 2 * LIMITS.block_bytes or mean > LIMITS.ahead_bytes or not self._pool.threads:
             return records, offset
         bounds = [*range(begin, end, max(LIMITS.block_bytes, int(LIMITS.segment_records * mean))), end]
-        how = {"max_record_bytes": self._max_record_bytes, "whole": not self._skips_payloads}
+        how = {"max_record_bytes": self._max_record_bytes, "whole": self._skips_payloads is None}
         with WalkedSegments(windows, self._pool, bounds, self._make_step, **how) as segments:
             for segment, bound in segments:
                 exceeds = most_records is not None and records + segment.part.records > most_records

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,6 @@ from tfrecord_io.schema.image_form import image_form, is_image
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import type_from_name, type_name
 from tfrecord_io.schema.types import is_list_like
-from tfrecord_io.value_class import value_class
 
 _MODULE = "tfr"
 _NAMES = {"<item: ": "<", "halffloat": "float16", "float": "float32", "double": "float64"}  # by Arrow's name
@@ -31,7 +31,7 @@ _AS_THEY_ARE = ("feature", "encoding", "required", "shape", "part", "empty")  # 
 _KEYS = {"column", "type", "default", "metadata", *_AS_THEY_ARE}
 
 
-@value_class(slots=False)
+@dataclass(frozen=True)
 class _Call:
     """A call of a field maker, to be executed or printed."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
@@ -13,13 +14,12 @@ from tfrecord_io.options import DEFAULT_STORAGE, INT64_MAX, StorageOptions
 from tfrecord_io.storage.paths.file_names import TFDS_FEATURES, TFDS_INFO
 from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.storage.paths.safe_names import leads_out
-from tfrecord_io.value_class import value_class
 
 FEATURES, INFO = TFDS_FEATURES, TFDS_INFO
 FILE_NAME = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"  # where dataset_info.json has no filepathTemplate
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class TfdsSplit:
     """A split: the names of its files, in order, and how many records each has."""
 
@@ -32,7 +32,7 @@ class TfdsSplit:
         return self.bytes in (0, size, size - FRAME_BYTES * sum(self.lengths))
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class TfdsInfo:
     """What ``dataset_info.json`` says: `path` is its own, `document` its content."""
 

@@ -10,15 +10,14 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 from tfrecord_io.storage import system
-from tfrecord_io.value_class import value_class
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Entry:
     """An existing file or directory."""
 

@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from json import JSONDecodeError
 from operator import index
@@ -19,7 +20,6 @@ from tfrecord_io.storage.filesystem.google import ask_over_https, google_info, g
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, retry, without_retries_of_s3fs
-from tfrecord_io.value_class import value_class
 
 _ABSENT = (404, 410)
 _WITHOUT_HEAD = (400, 401, 403, 405, 501)  # what servers answer to a HEAD that they would answer as a GET
@@ -89,7 +89,7 @@ _FILE_REQUESTS = "read readinto write flush seek close commit discard".split()
 _NOT_PARSED = ("invalid literal for", "could not convert", "Invalid isoformat")
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class FsspecFileSystem:
     """Files of an fsspec filesystem; see `FileSystem`. Cached listings are invalidated before each use."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -16,7 +17,6 @@ from typing import NamedTuple
 from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.registry import POSSIBLE_RECORD_SUFFIXES, RECORD_SUFFIXES
-from tfrecord_io.value_class import value_class
 
 INDEX_SUFFIX = ".index"  # of the index that a writer adds for a shard
 COLUMN_INDEX_SUFFIX = ".column_index"
@@ -49,7 +49,7 @@ _EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
 _SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+))(?P<suffix>(?:\.[^@/]*)?)", re.DOTALL)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ShardName:
     """The parts of a shard's file name: ``base-00001-of-00008suffix``, or ``base-00001suffix`` without a count.
 
@@ -158,6 +158,17 @@ def shard_name(base: str, index: int, count: int | None, id: str = "") -> str:
     if id:
         return f"{base}-{index:05d}-{id}"
     return f"{base}-{index:05d}" if count is None else f"{base}-{index:05d}-of-{count:05d}"
+
+
+def shard_numbers(present: Collection[int], count: int) -> range:
+    """The numbers of a family of `count` shards, some of which are present: from 0, or from 1 as other tools count.
+
+    They count from 1 if the one with the number `count` is there, and none has the number 0.
+
+    >>> shard_numbers({1, 2, 3}, 3), shard_numbers({1, 2}, 3)
+    (range(1, 4), range(0, 3))
+    """
+    return range(1, count + 1) if count in present and 0 not in present else range(count)
 
 
 # ---- what writers make next to the shards; all of these names are hidden (`is_hidden`), except for claims and indexes

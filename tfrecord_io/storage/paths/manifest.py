@@ -77,7 +77,6 @@ from tfrecord_io.storage.read.source import (
     read_manifest,
     source_of,
 )
-from tfrecord_io.value_class import value_class
 
 FORMAT = "tfrecord_io manifest"
 VERSION = 1
@@ -91,7 +90,7 @@ _MOST_IDS = 1000  # of writings whose shards were replaced
 _LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper than looking up each
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ManifestFile:
     """One shard."""
 
@@ -109,7 +108,7 @@ class ManifestFile:
         return self.joined if self.source is None else (self.source,)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """The content of a manifest; see the module's docstring."""
 
@@ -348,7 +347,7 @@ def _refuse(path: str, what: str) -> NoReturn:
     raise CorruptRecordError(f"the manifest cannot be used: {what}", path=path, hint=advice)
 
 
-@value_class(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Dataset:
     """A manifest, and the directory it is in."""
 

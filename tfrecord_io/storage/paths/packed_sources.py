@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -12,7 +13,6 @@ from tfrecord_io.errors import secret_url, without_secrets
 from tfrecord_io.storage.filesystem.google import is_encoded
 from tfrecord_io.storage.paths.file_names import id_in
 from tfrecord_io.storage.read.source import INCOMPLETE, ManifestShard, ManifestVersion, Source
-from tfrecord_io.value_class import value_class
 
 _SEPARATOR = "\0"  # not in a path
 _VERSION_KEYS = ("generation", "ETag", "etag")  # of fsspec, by which object stores answer for one version only
@@ -22,7 +22,7 @@ _SHARD = attrgetter("records", "crc32c", "staged", "watched")
 _NO_SHARD: tuple[Any, ...] = (None,) * 5
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _PackedText:
     """Texts that begin and end alike, such as shard names."""
 
@@ -55,7 +55,7 @@ class _PackedText:
         return [f"{self.prefix}{part}{self.suffix}" for part in parts]
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class PackedSources:
     """Sources without the state of this process: open requests, and most of the descriptions of objects from listings.
 

@@ -6,7 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from tfrecord_io.errors import printable, secret_url
@@ -25,7 +25,6 @@ from tfrecord_io.storage.paths.file_names import (
 )
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory
 from tfrecord_io.storage.read.source import Source, read_whole, source_of
-from tfrecord_io.value_class import value_class
 
 _TFDS, _DESCRIPTION_BYTES = b"tensorflow_datasets", 1 << 16  # in the names of classes of features
 _OF_TOOLS = re.compile(r"\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|RESUME-.*|.*\.staged)", re.DOTALL)
@@ -35,7 +34,7 @@ def _is_of_tools(name: str) -> bool:
     return _OF_TOOLS.fullmatch(name) is not None or parse_part(name) is not None
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class PathMatch:
     """The files that a path means."""
 

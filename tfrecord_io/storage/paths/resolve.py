@@ -17,7 +17,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
 
@@ -44,12 +44,12 @@ from tfrecord_io.storage.paths.file_names import (
     root_of,
     roots_of_folders,
     shard_name,
+    shard_numbers,
     spelled_shards,
     stem_of,
 )
 from tfrecord_io.storage.paths.manifest import Manifest, Manifests, is_dataset, manifests_for, sidecar_entries
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
-from tfrecord_io.value_class import value_class
 
 _LOOKUPS = 3
 _BYTES_LIKE = (bytes, bytearray, memoryview)
@@ -172,7 +172,7 @@ def _warn_of_unnamed(files: Mapping[str, str]) -> None:
     warn(f"not read, as the manifest of the dataset, '{manifest}', does not name them: {shown}", UserWarning)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class _Search:
     """The path rules, for one path.
 
@@ -310,6 +310,10 @@ class _Search:
             by_folder.setdefault(entry.parent, []).append(entry)
         for folder in sorted(by_folder):
             self._check_single_family(by_folder[folder], folder.rstrip("/") or folder)
+        if not self.manifests.datasets:  # whose files are one dataset, whatever their names
+            from tfrecord_io.storage.paths.split_names import warn_of_splits
+
+            warn_of_splits(self.fs, directory, files, listing)
         return self._sorted(files, complete=self.complete)
 
     def _applied(
@@ -469,8 +473,9 @@ class _Search:
         if count is None and not manifests:
             text = "a web server has no listing of its files; state the number of shards, as in name@8"
             raise ValueError(without_secrets(f"'{self.fs.display_path(name)}': {text}"))
-        forms = spelled_shards(stem, count) if count else ()
-        form = next((form for form in forms if self.fs.entry(form.sibling(0)) is not None), None)
+        shards = [(number, form) for number in (0, count or 0) for form in spelled_shards(stem, count or 0)]
+        exists = (shard for shard in shards if count and self.fs.entry(shard[1].sibling(shard[0])) is not None)
+        present, form = next(exists, (0, None))  # the last one, if they count from 1
         if form is None:
             if not manifests:
                 raise _nothing(self.fs, name, f"no shard such as '{shard_name(stem.rpartition('/')[2], 0, count)}'")
@@ -479,7 +484,7 @@ class _Search:
         if count > _MOST:
             shown = without_secrets(self.fs.display_path(name))
             raise ValueError(f"'{shown}': expected at most {_MOST:,} shards on a web server")
-        found = self.fs.entries([*map(form.sibling, range(count))])
+        found = self.fs.entries([*map(form.sibling, shard_numbers({present}, count))])
         return [*manifests, *(entry for entry in found if entry is not None)]
 
     def _sorted(
@@ -699,8 +704,9 @@ def check_complete(fs: FileSystem, files: Sequence[Entry], wanted: Callable[[str
                 raise FileNotFoundError(errno.ENOENT, text, fs.display_path(entry.name))
         entry, shard = shards[0]
         count = shard.count or 0  # may be huge
-        missing = count - sum(index < count for index in seen)
-        absent: Iterable[int] = (index for index in range(count) if index not in seen)
+        numbers = shard_numbers(seen, count)
+        missing = count - sum(index in numbers for index in seen)
+        absent: Iterable[int] = (index for index in numbers if index not in seen)
         if missing and wanted is not None and count <= _MOST_MATCHED:
             forms = list({(s.base, s.suffix, s.count_text, s.width): s for _, s in shards}.values())
             absent = [index for index in absent if any(wanted(form.sibling(index)) for form in forms)]

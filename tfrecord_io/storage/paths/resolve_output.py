@@ -6,7 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -31,7 +31,6 @@ from tfrecord_io.storage.paths.file_names import (
 )
 from tfrecord_io.storage.paths.manifest import is_dataset
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.value_class import value_class
 
 _SUFFIX = ".tfrecord"  # added to shard names that need a suffix
 MOST_SHARDS = 100_000  # so that names with five digits sort correctly
@@ -126,7 +125,7 @@ def similar_suffix(suffix: str) -> str | None:
     return next((known[name] for name in get_close_matches(suffix[1:], known, 1, _SIMILARITY)), None)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Output:
     """Where a writer writes: one file, or the shards of a dataset."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import mmap
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tfrecord_io.compression import Stream
-from tfrecord_io.value_class import value_class
 
 BLOCK_BYTES = 4 << 20
 FIRST_BYTES = 256 << 10  # of the first block, which may be all that is needed
@@ -33,7 +33,7 @@ def block_memory(size: int) -> Bytes:
     return np.frombuffer(pages, np.uint8)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Block:
     """A piece of a file."""
 

@@ -17,21 +17,35 @@ _SKIPPED_BYTES = 1 << 20  # read at a time
 
 
 class CallerFile:
-    """A file object that a caller passed, and its position at that time."""
+    """A file object that a caller passed, and the position from which it is read: see `first_position`."""
 
     def __init__(self, file: Any) -> None:
         self.file = file
-        self._begin: int | None = file.tell() if getattr(file, "seekable", bool)() else None
+        self._begin = first_position(file)
         self._opened = False
 
     def rewind(self) -> None:
-        """Go back to that position; on the first call it is still there."""
-        if self._opened:
-            if self._begin is None:
-                reason = "the file object has to be read once more from its start, and cannot seek"
-                raise OSError(errno.ESPIPE, f"{reason}; read it into io.BytesIO, or pass schema=")
+        """Go to that position; a file object that cannot seek is there on the first call only."""
+        if self._begin is not None:
             self.file.seek(self._begin)
+        elif self._opened:
+            reason = "the file object has to be read once more from its start, and cannot seek"
+            raise OSError(errno.ESPIPE, say("{}", reason) & "read it into io.BytesIO" | say("pass {schema=}"))
         self._opened = True
+
+
+def first_position(file: Any) -> int | None:
+    """Where a file object is read from: its position, or its start if no byte is left there; None if it cannot seek.
+
+    A buffer that was just written, or was read before, is at its end; as for Parquet in pandas, it needs no seek(0).
+    """
+    if not getattr(file, "seekable", bool)():
+        return None
+    position = int(file.tell())
+    if position and file.read(1) == b"":
+        position = 0
+    file.seek(position)
+    return position
 
 
 class BorrowedFile:

@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing, suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -25,7 +25,6 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFil
 from tfrecord_io.storage.filesystem.locate import is_remote
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, StoredFile
-from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     import tempfile
@@ -46,7 +45,7 @@ ONLY_TAG = "ETag"  # a key of the description of an object in S3, of which fsspe
 INCOMPLETE = "incomplete"  # a key of the description of an object that was pickled: it has little more than the version
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ManifestVersion:
     """The manifest of a dataset as it was when the files were looked up."""
 
@@ -75,7 +74,7 @@ class ManifestVersion:
             raise _replaced(self.path, "dataset")
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ManifestShard:
     """What a manifest states about a file."""
 
@@ -160,7 +159,7 @@ class DerivedContent(Protocol):
         """See `Source.read_once`."""
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Source:
     """A file to read: on disk, behind a URL, or an open binary file object.
 

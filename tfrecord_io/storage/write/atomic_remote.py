@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from io import UnsupportedOperation
@@ -41,7 +42,6 @@ from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.range_requests import result_of
 from tfrecord_io.storage.write.object_body import ObjectBody, send_at_once, sign_without_body
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
-from tfrecord_io.value_class import value_class
 
 T = TypeVar("T")
 
@@ -686,7 +686,7 @@ def error_code(error: BaseException | None) -> str | None:
     return None
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Upload:
     """A multipart upload that is neither completed nor aborted."""
 

@@ -21,7 +21,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Protocol, TypeVar
@@ -48,7 +48,6 @@ from tfrecord_io.storage.write.atomic_local import remove_directories
 from tfrecord_io.storage.write.old_files import OldFiles
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import Place
-from tfrecord_io.value_class import value_class
 
 _REPLACED = Published("what was written now was published, and has been replaced since")
 _MOST_ROUNDS = 8  # of files that are stored or copied, each after a look at the manifest
@@ -68,7 +67,7 @@ class Unite(Protocol):
         """The columns and values that names of folders state, by the schema of the columns of folders."""
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class WrittenShard:
     """A completely written shard, to be published."""
 

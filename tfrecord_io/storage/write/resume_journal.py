@@ -18,6 +18,7 @@ import errno
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, printable, without_secrets
@@ -32,7 +33,6 @@ from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source, read_manifest, source_of
 from tfrecord_io.storage.write.atomic import directory_of, open_output, remove_file
 from tfrecord_io.storage.write.sharded_dataset_distributed import JOB_DIGITS
-from tfrecord_io.value_class import value_class
 
 FORMAT = "tfrecord_io resume"
 _ADVICE = "delete it to convert all files again"
@@ -44,10 +44,8 @@ Document = dict[str, Any]
 # "path", "size" and "version", such as ``mtime_ns=…`` or ``ETag=…``; of a local file "ctime_ns" and "inode", too
 SourceVersion = dict[str, str | int]
 
-_OPTIONAL = {"ctime_ns", "inode"}  # not in what older releases noted
 
-
-@value_class
+@dataclass(frozen=True, slots=True)
 class Begun:
     """A writing that was begun."""
 
@@ -56,7 +54,7 @@ class Begun:
     sources: Sequence[SourceVersion]
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class ResumeJournal:
     """The journal of a dataset, and the descriptions of finished parts."""
 
@@ -150,8 +148,8 @@ class ResumeJournal:
             raise CorruptRecordError(reason, path=path, hint=_ADVICE, hint_cli=_ADVICE_CLI) from error
         stated = document.pop(_CHECKSUM, None) if isinstance(document, dict) else None
         if stated is None:
-            reason = "it has no checksum, so it is damaged, or was written by an older release"
-            raise CorruptRecordError(reason, path=path, hint=_ADVICE, hint_cli=_ADVICE_CLI)
+            reason = "it is damaged: it has no checksum"
+            raise CorruptRecordError(reason, path=path, advice=_ADVICE)
         if stated != _checksum(document):
             raise CorruptRecordError(
                 "it is damaged: its checksum does not match", path=path, hint=_ADVICE, hint_cli=_ADVICE_CLI
@@ -189,8 +187,8 @@ def version_of(source: Source) -> SourceVersion:
 
 
 def is_version(noted: Mapping[str, Any], version: SourceVersion) -> bool:
-    """Whether a version that was noted, perhaps by an older release, is this one."""
-    return noted == {name: value for name, value in version.items() if name in noted or name not in _OPTIONAL}
+    """True if a version that was noted is this one."""
+    return noted == version
 
 
 def check_version(source: Source, version: SourceVersion) -> None:

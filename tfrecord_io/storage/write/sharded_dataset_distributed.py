@@ -17,7 +17,7 @@ import os
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import is_url
@@ -29,12 +29,11 @@ from tfrecord_io.storage.write.atomic import directory_of, open_named, open_publ
 from tfrecord_io.storage.write.atomic_local import LocalOutput, remove_directories
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Publication, Unite, WrittenShard
-from tfrecord_io.value_class import value_class
 
 JOB_DIGITS = 8  # of an id, that all attempts of a writing share
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class DistributedTarget:
     """Where the tasks of one writing put their shards; it can be pickled.
 
