@@ -24,17 +24,15 @@ export TFRECORD_IO_RANDOM := $(RANDOM)
 .PHONY: help demo test quick test-full test-adapters test-border test-lowest test-abi3 test-platforms wheel-test conformance simulate fuzz sanitize coverage mutation lint types format docs reference bench bench-compare release-check clean
 .DEFAULT_GOAL := help
 
-.PRECIOUS: .venv-%/.installed
-.PHONY: demo demo-steps quick slow-tests test test-all test-adapters test-border lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize sanitize-threads test-arm test-windows mutation test-lowest resolve release-check sdist dist-check readme-check sbom test-api test-abi3 docs lighthouse changelog diagrams reference require-kernel clean
+help: ## list the targets
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 16
 
-demo: | demo-steps $(VENV)/.installed
-	$(VENV)/bin/python demo/run.py
+demo: ## build the wheel, install it, show a round trip and a report (two minutes, most of them compiling)
+	dev/demo
 
-demo-steps:
-	@test -e $(VENV)/.installed || echo 'make demo: a .venv, the C++ kernel, the package and what it needs are installed, which takes 2 to 3 minutes once; then the demonstration runs in seconds'
-
-test: $(VENV)/.test require-kernel
-	$(VENV)/bin/pytest -n $(JOBS) --dist worksteal $(if $(filter 1,$(STORM)),--timeout 1800) $(PYTEST_ARGS)
+test: TFRECORD_IO_TESTS := fast
+test: $(TESTS) ## the tests that find most faults, in five minutes
+	$(PYTEST) $(PYTEST_ARGS)
 
 quick: TFRECORD_IO_TESTS := $(if $(FOR),near,first)
 quick: $(TESTS) ## the first case of each fast test; FOR=read/reader: the tests near a module
@@ -127,122 +125,8 @@ $(BIN)/python: # with the tools that build the kernel
 $(KERNEL): CMakeLists.txt $(CPP) | $(BIN)/python
 	dev/build-kernel
 
-# The kernel on another processor or system: what the fuzzers find from their seeds in RUNS runs of each target, with the
-# instructions of that processor and without; failing allocations; several threads; on ARM, records that the differential
-# fuzzer compares on this machine are decoded to the same columns and faults. Emulation shows what is right, not
-# how long it takes.
-RUNS ?= 500
-SEEDS := --seeds tests/data/fuzz --dictionary tests/data/fuzz/dictionary
-ARM := QEMU_LD_PREFIX=/usr/aarch64-linux-gnu ASAN_OPTIONS=detect_leaks=0 qemu-aarch64
-test-arm: $(VENV)/.test require-kernel
-	$(PROGRAMS) OUT=build/arm CXX=aarch64-linux-gnu-g++ $(addprefix build/arm/,fuzz allocation release/fuzz release/threads release/digests)
-	$(PROGRAMS) build/fuzz/release/digests
-	$(ARM) build/arm/allocation
-	$(ARM) build/arm/fuzz --runs $(RUNS) $(SEEDS) --artifacts build/arm
-	$(ARM) build/arm/release/fuzz --runs $(RUNS) $(SEEDS) --artifacts build/arm
-	TFRECORD_IO_PORTABLE=1 $(ARM) build/arm/release/fuzz --runs $(RUNS) $(SEEDS) --artifacts build/arm
-	$(ARM) build/arm/release/threads
-	$(VENV)/bin/python tests/fuzz/corpus.py build/arm/corpus --runs $$((40 * $(RUNS)))
-	build/fuzz/release/digests build/arm/corpus >build/arm/expected
-	$(ARM) build/arm/release/digests build/arm/corpus >build/arm/found && cmp build/arm/expected build/arm/found
-	TFRECORD_IO_PORTABLE=1 $(ARM) build/arm/release/digests build/arm/corpus | cmp build/arm/expected -
-
-WINE := WINEDEBUG=-all WINEPREFIX=$(abspath build/windows/wine) wine
-test-windows:
-	$(PROGRAMS) OUT=build/windows CXX=x86_64-w64-mingw32-g++-posix EXE=.exe STATIC=-static $(addprefix build/windows/release/,fuzz.exe threads.exe)
-	$(WINE) build/windows/release/fuzz.exe --runs $(RUNS) $(SEEDS) --artifacts build/windows
-	TFRECORD_IO_PORTABLE=1 $(WINE) build/windows/release/fuzz.exe --runs $(RUNS) $(SEEDS) --artifacts build/windows
-	$(WINE) build/windows/release/threads.exe
-
-# Changes of the code that tests must find; MUTATION_ARGS="--sample 60" runs a part of them.
-mutation: $(VENV)/.test require-kernel
-	$(VENV)/bin/python tests/mutation/run.py --jobs $(JOBS) $(MUTATION_ARGS)
-
-# The pages as a site in build/site, with llms.txt; a broken link, or a page that the navigation lacks, is an error, as is
-# what headless Chromium (if it is installed) reports about a page.
-docs: .venv-docs/.installed $(VENV)/.test reference
-	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
-	$(VENV)/bin/python -m pytest -q -p no:cacheprovider tests/end_to_end/test_documentation_site.py
-
-# Lighthouse's scores of the pages of the site, on a machine that nothing else uses; PAGES lists some of them.
-lighthouse: docs
-	$(PYTHON) tests/end_to_end/lighthouse.py build/site $(PAGES)
-
-# The branches of the kernel that the tests of the engines, failing allocations and the fuzzers take; the fuzzer also runs
-# without the instructions beyond AVX2, and without any beyond the baseline. tests/coverage has the branches that none takes.
-COVERED := build/coverage
-COVERED_FUZZ := build/fuzz/coverage
-coverage: $(VENV)/.dev
-	$(PROGRAMS) $(COVERED_FUZZ)/fuzz $(COVERED_FUZZ)/allocation
-	mkdir -p $(COVERED)
-	cmake -S . -B $(COVERED)/build -DTFR_COVERAGE=ON -DCMAKE_BUILD_TYPE=Debug -DPython_EXECUTABLE=$(abspath $(VENV)/bin/python) >$(COVERED)/log
-	cmake --build $(COVERED)/build -j $(JOBS) >>$(COVERED)/log
-	rm -rf $(COVERED)/package && mkdir -p $(COVERED)/package && cp -r tfrecord_io $(COVERED)/package/
-	cp $(COVERED)/build/_kernel*.so $(COVERED)/package/tfrecord_io/_native/
-	find $(COVERED) $(COVERED_FUZZ) -name '*.gcda' -delete
-	$(COVERED_FUZZ)/allocation
-	for without in -uTFRECORD_IO_PORTABLE TFRECORD_IO_PORTABLE=avx2 TFRECORD_IO_PORTABLE=1; do env $$without \
-	  $(COVERED_FUZZ)/fuzz --runs 6000 --seeds tests/data/fuzz --dictionary tests/data/fuzz/dictionary --artifacts build/fuzz || exit; done
-	PYTHONPATH=$(abspath $(COVERED)/package) $(VENV)/bin/python tests/fuzz/differential.py --runs 3000 --artifacts build/fuzz
-	PYTHONPATH=$(abspath $(COVERED)/package) $(VENV)/bin/python -m pytest -p no:cacheprovider -n $(JOBS) $(PYTEST_ARGS) tests/engine
-	$(VENV)/bin/python tests/coverage/branches.py $(COVERED)/build $(COVERED_FUZZ)
-
-# CHANGELOG.md from the fragments in changelog.d/: make changelog VERSION=0.2.0
-changelog: $(VENV)/.dev
-	$(VENV)/bin/towncrier build --yes --version $(VERSION)
-
-diagrams: $(VENV)/.installed
-	$(PYTHON) docs/diagrams/architecture.py
-	$(PYTHON) docs/diagrams/performance.py
-	$(VENV)/bin/python docs/diagrams/casts.py
-
-reference: $(VENV)/.installed
-	$(VENV)/bin/python docs/reference/api.py
-
-clean:
-	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-
-# ---- environments
-
-$(WHEELS)/.built: $(SOURCES) | $(VENV)/bin/python
-	@echo 'building the wheel: the C++ kernel is compiled (1 to 2 minutes)'
-	rm -rf $(WHEELS) && mkdir -p $(WHEELS)
-	PIP_DISABLE_PIP_VERSION_CHECK=1 $(VENV)/bin/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEELS) .
-	touch $@
-
-# $(call replace,environment): our wheel in place of an older one of the same version.
-# $(call install,environment,extra,other packages): what it and the extra need.
-replace = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(WHEELS)/*.whl
-# $(call bare_tools,environment): what checks and describes a release, without our wheel.
-bare_tools = $(1)/bin/python -m pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6.1' 'readme_renderer[md]>=44' 'cyclonedx-bom>=7'
-VERSION_NOW := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' tfrecord_io/__init__.py)
-# $(call bare,environment,packages): without what they need.
-install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check $$(ls $(WHEELS)/*.whl)$(2) $(3)
-bare = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps $(2)
-
-# tfx-bsl comes bare: it wants Apache Beam and much of Google Cloud, 1 GB that its coders never import; this is what they do import.
-TENSORFLOW := tensorflow-cpu tensorflow-metadata 'protobuf<7'
-BENCH_EXTRAS := [s3,polars,duckdb,ray,jpeg]
-BENCH_PACKAGES := crc32c tfrecord 'dask[dataframe,distributed]'
-
-$(VENV)/bin/python $(CONFORMANCE)/bin/python $(BENCH)/bin/python:
-	$(PYTHON) -m venv $(@D:/bin=)
-
-$(VENV)/.installed: $(WHEELS)/.built
-	@echo 'installing the package, pandas, pyarrow and others (half a minute)'
-	$(call replace,$(VENV))
-	$(call install,$(VENV))
-	touch $@
-
-# The server for tests of Azure is a program for Node; without it they are skipped, with a reason.
-$(VENV)/.test: $(VENV)/.installed
-	$(call install,$(VENV),[test])
-	! command -v npm >/dev/null || npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3 || echo 'no azurite: the tests of Azure are skipped'
-	touch $@
-
-$(VENV)/.dev-tools: | $(VENV)/bin/python
-	$(call bare_tools,$(VENV))
-	touch $@
+$(VENV)/.test: pyproject.toml dev/environment.py | $(BIN)/python
+	$(PYTHON) dev/environment.py test && touch $@
 
 $(VENV)/.dev: $(VENV)/.test
 	$(PYTHON) dev/environment.py dev && touch $@

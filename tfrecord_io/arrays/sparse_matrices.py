@@ -36,7 +36,7 @@ def csr_matrix() -> Any:
         from scipy.sparse import csr_matrix
     except ImportError as error:
         reason = "ragged='csr' needs scipy, which cannot be imported"
-        raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[sparse]'") from error
+        raise MissingDependencyError(reason, hint="pip install 'tfrecord_io[sparse]'") from error
     return csr_matrix
 
 
@@ -59,9 +59,9 @@ def sparse_matrices(fields: Sequence[pa.Field], options: RepresentationOptions) 
             found[key] = _matrix(sparse, at, field, positions)
     if missing := [name for name in names if name not in found]:
         reason = "ragged='csr' names it, and it is not a sparse column"
-        raise SchemaError(reason, feature=missing[0], advice=_DECLARE)
+        raise SchemaError(reason, feature=missing[0], hint=_DECLARE)
     if not found:
-        raise SchemaError("ragged='csr': no column is sparse", advice=_DECLARE)
+        raise SchemaError("ragged='csr': no column is sparse", hint=_DECLARE)
     return list(found.values())
 
 
@@ -77,7 +77,7 @@ def _matrix(sparse: SparseColumn, at: int, field: pa.Field, positions: Mapping[s
     (index,) = sparse.index
     if index not in positions:
         advice = f"read '{index}', too: columns=[…, '{index}']"
-        raise SchemaError("the indices of its values are not read", feature=field.name, expected=index, advice=advice)
+        raise SchemaError("the indices of its values are not read", feature=field.name, expected=index, hint=advice)
     return SparseMatrix(sparse.name, sparse.shape[0], at, positions[index], index)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tfrecord_io.compression.codec import Codec
 from tfrecord_io.compression.stream import Raw, Stream, open_decompressed
-from tfrecord_io.errors import say
 from tfrecord_io.format.framing import is_record_header
 from tfrecord_io.registry import Registry
 
@@ -64,8 +63,8 @@ def check_level(codec: Codec | None, level: int | None) -> None:
     if codec is not None:
         codec.check_level(level)
     elif level is not None:
-        advice = say("pass {compression=} as well, or a name such as x.tfrecord.gz")
-        raise ValueError(say("{compression_level=}: the file is not compressed", compression_level=level) & advice)
+        advice = "pass compression= as well, or a name such as x.tfrecord.gz"
+        raise ValueError(f"compression_level={level!r}: the file is not compressed; {advice}")
 
 
 def sniff(head: bytes) -> Codec | None:

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.compression.stream import DecompressedStream, PlainStream
-from tfrecord_io.errors import CompressionError, say
-from tfrecord_io.remedies import Message
+from tfrecord_io.errors import CompressionError
 
 _WINDOW_BYTES = 1 << 20  # searched at a time
 _LOOK_BYTES = 4 << 10  # almost all other data is found to be invalid within these

@@ -19,23 +19,40 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.format.companions import feature_of_companion
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.format.foreign_files import ZEROS, looks_like, reader_advice
+from tfrecord_io.format.foreign_files import ZEROS, looks_like, reader_hints
 from tfrecord_io.format.framing import HEADER_BYTES, is_record_header, payload_length, wrong_checksums
-from tfrecord_io.remedies import Message, Written
+
+
+class Hint(NamedTuple):
+    """What to do about a fault, in Python, and in the command where that differs."""
+
+    text: str | None = None
+    cli: str | None = None
+
 
 _HEAD_BYTES = 4096  # enough to recognize a file format
 _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
 OTHER_MESSAGE = (
-    say('pass {record_type="bytes"} to read any bytes')
-    | say("read the fields of another message with {tfr.dataset(path, record_type=MessageClass)|tfr head --message}")
-) & say("{tfr.formats.open_elwc|tfr convert --from elwc} reads ExampleListWithContext")
-WITHOUT_CRC = say("pass {check_crc=False} to read them, which compares no checksums") | say(
-    "write them anew with {tfr.salvage(path, target, check_crc=False)|tfr salvage --no-check-crc SOURCE TARGET}"
+    'pass record_type="bytes" to read any bytes, or read the fields of another message with '
+    "tfr.dataset(path, record_type=MessageClass); tfr.formats.open_elwc reads "
+    "ExampleListWithContext"
 )
-NO_VALUES = say("declare it with {tfr.scalar(…, empty='null')} to read null") | "declare it as a list: tfr.list_"
+OTHER_MESSAGE_CLI = (
+    "pass --record-type bytes to read any bytes, or read the fields of another message with "
+    "tfr head --message; tfr convert --from elwc reads ExampleListWithContext"
+)
+WITHOUT_CRC = (
+    "pass check_crc=False to read them, which compares no checksums, or write them anew with "
+    "tfr.salvage(path, target, check_crc=False)"
+)
+WITHOUT_CRC_CLI = "write them anew with tfr salvage --no-check-crc SOURCE TARGET"
+NO_VALUES = "declare it with tfr.scalar(…, empty='null') to read null, or declare it as a list: tfr.list_"
+NO_VALUES_CLI = "declare it as a list: tfr.list_"
 
 
+_DAMAGE = Hint(ON_ERROR, ON_ERROR_CLI)
+_OTHER = Hint(OTHER_MESSAGE, OTHER_MESSAGE_CLI)
 _EXAMPLE = "Example or SequenceExample"  # what a payload is read as
 _NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages instead of features
 _TFRECORD = "TFRecord"  # what is expected where a file looks like another format
@@ -254,7 +271,8 @@ def record_error(
     kind = looks_like(head) if is_other else None
     if is_first and kind is None and (stored := wrong_checksums(data)) is not None:
         error = to_error(fault, path=path, record=record, offset=offset, **context)
-        error.reason, error.advice = f"{error.reason}: {stored}", WITHOUT_CRC
+        error.reason = f"{error.reason}: {stored}"
+        error.set_hint(WITHOUT_CRC, WITHOUT_CRC_CLI)
         return error
     if kind is None:
         error = to_error(fault, path=path, record=record, offset=offset, **context)
@@ -293,7 +311,8 @@ def no_examples(path: str | None, reason: str, got: str = "another message", rec
         expected="Example",
         got=got,
         records_intact=record,
-        advice=OTHER_MESSAGE,
+        hint=OTHER_MESSAGE,
+        hint_cli=OTHER_MESSAGE_CLI,
     )
 
 

@@ -82,23 +82,6 @@ def _options() -> dict[str, str]:
     return {name: " or ".join(each) for name, each in sides.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """A caller who says which side a keyword is an option of, by its name; it can be pickled, as errors are."""
-
-    names: Mapping[str, str]
-
-    def __call__(self, part: Keyword | Call) -> Keyword | Call:
-        return part if isinstance(part, Call) else part._replace(name=self.names.get(part.name, part.name))
-
-    @classmethod
-    def of(cls, reads: Format, writes: Format) -> _Side:
-        """Of the options that one of two formats has."""
-        names = {name: f"source_options.{name}" for name in reads.reads - writes.writes}
-        names |= {name: f"target_options.{name}" for name in writes.writes - reads.reads}
-        return cls({name: names[name] for name in names.keys() - inspect.signature(convert).parameters.keys()})
-
-
 @partial(check_keywords, moved=_options)
 def convert(
     source: FilesLike,

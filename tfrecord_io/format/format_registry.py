@@ -22,6 +22,7 @@ Code = str | Callable[..., Any]
 _INSTEAD = "write an Arrow file (.arrow), or declare another type with schema=, or exclude the column with columns="
 _INSTEAD_CLI = "write an Arrow file (.arrow), or declare another type with schema=, or exclude the column with columns="
 _INSTEAD_CLI = "write an Arrow file (.arrow), or declare another type with schema=, or exclude the column with columns="
+_INSTEAD_CLI = "write an Arrow file (.arrow), or declare another type with schema=, or exclude the column with columns="
 _INSTEAD_CLI = (
     "write an Arrow file (.arrow), or declare another type with --schema, or exclude the column with --columns"
 )

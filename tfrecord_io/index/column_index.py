@@ -38,7 +38,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import int64_array, offset_dtype
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import CorruptRecordError, SchemaError, say
+from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.format.framing import FRAME_BYTES, crc32c
 from tfrecord_io.index.record_index import Fingerprint, RecordIndex
 from tfrecord_io.options import LIMITS, MAX_EXPANSION, MIB

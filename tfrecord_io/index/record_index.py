@@ -18,7 +18,7 @@ from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Checks, Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, say
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, crc32c, frame_size
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.file_names import INDEX_SUFFIX

@@ -74,8 +74,8 @@ def has_matrices(ragged: Any) -> bool:
 def refuse_matrices(ragged: Any, library: str) -> None:
     """Raise ValueError for matrices of scipy.sparse, which a library does not take."""
     if has_matrices(ragged):
-        advice = say('pass {ragged="offsets"}, or take the batches of {iter_arrays(ragged="csr")}')
-        raise ValueError(say("{ragged=} makes matrices of scipy, not tensors of {}", library, ragged="csr") & advice)
+        advice = 'pass ragged="offsets", or take the batches of iter_arrays(ragged="csr")'
+        raise ValueError(f"ragged='csr' makes matrices of scipy, not tensors of {library}; {advice}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,10 +139,9 @@ class RepresentationOptions(ReadOptions):
 def _check_layout(of_column: str, layout: ColumnLayout) -> None:
     """Raise ValueError for options that contradict each other; `of_column` names the column in the message."""
     if layout.named_by is not None and layout.ragged != "pad":
-        text = "{ragged=}{} cannot be combined with {}, which pads"
-        raise ValueError(say(text, of_column, layout.named_by, ragged=layout.ragged))
+        raise ValueError(f"ragged={layout.ragged!r}{of_column} cannot be combined with {layout.named_by}, which pads")
     if layout.ragged == "csr" and layout.max_length is not None:
-        raise ValueError(say("{ragged=}{} has all values, and takes no {max_length=}", of_column, ragged="csr"))
+        raise ValueError(f"ragged='csr'{of_column} has all values, and takes no max_length=")
     if layout.max_length is not None and layout.length is not None and layout.max_length > layout.length:
         raise ValueError(f"max_length={layout.max_length}{of_column} is more than {layout.named_by} has room for")
 
@@ -156,9 +155,9 @@ class ArrayOptions(RepresentationOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.out, Mapping | None):
-            raise TypeError(say("{out=}: expected a dict of arrays by column", out=Written(type(self.out).__name__)))
+            raise TypeError(f"out={type(self.out).__name__}: expected a dict of arrays by column")
         if self.out is not None and has_matrices(self.ragged):
-            raise ValueError(say("{ragged=} makes matrices of its own, and takes no {out=}", ragged="csr"))
+            raise ValueError("ragged='csr' makes matrices of its own, and takes no out=")
         if self.out is not None and self.pad_to is not None:
             advice = "omit one of them, or read batches by iter_arrays(pad_to=…)"
             raise ValueError(

@@ -16,7 +16,6 @@ import pyarrow as pa
 from tfrecord_io.errors import printable
 from tfrecord_io.options.condition import CONTAINS, Condition
 from tfrecord_io.options.condition_text import parse_filters
-from tfrecord_io.remedies import Written
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -52,7 +51,7 @@ def condition_of(filters: Any) -> Condition:
         try:
             filters = parse_filters(filters)
         except ValueError as error:
-            raise ValueError(say("{filters=}: {}", error, filters=Written(printable(repr(filters))))) from None
+            raise ValueError(f"filters={printable(repr(filters))}: {error}") from None
     import pyarrow.compute as pc
 
     if isinstance(filters, pc.Expression):

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 from tfrecord_io.options.checked_options import INT64_MAX, MIB, check_integer
 from tfrecord_io.options.names_in_other_libraries import unknown_keyword
-from tfrecord_io.remedies import Written
 
 T = TypeVar("T")
 MAX_RECORD_BYTES = 2**31 - 1  # the limit of protobuf

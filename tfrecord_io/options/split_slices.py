@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from tfrecord_io.errors import say
-
 ALL = "all"
 _MOST_PARTS = 10_000
 _PART = re.compile(r"([\w-]+)(?:\[([\w%:.-]+)\])?")

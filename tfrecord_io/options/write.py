@@ -68,7 +68,7 @@ class WriteOptions(_OfDatasets, RecordOptions):
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
         if not isinstance(self.record_dim, str | None):
-            raise TypeError(say("{record_dim=}: expected the name of a dimension", record_dim=self.record_dim))
+            raise TypeError(f"record_dim={self.record_dim!r}: expected the name of a dimension")
         self._check_integer("compression_level", 0, optional=True)
         self._check_integer("shards", 1, optional=True)
         self._check_integer("max_shard_bytes", 1, optional=True)

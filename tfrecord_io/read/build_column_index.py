@@ -14,7 +14,7 @@ import pyarrow as pa
 from tfrecord_io.background import ordered
 from tfrecord_io.display import counted, error_dict
 from tfrecord_io.engine.contract import Checks
-from tfrecord_io.errors import ReplacedError, SchemaError, TFRecordError, say
+from tfrecord_io.errors import ReplacedError, SchemaError, TFRecordError
 from tfrecord_io.index.column_index import (
     ALL_SCALARS,
     COLUMNS_SUFFIX,

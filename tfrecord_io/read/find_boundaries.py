@@ -89,7 +89,7 @@ class _BoundarySearch:
             if self._spent > _SPARE_BYTES + _CHECKS * (offset - begin):
                 reason = f"no record boundary was found from byte {begin} on: the payloads are full of record headers"
                 advice = "read the file as a whole"
-                raise CorruptRecordError(reason, path=self._file.path, offset=begin, advice=advice)
+                raise CorruptRecordError(reason, path=self._file.path, offset=begin, hint=advice)
             if offset in self._rejected:
                 continue
             if self._is_proven(offset):

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.schema.column_features import (
     ENCODING_KEY,
     column_leaves,

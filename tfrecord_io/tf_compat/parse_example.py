@@ -22,7 +22,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan, PlanColumn
 from tfrecord_io.engine.fault_messages import not_examples, to_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable, say
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable
 from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
 from tfrecord_io.options import DEFAULT_LIMITS, Limits
 from tfrecord_io.options.limits import Expansion

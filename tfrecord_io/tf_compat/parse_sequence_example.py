@@ -128,7 +128,7 @@ def parse_sequence_example(
     context = as_description(context_features or {})
     lists = as_description(sequence_features or {})
     if not context and not lists:
-        raise SchemaError("no feature is described", advice="pass context_features=, sequence_features= or both")
+        raise SchemaError("no feature is described", hint="pass context_features=, sequence_features= or both")
     _refuse_others(context, _IN_CONTEXT, "the context of a SequenceExample")
     _refuse_others(lists, _IN_LISTS, "a feature list")
     dtypes, list_dtypes = feature_dtypes(context), feature_dtypes(lists)
@@ -240,7 +240,7 @@ def _dense_steps(
     if not feature.allow_missing and not column.present.all():
         reason = "the record lacks the feature list, which may not be missing"
         advice = "describe it with allow_missing=True"
-        raise FeatureNotFoundError(reason, record=int((~column.present).argmax()), feature=name, advice=advice)
+        raise FeatureNotFoundError(reason, record=int((~column.present).argmax()), feature=name, hint=advice)
     size = fixed_part(tuple(feature.shape))
     wrong = column.values.counts != size
     _in_steps(column, lambda: column.values.refuse_records(wrong, size))

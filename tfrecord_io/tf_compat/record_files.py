@@ -7,7 +7,6 @@ from typing import Any
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import CODECS
-from tfrecord_io.errors import say
 from tfrecord_io.options.checked_options import check_integer
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write.record_writer import RecordWriter
@@ -39,8 +38,7 @@ class TFRecordOptions:
     def __post_init__(self) -> None:
         if (self.compression_type or "") not in _COMPRESSIONS:
             expected = ", ".join(map(repr, _COMPRESSIONS))
-            text = "{compression_type=}: expected None or one of {}"
-            raise ValueError(say(text, expected, compression_type=self.compression_type))
+            raise ValueError(f"compression_type={self.compression_type!r}: expected None or one of {expected}")
         check_integer("compression_level", self.compression_level, 0, 9, optional=True)
 
 

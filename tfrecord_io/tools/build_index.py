@@ -11,7 +11,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Checks
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.index.find_index import written_index
 from tfrecord_io.log import logger
@@ -151,7 +151,7 @@ def _check_one(source: Source, file: Source | None, options: FrameOptions, meter
         try:
             if file is None:
                 reason = "the file has no index"
-                raise CorruptRecordError(reason, path=source.path, advice="write one with tfr index")
+                raise CorruptRecordError(reason, path=source.path, hint="write one with tfr index")
             how = {"checks": Checks.of_call(options.check_crc)}
             index, error = compare_index(source, file, ranges, options.limits.record_bytes, meter, **how), None
         except TFRecordError as raised:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
-from tfrecord_io.errors import ReplacedError, TFRecordError, printable, say
+from tfrecord_io.errors import ReplacedError, TFRecordError, printable
 from tfrecord_io.format.framing import crc32c
 from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, check_progress

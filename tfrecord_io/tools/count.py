@@ -82,9 +82,9 @@ def count(
     recovery = recovery_of(options.on_error, sources)
     known = KnownCounts(options)
     if index is not None and (reads_all or not known.may_be_plain):
-        plain = say("{compression=}: only plain files have one", compression=options.compression)
-        reason = say("{check_crc=True} reads all records") if reads_all else plain
-        raise ValueError(say("{index=} cannot be used: {}", reason))
+        plain = f"compression={options.compression!r}: only plain files have one"
+        reason = "check_crc=True reads all records" if reads_all else plain
+        raise ValueError(f"index= cannot be used: {reason}")
     indexes: Sequence[Source | None] = [None] * len(sources)
     if index is None and len(sources) == 1 and _is_one_request(sources[0]):
         known.looks = False

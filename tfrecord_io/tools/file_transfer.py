@@ -17,7 +17,7 @@ from tfrecord_io.compression import Raw
 from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import is_other_format, record_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import ReplacedError, TFRecordError, say
+from tfrecord_io.errors import ReplacedError, TFRecordError
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, crc32c, mask_crc, payload_length
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error

@@ -20,7 +20,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.compression import check_level, get_codec
-from tfrecord_io.errors import SchemaError, printable, say, undo_after
+from tfrecord_io.errors import SchemaError, printable, undo_after
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.schema.embedded import EmbeddedSchema, pack
 from tfrecord_io.schema.merged_schema import lacks_only_values, merge

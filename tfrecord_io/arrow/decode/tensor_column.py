@@ -83,7 +83,7 @@ class TensorColumn:
         kind, advice = kind_of_bytes(cells.data[begin : begin + size].tobytes())
         reason += f"; {f'they look like {kind}' if kind else _hint(size, self._shape)}"
         reason += "" if companion is None else companion.description(row)
-        raise RowFault(row, reason, expected=part if self._size is not None else expected, got=size, advice=advice)
+        raise RowFault(row, reason, expected=part if self._size is not None else expected, got=size, hint=advice)
 
     def _built(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> pa.Array:
         shapes: Array | tuple[int, ...]

@@ -38,7 +38,6 @@ from tfrecord_io.arrow.row_fault import errors_of_rows
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.format.dtypes import dtype_name, find_element
 from tfrecord_io.options import LIMITS
-from tfrecord_io.remedies import Written
 from tfrecord_io.schema.column_features import (
     encoding_of,
     needs_nesting,
@@ -152,7 +151,7 @@ def open_input(
         raise EncodeError("a column's name is not UTF-8", hint="rename it") from error
     for name, count in names.items():
         if count > 1:
-            raise EncodeError(f"{count} columns have this name", feature=name, advice="rename them")
+            raise EncodeError(f"{count} columns have this name", feature=name, hint="rename them")
     if any(not field.nullable or has_required_parts(field.type) for field in source.schema):
         source = _without_missing(source, row_base)
     if encodings and image_encodings(encodings):
@@ -279,7 +278,7 @@ def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | N
     except OverflowError as error:  # of pandas, for Python's integers
         reason = f"{_type_name(data)} has an integer that its Arrow stream cannot have: {error}"
         advice = "pass the frame of the library itself, whose error names the column, or convert the column to text"
-        raise EncodeError(reason, expected="-2**63 to 2**63 - 1", advice=advice) from error
+        raise EncodeError(reason, expected="-2**63 to 2**63 - 1", hint=advice) from error
     return None
 
 

@@ -29,6 +29,7 @@ from tfrecord_io.arrow.input.tensor_cast import (
     tensors_of_cells,
     unmasked_rows,
 )
+from tfrecord_io.arrow.plain_values import array_of_values
 from tfrecord_io.arrow.row_fault import first_failing
 from tfrecord_io.arrow.tensor_values import plain_array
 from tfrecord_io.display import counted
@@ -76,7 +77,7 @@ def table_of_arrays(
             parts = columns_of_matrix(name, values)
             if taken := parts.columns.keys() & {*data, *columns}:
                 reason = f"it is also a feature of the sparse column '{printable(name)}'"
-                raise EncodeError(reason, feature=min(taken), advice="rename the column")
+                raise EncodeError(reason, feature=min(taken), hint="rename the column")
             columns.update(parts.columns)
             sparse[parts.values] = parts.sparse
             continue
@@ -141,7 +142,7 @@ def map_array(name: str, values: Any, type_: pa.DataType) -> pa.Array:
         row = first_failing(len(cells), lambda begin, end: pa.array(cells[begin:end], type_), NOT_ARROW)
     reason, got = f"the value is not of the schema's type, {type_}", type(cells[row]).__name__
     advice = "pass a dict, or a list of pairs of key and value, for each map"
-    raise EncodeError(reason, feature=name, record=row, expected=str(type_), got=got, advice=advice)
+    raise EncodeError(reason, feature=name, record=row, expected=str(type_), got=got, hint=advice)
 
 
 def is_sparse_matrix(values: Any) -> bool:
@@ -631,7 +632,7 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
         advice = (
             "convert it with numpy.asarray" if dense is None else f"pass its {dense}(), or a matrix of scipy.sparse"
         )
-        return EncodeError(reason, feature=name, advice=advice)
+        return EncodeError(reason, feature=name, hint=advice)
     if dtype is not None and getattr(dtype, "kind", "") != "O":
         reason = f"values of dtype {dtype} cannot be stored in a TFRecord"
         return EncodeError(reason, feature=name, hint="convert the column first")

@@ -39,7 +39,7 @@ def columns_of_matrix(name: str, matrix: Any) -> MatrixColumns:
         values = plain_array(native(rows.data))
     except pa.ArrowException as error:
         reason = f"values of dtype {rows.data.dtype} cannot be stored in a TFRecord"
-        raise EncodeError(reason, feature=name, advice="convert the matrix first") from error
+        raise EncodeError(reason, feature=name, hint="convert the matrix first") from error
     parts = {index: plain_array(native(rows.indices)), f"{name}/values": values}
     return MatrixColumns({key: _lists(rows.indptr, part) for key, part in parts.items()}, f"{name}/values", sparse)
 

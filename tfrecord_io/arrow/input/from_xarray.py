@@ -20,6 +20,7 @@ _DROP = "leave it out with dataset.drop_vars, or repeat it along the dimension w
 _DROP_CLI = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"
 _DROP_CLI = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"
 _DROP_CLI = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"
+_DROP_CLI = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"
 
 
 class LabelledColumns:

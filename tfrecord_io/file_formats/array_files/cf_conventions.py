@@ -40,6 +40,7 @@ _LISTS = ("coordinates", "bounds", "grid_mapping")  # attributes that name other
 _RAW = "decode_cf=False reads the stored values"
 _RAW_CLI = "decode_cf=False reads the stored values"
 _RAW_CLI = "decode_cf=False reads the stored values"
+_RAW_CLI = "decode_cf=False reads the stored values"
 _RAW_CLI = "--no-decode-cf reads the stored values"
 
 

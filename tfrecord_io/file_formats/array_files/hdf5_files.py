@@ -20,7 +20,7 @@ from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.display import column_list
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning, printable, say, warn
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, Values, columns_by_array
 from tfrecord_io.file_formats.array_files.cf_conventions import PACKING, Label, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
@@ -183,7 +183,12 @@ class _Links:
             further += (1 + len(self._groups[address])) * (address in met)
             if further > most:
                 reason = f"links to groups give the datasets more than {most:,} further names"
-                raise DecodeError(reason, path=path, expected=most, advice=say("raise {limits.features=} if intended"))
+                raise DecodeError(
+                    reason,
+                    path=path,
+                    expected=most,
+                    hint="raise tfr.dataset(…, limits=tfr.Limits(features=…)) if intended",
+                )
             met.add(address)
             groups = []
             for name, target in self._groups[address].items():

@@ -21,7 +21,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.arrow.output.to_python import BYTES_KEY, json_lines
 from tfrecord_io.arrow.plain_forms import from_plain_form, plain_form, to_plain_form
-from tfrecord_io.errors import DecodeError, printable, say
+from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
 from tfrecord_io.file_formats.tables.untyped_columns import (
     ADVICE,

@@ -19,7 +19,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import list_array, offsets_of
 from tfrecord_io.arrow.tensor_values import plain_array
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, SchemaError, printable, say
+from tfrecord_io.errors import DecodeError, SchemaError, printable
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
 from tfrecord_io.file_formats.tables.untyped_columns import declared_types
 from tfrecord_io.format.format_registry import LIBSVM
@@ -107,11 +107,11 @@ def _contents(sources: list[Source], zero_based: bool | None, n_features: int | 
                 many_labels = many_labels or any(b"," in label or not label for label in lines.labels)
     if zero_based is False and least == 0:
         path = printable(sources[0].path)
-        raise SchemaError(say("{zero_based=False}: the files have an index 0", zero_based=False), path=path)
+        raise SchemaError("zero_based=False: the files have an index 0", path=path)
     from_zero = least == 0 if zero_based is None else zero_based
     found = max(most + (1 if from_zero else 0), 1)
     if n_features is not None and found > n_features:
-        reason = say("the files have {} features, more than {n_features=}", found, n_features=n_features)
+        reason = f"the files have {found} features, more than n_features={n_features!r}"
         raise SchemaError(reason, path=sources[0].path, expected=n_features, got=found)
     return _Contents(from_zero, n_features or found, has_queries, many_labels)
 
@@ -206,4 +206,4 @@ def _refuse_line(path: str, number: int, text: bytes) -> NoReturn:
 
 
 def _refuse(path: str, number: int, reason: str, expected: str | None = None) -> NoReturn:
-    raise DecodeError(f"line {number + 1}: {reason}", path=path, expected=expected, advice=None)
+    raise DecodeError(f"line {number + 1}: {reason}", path=path, expected=expected, hint=None)

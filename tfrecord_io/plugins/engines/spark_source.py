@@ -32,7 +32,7 @@ from tfrecord_io.arrow.buffers import empty_batch, list_lengths, offsets_of
 from tfrecord_io.arrow.decode.batch_builder import batch_of
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
+from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
@@ -196,7 +196,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         path, ignores = _folder(path), str(keywords.get("mode")).lower() == "ignore"
         form = keywords.pop("vectors", None)
         if form not in (None, *_VECTORS):
-            raise ValueError(say("the option {vectors=}: expected {}", " or ".join(map(repr, _VECTORS)), vectors=form))
+            raise ValueError(f"the option vectors={form!r}: expected {' or '.join(map(repr, _VECTORS))}")
         options = WriteOptions.from_keywords(_with_mode(keywords, overwrite))
         if not schema.fields:
             raise SchemaError("Spark passes no rows of a frame without columns", hint="select a column")
@@ -515,7 +515,7 @@ def _refuse_large(count: int) -> None:
     if count * 8 > _MOST_DENSE_BYTES:
         reason = f"the vectors of a batch have {count} numbers when they are dense, more than fit in memory"
         advice = "leave out the option vectors, or lower spark.sql.execution.arrow.maxRecordsPerBatch"
-        raise EncodeError(reason, expected=_MOST_DENSE_BYTES // 8, got=count, advice=advice)
+        raise EncodeError(reason, expected=_MOST_DENSE_BYTES // 8, got=count, hint=advice)
 
 
 def _batches(scan: Scan, own: pa.Schema, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

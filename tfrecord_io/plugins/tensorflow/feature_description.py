@@ -130,7 +130,7 @@ def _bytes(default: Any) -> Any:
 def to_feature_description(fields: Iterable[Field], part: str = CONTEXT) -> dict[str, Feature]:
     """The feature description of one part of a schema; SchemaError if a column cannot be described."""
     if part not in PARTS:
-        raise ValueError(say("{part=}: expected one of {}", ", ".join(PARTS), part=part))
+        raise ValueError(f"part={part!r}: expected one of {', '.join(PARTS)}")
     fields = [f for f in fields if f.part == part]
     if part == FEATURE_LIST:
         return {name: feature for f in fields for name, feature in _describe_list(f).items()}

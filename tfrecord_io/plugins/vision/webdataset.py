@@ -24,7 +24,6 @@ from tfrecord_io.file_formats.files_below import row_batches
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_decompressed_file
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.remedies import Written
 from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.storage.paths.file_names import is_record_file
 from tfrecord_io.storage.paths.safe_names import refused
@@ -287,7 +286,8 @@ def _check_suffix(field: pa.Field) -> None:
     raise EncodeError(
         f"the name cannot be a suffix in an archive: {reason}",
         feature=name,
-        advice=say("read it under a suffix with {schema=}", schema=Written(column)) | say("exclude it with {columns=}"),
+        hint=f"read it under a suffix with schema={column}, or exclude it with columns=",
+        hint_cli=f"read it under a suffix with --schema {column}, or exclude it with --columns",
     )
 
 

@@ -125,7 +125,7 @@ class RecordFile:
                 path=self.path,
                 record=record + fault.record,
                 offset=offset + fault.offset,
-                advice="if the file ends there, it is truncated; else split the file again, as it is now, or, if a "
+                hint="if the file ends there, it is truncated; else split the file again, as it is now, or, if a "
                 "payload is itself a TFRecord file, read it as a whole",
             )
         if self.origin is not None and fault.code >= FaultCode.VARINT_TRUNCATED and fault.byte >= 0:

@@ -30,7 +30,7 @@ class CallerFile:
             self.file.seek(self._begin)
         elif self._opened:
             reason = "the file object has to be read once more from its start, and cannot seek"
-            raise OSError(errno.ESPIPE, say("{}", reason) & "read it into io.BytesIO" | say("pass {schema=}"))
+            raise OSError(errno.ESPIPE, f"{reason}; read it into io.BytesIO, or pass schema=")
         self._opened = True
 
 

@@ -37,6 +37,7 @@ from tfrecord_io.storage.write.sharded_dataset_distributed import JOB_DIGITS
 FORMAT = "tfrecord_io resume"
 _ADVICE = "delete it to convert all files again"
 _ADVICE_CLI = "delete it to convert all files again"
+_ADVICE_CLI = "delete it to convert all files again"
 _CHECKSUM = "checksum"
 VERSION = 1
 
@@ -149,7 +150,7 @@ class ResumeJournal:
         stated = document.pop(_CHECKSUM, None) if isinstance(document, dict) else None
         if stated is None:
             reason = "it is damaged: it has no checksum"
-            raise CorruptRecordError(reason, path=path, advice=_ADVICE)
+            raise CorruptRecordError(reason, path=path, hint=_ADVICE, hint_cli=_ADVICE_CLI)
         if stated != _checksum(document):
             raise CorruptRecordError(
                 "it is damaged: its checksum does not match", path=path, hint=_ADVICE, hint_cli=_ADVICE_CLI
