@@ -163,6 +163,7 @@ class TFRecordError(Exception):
         records_intact: int | None = None,
         hint: str | None = None,
         hint_cli: str | None = None,
+        advice: str | None = None,
         of_memory: bool = False,
         of_argument: bool = False,
         of_image: bool = False,
@@ -179,7 +180,7 @@ class TFRecordError(Exception):
         self.expected = expected
         self.got = got
         self.records_intact = records_intact
-        self.hint = hint
+        self.hint = hint if advice is None else advice
         self.hint_cli = hint_cli
         self.region: Any = None  # the class is of recovery, on a floor above
 
