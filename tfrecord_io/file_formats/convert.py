@@ -467,9 +467,11 @@ def _check(
                 actual.append(f"'{printable(path)}' is {format.title}")
                 advice.append(keyword)
         only = " and ".join(f"{shown} {kind}" for shown, kind in where.items())
-        text = f"{key}= is only for {only}, and {', '.join(actual)}"
+        text = f"is only for {only}, and {', '.join(actual)}"
         others = " or ".join(f"{keyword}=" for keyword in advice)
-        raise TypeError(f"{text}; {others} names another format")
+        options = " or ".join({"source_format": "--from", "target_format": "--to"}[keyword] for keyword in advice)
+        error = TypeError(f"{key}= {text}; {others} names another format")
+        raise for_cli(error, f"--{key.replace('_', '-')} {text}; {options} names another format")
 
 
 def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:

@@ -296,12 +296,10 @@ def _shares(fractions: Sequence[float] | Mapping[str, float]) -> dict[str, Fract
         raise TypeError(f"fractions={fractions!r}: expected numbers, such as [0.8, 0.2], not a text")
     if not isinstance(fractions, Mapping):
         if len(fractions) not in _NAMES:
-            text = (
-                f"fractions= has {counted(len(fractions), 'number')}: expected 2 (train, test) or 3 "
-                "(train, validation, test)"
-            )
-            names = "a dict with a name for each part"
-            raise ValueError(f"{text}, or {names}")
+            count = counted(len(fractions), "number")
+            text = f"has {count}: expected 2 (train, test) or 3 (train, validation, test), or"
+            error = ValueError(f"fractions= {text} a dict with a name for each part")
+            raise for_cli(error, f"--fractions {text} a name for each part, as in train=0.9,eval=0.1")
         fractions = dict(zip(_NAMES[len(fractions)], fractions, strict=True))
     if not 0 < len(fractions) <= MOST_PARTS:
         raise ValueError(f"fractions= has {len(fractions)} parts: expected 1 to {MOST_PARTS}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
+import shlex
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -114,7 +115,9 @@ def csv_source(
         (name,) = header.names
         if (found := next((mark for mark in ";\t|" if mark in name), None)) is not None:
             reason = f"{first.path}: one column, '{printable(name)}', as no ',' is in the header"
-            warn(f"{reason}; if these are several columns, pass delimiter={found!r}", SchemaWarning)
+            several = f"{reason}; if these are several columns, pass"
+            hint = f"source_options={ {'delimiter': found}!r}"
+            warn(f"{several} {hint}", SchemaWarning, f"{several} --delimiter {shlex.quote(found)}")
     names = files.selected(header.names)
     schema = declared_types(header, options, _can_parse)
     inferred = inferred_names(header.names if names is None else names, options)

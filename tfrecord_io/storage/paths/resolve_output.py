@@ -39,14 +39,6 @@ _ONE_FILE = (
     "which is always written as a whole; append to a directory ('name/') or to shards "
     "('name@*'); tfr.merge makes the first shard from a file"
 )
-_ONE_FILE_CLI = (
-    "which is always written as a whole; append to a directory ('name/') or to shards "
-    "('name@*'); tfr.merge makes the first shard from a file"
-)
-_ONE_FILE_CLI = (
-    "which is always written as a whole; append to a directory ('name/') or to shards "
-    "('name@*'); tfr merge makes the first shard from a file"
-)
 _EXTENSION = re.compile(r"\.(?!v[0-9]+$)([a-z_]\w*|7z)")  # "model.v2" is a version
 _SIMILARITY = 0.7  # of difflib: "parq" and "parquet" have 0.73
 _WEB_ADDRESS = re.compile("https?://", re.IGNORECASE)
