@@ -171,7 +171,7 @@ def test_the_limit_can_be_changed() -> None:
     room = 512 * len(value)
     limits = tfr.Limits(expansion_bytes=4000 - room if room < 4000 else 1)
     assert tfr.io.parse_tensor(value, limits=limits).shape == (1000,)
-    with pytest.raises(tfr.errors.DecodeError, match=r"pass limits=tfr\.Limits\(expansion_bytes=") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=r"limits=tfr\.Limits\(expansion_bytes=") as caught:
         tfr.io.parse_tensor(filled(10**6), limits=tfr.Limits(expansion_bytes=1))
     needed = advised(caught.value)
     assert tfr.io.parse_tensor(filled(10**6), limits=tfr.Limits(expansion_bytes=needed)).shape == (10**6,)
@@ -278,7 +278,7 @@ def test_parsing_pads_to_a_long_record(refused: Refused, engine: str, tmp_path: 
     payloads = [example(x=int64s(*range(20_000)))] + [example(x=int64s(1))] * 20_000
     refused(written(tmp_path / "a", payloads), "parse_example", limit=300 * MIB)
     feature = tfr.io.FixedLenSequenceFeature([], "int64", allow_missing=True)
-    with pytest.raises(tfr.errors.DecodeError, match=r"limits=tfr\.Limits\(expansion_bytes=1\) ") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=r"limits=tfr\.Limits\(expansion_bytes=1\)\) ") as caught:
         tfr.io.parse_example([b"", *payloads], {"x": feature}, limits=tfr.Limits(expansion_bytes=1))
     limits = tfr.Limits(expansion_bytes=advised(caught.value))
     few = payloads[:100]

@@ -133,7 +133,7 @@ def test_a_named_index_is_not_ignored_in_silence(tmp_path: Path) -> None:
         tfr.count(tmp_path / "a@1", index=tmp_path / "index")
     with pytest.raises(ValueError, match="index= cannot be used: check_crc=True reads all records"):
         tfr.count(path, index=tmp_path / "index", check_crc=True)
-    with pytest.raises(ValueError, match=r"index= cannot be used: tfr\.dataset\(…, compression='gzip'\): only"):
+    with pytest.raises(ValueError, match=r"index= cannot be used: compression='gzip': only"):
         tfr.count(tfr.dataset(path, compression="gzip"), index=tmp_path / "index")
 
 

@@ -26,14 +26,20 @@ def array_of_numbers(values: Array, is_valid: Array | None = None) -> pa.Array |
     Parameters
     ----------
     values : ndarray
-        Not copied if it is contiguous, and not bool.
+        Not copied if it is contiguous, and not bool. A subclass, such as a masked array, gives None.
     is_valid : ndarray of bool, optional
         False where a value is null.
 
     >>> array_of_numbers(np.array([1, 2], "int16")).type
     DataType(int16)
     """
-    if values.ndim != 1 or values.dtype.kind not in "iufb" or values.itemsize > 8 or not values.dtype.isnative:
+    if (
+        type(values) is not np.ndarray
+        or values.ndim != 1
+        or values.dtype.kind not in "iufb"
+        or values.itemsize > 8
+        or not values.dtype.isnative
+    ):
         return None
     data = bitmap_of(values) if values.dtype.kind == "b" else np.ascontiguousarray(values)
     nulls = 0 if is_valid is None else len(values) - int(np.count_nonzero(is_valid))

@@ -224,9 +224,9 @@ def to_error(
         text = f"{MAX_RECORD_BYTES} is protobuf's own limit, which cannot be raised; "
         hint = Hint(text + ON_ERROR, text + ON_ERROR_CLI)
     if fault.code is FaultCode.NAME_IN_BOTH:
-        text = f"leave it out with {{}}, or read both as two columns: {_two_columns(fault)}"
         excluded = f"'!{printable(fault.feature or '')}'"
-        hint = Hint(text.format(f"columns={excluded}"), text.format(f"--columns {excluded}"))
+        read_both = f"or read both as two columns: {_two_columns(fault)}"
+        hint = Hint(f"leave it out with columns={excluded}, {read_both}", f"leave it out with --columns {excluded}")
     if fault.feature is not None and fault.feature.startswith(_NESTED):
         hint = _OTHER
     return error(

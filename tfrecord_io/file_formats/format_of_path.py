@@ -129,10 +129,9 @@ def _unwritable(path: str, what: str) -> ValueError:
     question = "" if similar is None else f"did you mean {similar}? "
     suffixes = ", ".join(suffix for row in FORMATS if row.is_target for suffix in row.suffixes)
     advice = f"{question}use one of {suffixes}, or .tfrecord or no suffix for TFRecord"
-    return ValueError(
-        f"'{printable(path)}': {what} files cannot be written; {advice}; target_format= states "
-        "the format of other names"
-    )
+    text = f"'{printable(path)}': {what} files cannot be written; {advice};"
+    error = ValueError(f"{text} target_format= states the format of other names")
+    return for_cli(error, f"{text} --to states the format of other names")
 
 
 def _common_format(
@@ -205,13 +204,13 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         if "videos" in present:
             warn(f"{printable(path)}: the frames of a LeRobot dataset are converted, left out: 'videos'", UserWarning)
         return _format_of_names(path, [frames[0].basename]) or TFRECORD
-    found = (_format_of_name(name) for name in names)
+    found = [_format_of_name(name) for name in names]
     may_be_images = not has_named and not any(each is not None and each.typed for each in found)
     if may_be_images and has_image(path, storage, by_content=False):
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
     if record_files(listing) or _has_records(fs, listing):
         return TFRECORD
-    if may_be_images and has_image(path, storage, by_content=True):
+    if may_be_images and not any(found) and has_image(path, storage, by_content=True):
         return FORMATS[FOLDERS["images"]]
     format = _format_of_names(path, names)
     if format is None and not has_named:

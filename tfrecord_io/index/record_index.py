@@ -290,7 +290,7 @@ def _numbers(text: bytes, path: str, line: int) -> tuple[Array, Array]:
 
 
 def _bad_line(path: str, line: int, reason: str, **facts: Any) -> CorruptRecordError:
-    return CorruptRecordError(f"line {line}{1} of the index: {reason}", path=path, hint=REWRITE, **facts)
+    return CorruptRecordError(f"line {line + 1} of the index: {reason}", path=path, hint=REWRITE, **facts)
 
 
 # ---- from the headers

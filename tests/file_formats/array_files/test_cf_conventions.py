@@ -79,7 +79,7 @@ def test_another_dimension_some_columns_and_stored_values(tmp_path: Path, kind: 
     assert raw["t2m"].attrs["scale_factor"] == 0.01
     assert raw["t2m"].values[1, 0, 0] == -32768
     assert xr.decode_cf(raw[["t2m"]])["t2m"].values.tolist()[0] == pytest.approx(T2M[0], abs=0.006)
-    with pytest.raises(tfr.errors.EncodeError, match="'record_dim': 'x'}: no variable has this dimension"):
+    with pytest.raises(tfr.errors.EncodeError, match="record_dim='x': no variable has this dimension"):
         arrays(path, record_dim="x")
     for record_dim, rows in ((None, 3), ("lon", 2)):  # which rows there are does not depend on the columns
         assert arrays(path, columns=["lat"], record_dim=record_dim)["lat"].values.tolist() == [[51.5]] * rows
@@ -233,7 +233,7 @@ def test_packed_values_without_names_of_dimensions(tmp_path: Path) -> None:
         file["grid/v"].attrs.update({"scale_factor": np.array([0.1]), "_FillValue": np.array([255], "u1")})
         file["n"] = [1, 2, 3]
     np.testing.assert_allclose(arrays(tmp_path / "a.h5")["grid/v"], [0.1, 0.2, np.nan])
-    with pytest.raises(tfr.errors.EncodeError, match=r"'record_dim': 'x'}: its dimensions have no names"):
+    with pytest.raises(tfr.errors.EncodeError, match=r"record_dim='x': its dimensions have no names"):
         arrays(tmp_path / "a.h5", record_dim="x")
 
 
@@ -242,7 +242,7 @@ def test_without_xarray_packed_values_are_an_error(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(sys.modules, "xarray", None)
     target = tmp_path / "b.tfrecord"
     with pytest.raises(
-        tfr.errors.MissingDependencyError, match=r"'(v|time)'.*pip install 'tfrecord_io\[xarray\]'.*'decode_cf': False"
+        tfr.errors.MissingDependencyError, match=r"'(v|time)'.*pip install 'tfrecord_io\[xarray\]'.*decode_cf=False"
     ):
         tfr.convert(path, target)
     assert not target.exists()
@@ -256,9 +256,9 @@ def test_what_cannot_be_decoded(tmp_path: Path) -> None:
             "fortnights since 2020-01-01",
             "standard",
             tfr.errors.DecodeError,
-            "t: units of .* cannot be read.*'decode_cf': False",
+            "t: units of .* cannot be read.*decode_cf=False",
         ),
-        ("days since 2020-01-01", "360_day", tfr.TFRecordError, "'decode_cf': False"),
+        ("days since 2020-01-01", "360_day", tfr.TFRecordError, "decode_cf=False"),
     ):
         with h5py.File(tmp_path / "a.h5", "w") as file:
             file["t"] = [1, 2]
@@ -284,7 +284,7 @@ def test_xarray_decodes_dates_of_another_calendar_afterwards(
     days = ("time", np.arange(27, 33), {"units": f"days since {since}", "calendar": calendar})
     data = xr.Dataset({"x": ("time", np.arange(6))}, {"time": days})
     path = stored(data, tmp_path, kind)
-    with pytest.raises(tfr.TFRecordError, match=r"(of a calendar.*that no type has|between).*'decode_cf': False"):
+    with pytest.raises(tfr.TFRecordError, match=r"(of a calendar.*that no type has|between).*decode_cf=False"):
         arrays(path)
     found = arrays(path, decode_cf=False)
     assert found["time"].attrs == days[2]

@@ -190,7 +190,6 @@ def test_refusals(tmp_path: Path, data: Any, keywords: dict[str, Any], reason: s
 def test_rounding_is_advised_of_in_words_that_can_be_followed(tmp_path: Path, float64: Any, value: float) -> None:
     with pytest.raises((tfr.errors.PrecisionWarning, tfr.errors.EncodeError), match="float32") as caught:
         tfr.formats.write_tfds({"x": [value]}, tmp_path / "mine" / "1.0.0", float64=float64)
-    assert "raw" not in str(caught.value)
     assert ("round" in str(caught.value)) == (value == 0.1)
 
 

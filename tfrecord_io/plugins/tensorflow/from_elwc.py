@@ -16,7 +16,7 @@ import numpy as np
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array, Engine, Fault, Frames, Plan
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, printable
+from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, for_cli, printable
 from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import HEADER_BYTES
 from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, leaves_out
@@ -377,7 +377,8 @@ def elwc_rows(
     is_of_payloads = options.record_type == "bytes" and "record_type" not in keywords  # of a dataset that can be opened
     for name in ("include_file_paths",) if is_of_payloads else ("include_file_paths", "record_type"):
         if getattr(options, name) is not None:
-            raise TypeError(f"{name}= is not possible for ExampleListWithContext")
+            reason = "is not possible for ExampleListWithContext"
+            raise for_cli(TypeError(f"{name}= {reason}"), f"--{name.replace('_', '-')} {reason}")
     if leaves_out(options.on_error):
         advice = "to leave out damaged lists, salvage the files first"
         raise ValueError(f"on_error={options.on_error!r}: expected 'raise' or 'stop'; {advice}")

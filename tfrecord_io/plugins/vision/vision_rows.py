@@ -109,6 +109,7 @@ IMAGES = Format(
     writes=frozenset({"filename"}),
     looks=("a PNG image", "a JPEG image", "a GIF image", "a WebP image", "a TIFF image"),
     advice="tfr.formats.open_image_folder reads a folder of images",
+    advice_cli="tfr convert --from images reads a folder of images",
     options=VisionOptions,
     extra="image",
 )
@@ -121,6 +122,7 @@ FILES = Format(
     options=VisionOptions,
     looks=("a WAV file",),
     advice="tfr.formats.open_file_folder reads a folder of files of any kind",
+    advice_cli="tfr convert --from files reads a folder of files of any kind",
 )
 
 EARTH_ENGINE = Adapter("earth_engine", library="xarray", module=f"{_CODE}earth_engine")

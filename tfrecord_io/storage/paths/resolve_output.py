@@ -223,8 +223,9 @@ def check_outside(
 def unnamed_error(directory: str, path: str) -> FileExistsError:
     """The error for a file that would be put into the directory of a dataset, whose readers would not see it."""
     reason = f"a dataset, whose manifest would not name '{printable(path)}'"
-    call = "{tfr.convert(source, directory, mode='append')|tfr convert SOURCE DIRECTORY --mode append}"
-    return FileExistsError(errno.EEXIST, f"{reason}; choose another directory, or append to it by {call}", directory)
+    text = f"{reason}; choose another directory, or append to it by"
+    error = FileExistsError(errno.EEXIST, f"{text} tfr.convert(source, directory, mode='append')", directory)
+    return for_cli(error, f"{text} tfr convert SOURCE DIRECTORY --mode append")
 
 
 def check_named(path: str | os.PathLike[str], storage: StorageOptions) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
-from tfrecord_io.errors import CorruptRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, for_cli, printable
 from tfrecord_io.storage.paths.file_names import parse_shard, shard_name, split_suffixes, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve_output import Output
@@ -165,6 +165,6 @@ class Replacement(Publication):
         """
         if not self.place.is_local and any(file.staged is not None for file in manifest.files):
             text = "a writer is replacing this dataset, or died while doing so: do this when it has ended"
-            call = "{tfr.convert(path, path, mode='overwrite')|tfr convert PATH PATH --mode overwrite}"
-            advice = f"if it died, {call} completes the dataset first"
-            raise OSError(errno.EBUSY, f"{text}; {advice}", self.place.path)
+            call, command = "tfr.convert(path, path, mode='overwrite')", "tfr convert PATH PATH --mode overwrite"
+            error = OSError(errno.EBUSY, f"{text}; if it died, {call} completes the dataset first", self.place.path)
+            raise for_cli(error, f"{text}; if it died, {command} completes the dataset first")
