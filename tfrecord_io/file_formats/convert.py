@@ -393,7 +393,8 @@ class _Inputs:
         assert format.open is not None
         for key, what in format.needs.items():
             if key not in keywords:
-                raise TypeError(f"{format.title} needs {key}=, {what}")
+                error = TypeError(f"{format.title} needs {key}=, {what}")
+                raise for_cli(error, f"{format.title} needs --{key.replace('_', '-')}, {what}")
         columns, filters = keywords.pop("columns", None), keywords.pop("filters", None)
         if format.projects:
             needed = _Needed(columns, filters)
@@ -571,7 +572,8 @@ def _settings(reads: Format, writes: Format, sides: Sides, given: Mapping[str, A
     can_resume = [row for row in FORMATS if row.plan or row is TFRECORD]
     if writes is not TFRECORD or reads not in can_resume:
         titles = ", ".join(row.title for row in can_resume)
-        raise ValueError(f"resume=True converts {titles} files to shards of TFRecord, a shard for each file")
+        text = f"converts {titles} files to shards of TFRecord, a shard for each file"
+        raise for_cli(ValueError(f"resume=True {text}"), f"--resume {text}")
     keywords = {**given, **sides.source_options}
     twice = sides.target_options.keys() & sides.source_options.keys()
     keywords |= {f"target {key}" if key in twice else key: value for key, value in sides.target_options.items()}

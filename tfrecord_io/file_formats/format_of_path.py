@@ -63,7 +63,8 @@ def formats_of(
                 raise TypeError(f"files= writes TFRecord to a folder: {reason}")
             return reads, folder
         if reads is not folder:
-            raise TypeError(f"files= is for folders, and '{printable(paths[0])}' is {reads.title}")
+            text = f"is for folders, and '{printable(paths[0])}' is {reads.title}"
+            raise for_cli(TypeError(f"files= {text}"), f"--files {text}")
     other = other_suffix(target) if writes is None else None
     if other is not None and (other.is_known or not is_directory(target, places.target)):
         raise _unwritable(target, other.suffix)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import TFRecordError, for_cli
 from tfrecord_io.options.names_in_other_libraries import (
     NO_APPEND,
     OF_PLAIN_FILES,
@@ -381,7 +381,8 @@ def check_on_error(value: object, names: Sequence[str] = get_args(OnErrorName)) 
     """Raise ValueError for an `on_error` that does not exist."""
     if value not in names and not (callable(value) and "skip" in names):
         others = " or a function that takes the error" if "skip" in names else ""
-        raise ValueError(f"on_error={value!r}: expected one of {', '.join(map(repr, names))}{others}")
+        text = f"expected one of {', '.join(map(repr, names))}{others}"
+        raise for_cli(ValueError(f"on_error={value!r}: {text}"), f"--on-error {value}: {text}")
 
 
 @dataclass(frozen=True, slots=True)

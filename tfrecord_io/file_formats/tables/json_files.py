@@ -21,7 +21,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.arrow.output.to_python import BYTES_KEY, json_lines
 from tfrecord_io.arrow.plain_forms import from_plain_form, plain_form, to_plain_form
-from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.errors import DecodeError, for_cli, printable
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
 from tfrecord_io.file_formats.tables.untyped_columns import (
     ADVICE,
@@ -89,8 +89,10 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
         schema, unexpected = pa.schema([schema.field(name) for name in names]), "ignore"
     files.selected(schema.names)
     if not options.named and {*files.projection(schema.names).order(schema.names)} >= _OF_COCO:
-        advice = "source_format='coco' with images= reads its boxes; source_format='json' reads it as it is"
-        raise ValueError(f"'{printable(paths[0])}' looks like a COCO file; {advice}")
+        text = f"'{printable(paths[0])}' looks like a COCO file;"
+        hint = "source_format='coco' with images= reads its boxes; source_format='json' reads it as it is"
+        hint_cli = "--from coco with --images reads its boxes; --from json reads it as it is"
+        raise for_cli(ValueError(f"{text} {hint}"), f"{text} {hint_cli}")
     parsed = pa.schema([(field.name, parsed_type(field.type) or field.type) for field in schema])
     by_values = {*inferred_names(schema.names, options)}
 

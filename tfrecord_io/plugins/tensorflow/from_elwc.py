@@ -381,7 +381,8 @@ def elwc_rows(
             raise for_cli(TypeError(f"{name}= {reason}"), f"--{name.replace('_', '-')} {reason}")
     if leaves_out(options.on_error):
         advice = "to leave out damaged lists, salvage the files first"
-        raise ValueError(f"on_error={options.on_error!r}: expected 'raise' or 'stop'; {advice}")
+        text = f"expected 'raise' or 'stop'; {advice}"
+        raise for_cli(ValueError(f"on_error={options.on_error!r}: {text}"), f"--on-error {options.on_error}: {text}")
     sources = resolve_sources(path, options)
     if (found := next((source for source in sources if source.partitions), None)) is not None:
         column = found.partitions[0][0]

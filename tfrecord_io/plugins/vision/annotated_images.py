@@ -29,7 +29,7 @@ from tfrecord_io.arrow.image_header import (
     pillow,
     png_chunks,
 )
-from tfrecord_io.errors import DecodeError, SchemaError, printable, warn
+from tfrecord_io.errors import DecodeError, SchemaError, for_cli, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled
 from tfrecord_io.options import StorageOptions, leaves_out, raises
@@ -477,7 +477,9 @@ def _find_files(
         if len(missing) > 1:
             text += f"; {len(missing):,} of {len(images):,} images are missing"
         advice = "is images= the right folder?" if not found else 'on_error="skip" leaves such images out'
-        raise FileNotFoundError(errno.ENOENT, f"{text}; {advice}", fs.display_path(path))
+        error = FileNotFoundError(errno.ENOENT, f"{text}; {advice}", fs.display_path(path))
+        advice_cli = "is --images the right folder?" if not found else "--on-error skip leaves such images out"
+        raise for_cli(error, f"{text}; {advice_cli}")
     left_out.add(f"'{fs.display_path(path)}' does not exist", len(missing))
     return fs, found, left_out
 
