@@ -79,7 +79,7 @@ def _options() -> dict[str, str]:
     for side, role in (("source", "reads"), ("target", "writes")):
         for name in {name for row in FORMATS for name in getattr(row, role)}:
             sides.setdefault(name, []).append(f"{side}_options={{{{{name!r}: {{0}}}}}}")
-    return {name: " or ".join(each) for name, each in sides.items()}
+    return {name: " or ".join(texts) for name, texts in sides.items()}
 
 
 @partial(check_keywords, moved=_options)
@@ -203,11 +203,11 @@ def convert(
     TypeError
         A keyword or option that the format does not have.
     """
-    stated = FrameOptions.stated(convert, locals())
+    frame_options = FrameOptions.stated(convert, locals())
     keywords: dict[str, Any] = {
         "filters": filters, "schema": schema, "limit": limit,
         "mode": mode, "compression": compression, "float64": float64, "shards": shards,
-        **{name: stated[name] for name in ("on_error", "progress") if name in stated},
+        **{name: frame_options[name] for name in ("on_error", "progress") if name in frame_options},
     }  # fmt: skip
     sides = Sides(source_format, target_format, dict(source_options or {}), dict(target_options or {}))
     places = {"storage_options": storage_options, "filesystem": None}
@@ -225,30 +225,33 @@ class Sides:
 
     def check(self, given: Mapping[str, Any], reads: Format, writes: Format) -> None:
         """Raise TypeError for an option that a format does not have, or that the caller gives twice."""
-        for name, format, known in (("source_options", reads, reads.reads), ("target_options", writes, writes.writes)):
+        for name, format, valid_keys in (
+            ("source_options", reads, reads.reads),
+            ("target_options", writes, writes.writes),
+        ):
             for key in getattr(self, name):
                 if key in given:
                     raise TypeError(f"{key}= is given twice: leave it out of {name}=")
-                if key not in known:
-                    meant, valid = did_you_mean(key, known), f"valid options: {', '.join(sorted(known))}"
+                if key not in valid_keys:
+                    meant, valid = did_you_mean(key, valid_keys), f"valid options: {', '.join(sorted(valid_keys))}"
                     reason = f"{name}= has {key!r}, which {format.title} does not have"
                     raise TypeError(f"{reason}; {meant} {valid}".replace(";  ", "; "))
 
     def storage(self, places: Mapping[str, Any], source: FilesLike) -> TransferOptions:
         """The storage of both, by the places that both have; its options are taken out of those of the formats."""
-        own = [
-            {key: each.pop(key) for key in _PLACES & each.keys()} for each in (self.source_options, self.target_options)
+        place_options = [
+            {key: side.pop(key) for key in _PLACES & side.keys()} for side in (self.source_options, self.target_options)
         ]
-        both = TransferOptions.from_keywords({**places, **own[1]}, None, source)
-        if not any(own) or datasets_in(source):
+        both = TransferOptions.from_keywords({**places, **place_options[1]}, None, source)
+        if not any(place_options) or datasets_in(source):
             return both
-        return both.changed(source_storage=TransferOptions.from_keywords({**places, **own[0]}).storage)
+        return both.changed(source_storage=TransferOptions.from_keywords({**places, **place_options[0]}).storage)
 
     def stated(self, *, beside_datasets: bool) -> Sides:
         """Without options that have the value of their default, unless that may differ from what a dataset says."""
         source, target = (
-            {key: value for key, value in each.items() if value is not _DEFAULTS.get(key, ...)}
-            for each in (self.source_options, self.target_options)
+            {key: value for key, value in side.items() if value is not _DEFAULTS.get(key, ...)}
+            for side in (self.source_options, self.target_options)
         )
         return Sides(self.source_format, self.target_format, self.source_options if beside_datasets else source, target)
 
@@ -267,7 +270,7 @@ def convert_given(
     """`convert` with keywords that go to the source and the target, if their formats have them; `places` to both."""
     has_datasets = bool(datasets_in(source))
     of_source = {"on_error", "progress"} if has_datasets else set()  # which may differ from those of a dataset
-    given = {
+    keywords_of_call = {
         name: value for name, value in keywords.items() if name in of_source or value is not _DEFAULTS.get(name, ...)
     }
     if resume and has_datasets:
@@ -278,20 +281,25 @@ def convert_given(
     both = sides.storage(places, source)
     read_from, write_to = storage_for(paths, both.source), storage_for([name], both.target)
     source_format, target_format = sides.source_format, sides.target_format
-    if (has_datasets or {**given, **sides.source_options}.get("split") is not None) and source_format is None:
+    if (
+        has_datasets or {**keywords_of_call, **sides.source_options}.get("split") is not None
+    ) and source_format is None:
         source_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     listings: dict[str, list[Entry]] = {}
     reads, writes = formats_of(paths, name, both, source_format, target_format, files, listings)
-    sides.check(given, reads, writes)
+    sides.check(keywords_of_call, reads, writes)
     sides = sides.stated(beside_datasets=has_datasets)
-    if columns is None and _copies(reads, writes, {**given, **sides.source_options, **sides.target_options}):
-        given["record_type"] = "bytes"
-    stated = {**given, "source_format": source_format, "columns": columns}
-    settings = _settings(reads, writes, sides, stated) if resume else {}
-    is_folder = _is_folder_of_tables(name, writes, {**given, **sides.target_options}, both.target)
-    _check(given, reads, paths[0], writes, name, is_folder=is_folder)
-    reading = {**{key: given[key] for key in given if key in reads.reads}, **sides.source_options}
-    writing = {**{key: given[key] for key in given if key in writes.writes}, **sides.target_options}
+    if columns is None and _copies(reads, writes, {**keywords_of_call, **sides.source_options, **sides.target_options}):
+        keywords_of_call["record_type"] = "bytes"
+    keywords_of_parts = {**keywords_of_call, "source_format": source_format, "columns": columns}
+    settings = _settings(reads, writes, sides, keywords_of_parts) if resume else {}
+    is_folder = _is_folder_of_tables(name, writes, {**keywords_of_call, **sides.target_options}, both.target)
+    _check(keywords_of_call, reads, paths[0], writes, name, is_folder=is_folder)
+    reading = {**{key: keywords_of_call[key] for key in keywords_of_call if key in reads.reads}, **sides.source_options}
+    writing = {
+        **{key: keywords_of_call[key] for key in keywords_of_call if key in writes.writes},
+        **sides.target_options,
+    }
     if columns is not None:
         reading["columns"] = columns
     if reads.plan and listings:
@@ -358,8 +366,8 @@ class _Inputs:
     def records(self) -> tuple[Any, dict[str, Any]]:
         """What is read of TFRecord files, and how; datasets have their own storage."""
         assert self.format.records is not None
-        own = {} if datasets_in(self.paths) else self.storage.keywords
-        inputs, reading = load(self.format.records)(unwrapped(self.paths), {**own, **self.keywords})
+        storage_keywords = {} if datasets_in(self.paths) else self.storage.keywords
+        inputs, reading = load(self.format.records)(unwrapped(self.paths), {**storage_keywords, **self.keywords})
         return inputs, reading
 
     def scan(self) -> Scan:
@@ -370,11 +378,11 @@ class _Inputs:
     def planned(self) -> TableSource:
         """The files of a format that has a `plan`."""
         shared = {key: value for key, value in self.keywords.items() if key in _SHARED}
-        own = {key: value for key, value in self.keywords.items() if key not in _SHARED}
-        own = {**self.format.named, **own} if self.named else own
+        own_options = {key: value for key, value in self.keywords.items() if key not in _SHARED}
+        own_options = {**self.format.named, **own_options} if self.named else own_options
         assert self.format.plan is not None
         options = SourceOptions(self.storage, named=self.named, **shared)
-        planned: TableSource = load(self.format.plan)(self.paths, options, **own)
+        planned: TableSource = load(self.format.plan)(self.paths, options, **own_options)
         return planned
 
     @contextmanager
@@ -427,9 +435,9 @@ def _paths(source: Any) -> list[str]:
     if isinstance(paths, Sequence) and all(isinstance(path, str | os.PathLike) for path in paths):
         return [*map(path_text, paths)]
     parts = paths if isinstance(paths, Sequence) and not isinstance(paths, bytes | bytearray | memoryview) else [source]
-    other = next(part for part in parts if not isinstance(part, str | os.PathLike))
+    first_other = next(part for part in parts if not isinstance(part, str | os.PathLike))
     advice = "write_tfrecord takes data, such as tfr.open_reader(source)"
-    raise TypeError(f"expected a path or a list of paths, got a {type(other).__name__}; {advice}")
+    raise TypeError(f"expected a path or a list of paths, got a {type(first_other).__name__}; {advice}")
 
 
 def _is_folder_of_tables(path: str, writes: Format, given: Mapping[str, Any], storage: StorageOptions) -> bool:
@@ -467,8 +475,8 @@ def _check(
                 advice.append(keyword)
         only = " and ".join(f"{shown} {kind}" for shown, kind in where.items())
         text = f"{key}= is only for {only}, and {', '.join(actual)}"
-        others = " or ".join(f"{keyword}=" for keyword in advice)
-        raise TypeError(f"{text}; {others} names another format")
+        keywords = " or ".join(f"{keyword}=" for keyword in advice)
+        raise TypeError(f"{text}; {keywords} names another format")
 
 
 def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
@@ -476,8 +484,8 @@ def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[An
     if given and "embed" not in given:
         raise TypeError(f"{next(iter(given))}= has no effect without embed=")
     columns, folder, missing = (given.get(key) for key in EMBEDDING)
-    own: dict[str, Any] = {"folder": folder, "missing": missing or "raise", "storage_options": storage.given}
-    return lambda stream: stream if columns is None else embed_files(stream, columns, **own)
+    keywords: dict[str, Any] = {"folder": folder, "missing": missing or "raise", "storage_options": storage.given}
+    return lambda stream: stream if columns is None else embed_files(stream, columns, **keywords)
 
 
 # ---- convert(resume=True): one source file after the other, which goes on after a stop
@@ -579,15 +587,15 @@ def _settings(reads: Format, writes: Format, sides: Sides, given: Mapping[str, A
         reason = "it would leave out all files after the first"
         raise ValueError(f"on_error='stop' cannot be used with resume=True: {reason}")
     names = keywords.keys() - _WITHOUT_EFFECT
-    own = {name: keywords[name] for name in sorted(names) if keywords[name] is not None}
-    if not isinstance(schema := own.get("schema", ""), str):
-        own["schema"] = Schema.parse(schema).to_json(indent=None)
-    return {name: value if name == "schema" else _text(value) for name, value in own.items()}
+    settings = {name: keywords[name] for name in sorted(names) if keywords[name] is not None}
+    if not isinstance(schema := settings.get("schema", ""), str):
+        settings["schema"] = Schema.parse(schema).to_json(indent=None)
+    return {name: value if name == "schema" else _text(value) for name, value in settings.items()}
 
 
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_text(key)}: {_text(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{_text(key)}: {_text(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_text, value)) + "]"
     if isinstance(value, str):

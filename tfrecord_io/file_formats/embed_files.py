@@ -111,8 +111,10 @@ class _Embedding:
                 raise SchemaError("paths are text", feature=path, expected="string", got=got)
             if new != path and new in schema.names:
                 raise SchemaError("the table has a column of this name", feature=new, hint="choose another name")
-            made = pa.field(new, pa.binary())
-            schema = schema.set(schema.get_field_index(new), made) if new == path else schema.append(made)
+            content_field = pa.field(new, pa.binary())
+            schema = (
+                schema.set(schema.get_field_index(new), content_field) if new == path else schema.append(content_field)
+            )
         return schema
 
     def batches(self, source: BatchSource, schema: pa.Schema) -> Generator[pa.RecordBatch]:
@@ -130,7 +132,9 @@ class _Embedding:
         files: Iterator[tuple[tuple[str, int], Any, Entry | None]] = (
             ((new, at), *located[new][at]) for new, at in order
         )
-        threads = reader_threads(self._options.threads, *(fs for found in located.values() for fs, _ in found))
+        threads = reader_threads(
+            self._options.threads, *(fs for found_files in located.values() for fs, _ in found_files)
+        )
         contents: dict[str, list[bytes | None]] = {new: [] for new in located}
         size = begin = 0
         with closing(read_files(files, threads)) as read:

@@ -57,7 +57,7 @@ class Folder:
     path: str
     fs: FileSystem
     files: list[FolderFile]
-    others: list[FolderFile]
+    other_files: list[FolderFile]
 
 
 def find_folder(path: str, storage: StorageOptions) -> tuple[FileSystem, Entry]:
@@ -104,8 +104,8 @@ def list_folder(path: str, storage: StorageOptions, suffixes: tuple[str, ...] | 
             shown = fs.display_path(entry.name)
             raise EncodeError("the file's name is not UTF-8", path=shown, hint="rename it") from None
         wanted = suffixes is None or entry.basename.lower().endswith(suffixes)
-        (folder.files if wanted else folder.others).append(FolderFile(relative.replace(os.sep, "/"), entry))
-    for files in (folder.files, folder.others):
+        (folder.files if wanted else folder.other_files).append(FolderFile(relative.replace(os.sep, "/"), entry))
+    for files in (folder.files, folder.other_files):
         files.sort(key=lambda file: natural_key(file.name))
     return folder
 
@@ -116,13 +116,13 @@ def list_images(path: str, storage: StorageOptions) -> Folder:
     if images := images_by_content(folder):
         folder.files.extend(images)
         folder.files.sort(key=lambda file: natural_key(file.name))
-        folder.others[:] = [file for file in folder.others if file not in images]
+        folder.other_files[:] = [file for file in folder.other_files if file not in images]
     return folder
 
 
 def images_by_content(folder: Folder, most: int | None = None) -> list[FolderFile]:
     """The images among the files of a folder without a suffix, of which at most so many are looked at."""
-    unnamed = [file for file in folder.others if other_suffix(file.name) is None and not is_record_file(file.name)]
+    unnamed = [file for file in folder.other_files if other_suffix(file.name) is None and not is_record_file(file.name)]
     unnamed = unnamed[:most]
     if not unnamed:
         return []
@@ -189,26 +189,28 @@ def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | No
         Without `labels`: images are both in folders and outside, or the folders look like parts of a dataset. A folder
         is not among the `class_names`, or these are given with ``labels=False``.
     """
-    found = sorted({file.top for file in folder.files if file.top is not None})
+    folder_names = sorted({file.top for file in folder.files if file.top is not None})
     outside = next((file for file in folder.files if file.top is None), None)
     if labels is None:
-        labels = class_names is not None or bool(found)
-        if class_names is None and found and outside is not None:
-            where = f"'{printable(folder.path)}': files are both in folders ('{printable(found[0])}') and outside "
+        labels = class_names is not None or bool(folder_names)
+        if class_names is None and folder_names and outside is not None:
+            where = (
+                f"'{printable(folder.path)}': files are both in folders ('{printable(folder_names[0])}') and outside "
+            )
             where += f"('{printable(outside.name)}')"
             advice = "put all files into folders, or pass labels=True (no label outside), or pass labels=False"
             raise ValueError(f"{where}; {advice}")
-        if class_names is None and found and {name.lower() for name in found} <= _SPLITS:
-            where = f"'{printable(folder.path)}': its folders look like parts of a dataset ({', '.join(found)})"
+        if class_names is None and folder_names and {name.lower() for name in folder_names} <= _SPLITS:
+            where = f"'{printable(folder.path)}': its folders look like parts of a dataset ({', '.join(folder_names)})"
             raise ValueError(f"{where}; convert them one by one, or pass labels=True if they are classes")
     if not labels:
         if class_names is not None:
             raise ValueError("class_names= names labels, which labels=False leaves out")
         return None
     if class_names is None:
-        return found
+        return folder_names
     check_class_names(class_names)
-    if unknown := sorted(set(found) - set(class_names)):
+    if unknown := sorted(set(folder_names) - set(class_names)):
         raise ValueError(f"'{printable(folder.path)}': the folder '{printable(unknown[0])}' is not among class_names=")
     return list(class_names)
 

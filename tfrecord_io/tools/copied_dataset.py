@@ -193,8 +193,8 @@ class CopiedDataset(Publication):
         """Whether a manifest of the target is the one that it had when the copy was planned."""
         if manifest is None or self._before is None:
             return manifest is self._before
-        same = (manifest.complete, manifest.files) == (self._before.complete, self._before.files)
-        return same and (manifest.id == self._before.id or not manifest.complete)
+        is_same = (manifest.complete, manifest.files) == (self._before.complete, self._before.files)
+        return is_same and (manifest.id == self._before.id or not manifest.complete)
 
     def begin(self) -> None:
         """Make sure that no file is taken for one of a dataset before it is published.
@@ -262,10 +262,17 @@ class CopiedDataset(Publication):
     @property
     def changes(self) -> bool:
         """Whether the manifest of the target is to be replaced."""
-        known, plan = self._before, self.plan
-        if known is None or not known.complete or plan.moved or plan.stored or plan.gone or plan.staged:
+        target_manifest, plan = self._before, self.plan
+        if (
+            target_manifest is None
+            or not target_manifest.complete
+            or plan.moved
+            or plan.stored
+            or plan.gone
+            or plan.staged
+        ):
             return True
-        return replace(self._final(known), id=known.id) != known
+        return replace(self._final(target_manifest), id=target_manifest.id) != target_manifest
 
     def publish_copy(self, listing: Listing) -> None:
         """Replace the manifest, and settle what follows from it; `listing` is that of the plan."""

@@ -100,7 +100,7 @@ def _one_of_each(copied: CopiedRecords, names: Sequence[str], keeps_last: bool, 
     """Label 0 for the first or the last record of each key."""
     with ExitStack() as stack:
         spools: list[Spool] = []
-        held: list[Array] = []
+        keys_in_memory: list[Array] = []
         count = 0
 
         def use(columns: list[pa.Array]) -> None:
@@ -108,19 +108,19 @@ def _one_of_each(copied: CopiedRecords, names: Sequence[str], keeps_last: bool, 
             keys = np.empty(len(columns[0]), _ROW)
             keys[["first", "second"]] = row_hashes(columns, len(keys))
             keys["row"] = np.arange(count, count + len(keys))
-            held.append(keys)
+            keys_in_memory.append(keys)
             count += len(keys)
-            if sum(each.nbytes for each in held) > memory_bytes:
+            if sum(block.nbytes for block in keys_in_memory) > memory_bytes:
                 spools.extend(stack.enter_context(closing(Spool(MIB))) for _ in range(0 if spools else _FILES))
-                _distribute(held, spools)
+                _distribute(keys_in_memory, spools)
 
         each_key(copied, names, "by", use)
         labels = np.full(count, LEFT_OUT, np.uint8)
         if spools:
-            _distribute(held, spools)
+            _distribute(keys_in_memory, spools)
         kept = ((np.frombuffer(part, _ROW) for part in spool.parts()) for spool in spools)
-        parts = map(_joined, kept) if spools else iter([_joined(held)])
-        held.clear()  # before they are sorted
+        parts = map(_joined, kept) if spools else iter([_joined(keys_in_memory)])
+        keys_in_memory.clear()  # before they are sorted
         for keys in parts:
             labels[_chosen(keys, keeps_last)] = 0
     return labels

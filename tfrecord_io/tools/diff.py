@@ -209,7 +209,7 @@ def diff(
         for name in names:
             if name not in columns:
                 sides_of = ((a, first), (b, second))
-                without, reader = next((path, each) for path, each in sides_of if name not in each.schema.names)
+                without, reader = next((path, side) for path, side in sides_of if name not in side.schema.names)
                 if not reader.schema.names:
                     next(iter(reader), None)  # raises why: it is not a TFRecord file
                 reason = f"{printable(str(without))} has no such column, which key= needs"
@@ -236,18 +236,24 @@ class _Side:
     def rows_of(self, columns: list[str], numbers: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """The values of the records of some numbers."""
         wanted = np.unique(np.array(numbers, np.int64))
-        found: dict[int, tuple[Any, ...]] = {}
+        rows_by_number: dict[int, tuple[Any, ...]] = {}
         if len(wanted):
             with self.open() as reader:
                 begin = 0
                 for batch in reader:
-                    own = wanted[np.searchsorted(wanted, begin) : np.searchsorted(wanted, begin + len(batch))]
-                    rows = _rows(selectable(batch).take(pa.array(own - begin)), columns) if len(own) else ()
-                    found.update(zip(own.tolist(), rows, strict=False))
+                    numbers_of_batch = wanted[
+                        np.searchsorted(wanted, begin) : np.searchsorted(wanted, begin + len(batch))
+                    ]
+                    rows = (
+                        _rows(selectable(batch).take(pa.array(numbers_of_batch - begin)), columns)
+                        if len(numbers_of_batch)
+                        else ()
+                    )
+                    rows_by_number.update(zip(numbers_of_batch.tolist(), rows, strict=False))
                     begin += len(batch)
-                    if len(found) == len(wanted):
+                    if len(rows_by_number) == len(wanted):
                         break
-        return found
+        return rows_by_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +301,7 @@ def _in_any_order(
     sides: list[_Side], rows: list[_RecordHashes], columns: list[str], schema: tuple[SchemaDifference, ...], limit: int
 ) -> DiffReport:
     """What records, counted with repetitions, only one of the datasets has."""
-    hashes = np.concatenate([each.values for each in rows])
+    hashes = np.concatenate([side_rows.values for side_rows in rows])
     order = np.lexsort((hashes["second"], hashes["first"]))
     groups = np.empty(len(hashes), np.int64)
     groups[order] = np.cumsum(run_starts(hashes, order))
@@ -305,17 +311,17 @@ def _in_any_order(
     surplus = of_a - of_b  # for each distinct record
     values: list[ValueDifference] = []
     begin = 0
-    for side, own, sign in zip(sides, rows, (1, -1), strict=True):
-        mine = groups[begin : begin + len(own)]
-        begin += len(own)
+    for side, side_hashes, sign in zip(sides, rows, (1, -1), strict=True):
+        mine = groups[begin : begin + len(side_hashes)]
+        begin += len(side_hashes)
         order = np.argsort(mine, kind="stable")
         ordered = mine[order]
-        rank = np.empty(len(own), np.int64)  # among the records that are equal
-        rank[order] = np.arange(len(own)) - np.searchsorted(ordered, ordered)
+        rank = np.empty(len(side_hashes), np.int64)  # among the records that are equal
+        rank[order] = np.arange(len(side_hashes)) - np.searchsorted(ordered, ordered)
         numbers = np.flatnonzero(rank < surplus[mine] * sign)[:limit].tolist()
-        found = side.rows_of(columns, numbers)
+        values_by_number = side.rows_of(columns, numbers)
         for number in numbers:
-            for name, value in zip(columns, found[number], strict=True):
+            for name, value in zip(columns, values_by_number[number], strict=True):
                 text = short(value)
                 values.append(ValueDifference(number, name, *((text, None) if sign > 0 else (None, text))))
     counts = len(rows[0]), len(rows[1])
@@ -332,23 +338,23 @@ def _by_key(
 ) -> DiffReport:
     """What differs between the records of each key."""
     counts = len(rows[0]), len(rows[1])
-    keys = np.concatenate([each.keys for each in rows])
+    keys = np.concatenate([side_rows.keys for side_rows in rows])
     numbers = np.concatenate([np.arange(count) for count in counts])
     side = np.repeat([0, 1], counts)
     order = np.lexsort((numbers, side, keys["second"], keys["first"]))
     keys, numbers, side = keys[order], numbers[order], side[order]
-    same = keys[1:] == keys[:-1]
-    _check_keys(sides, columns, names, numbers, side, np.flatnonzero(same & (side[1:] == side[:-1])))
-    pairs = np.flatnonzero(same)
+    has_same_key = keys[1:] == keys[:-1]
+    _check_keys(sides, columns, names, numbers, side, np.flatnonzero(has_same_key & (side[1:] == side[:-1])))
+    pairs = np.flatnonzero(has_same_key)
     differs = rows[0].values[numbers[pairs]] != rows[1].values[numbers[pairs + 1]]
     changed = np.stack([numbers[pairs], numbers[pairs + 1]], axis=1)[differs]
     alone = np.ones(len(keys), np.bool_)
     alone[pairs] = alone[pairs + 1] = False
-    removed, added = (np.sort(numbers[alone & (side == each)]) for each in (0, 1))
+    removed, added = (np.sort(numbers[alone & (side == side_number)]) for side_number in (0, 1))
     of_a = [*map(tuple, changed.tolist()), *((number, None) for number in removed.tolist())]
     shown = [*sorted(of_a, key=lambda pair: pair[0]), *((None, number) for number in added.tolist())][:limit]
     a, b = (
-        each.rows_of(columns, [pair[at] for pair in shown if pair[at] is not None]) for at, each in enumerate(sides)
+        reader.rows_of(columns, [pair[at] for pair in shown if pair[at] is not None]) for at, reader in enumerate(sides)
     )
     positions = [columns.index(name) for name in names]
     values = []
@@ -364,8 +370,8 @@ def _by_key(
             else:
                 pair = _shown(left[column], right[column])
             values.append(ValueDifference(number, name, pair[0], pair[1], text))
-    found = {"changed": len(changed), "added": len(added), "removed": len(removed)}
-    return DiffReport(counts, schema, sum(found.values()), tuple(values), **found)
+    numbers_of_changes = {"changed": len(changed), "added": len(added), "removed": len(removed)}
+    return DiffReport(counts, schema, sum(numbers_of_changes.values()), tuple(values), **numbers_of_changes)
 
 
 def _check_keys(

@@ -334,14 +334,14 @@ class FileChecker:
         """
         if self.index is None or not is_small(self.source):
             return self._check()
-        held = HeldContent()  # as the index is compared with it, too
-        self.source = replace(self.source, held=held)
+        held_content = HeldContent()  # as the index is compared with it, too
+        self.source = replace(self.source, held=held_content)
         try:
             with open_random_access(self.source) as file:
                 file.read(0, file.size)
             return self._check()
         finally:
-            held.drop()
+            held_content.drop()
 
     def _check(self) -> FileCheck:
         source = self.source
@@ -488,8 +488,8 @@ class FileChecker:
             return False
         first = next(problem for problem in self._problems if problem.part == "records")
         error = no_examples(self.source.path, first.reason, record=first.record or 0)
-        others = [problem for problem in self._problems if problem.part != "records"]
-        self._problems, self._count = [Problem("records", error), *others], self._count - self._others + 1
+        other_problems = [problem for problem in self._problems if problem.part != "records"]
+        self._problems, self._count = [Problem("records", error), *other_problems], self._count - self._others + 1
         self._before = self._before_damage
         self._intact, self._intact_bytes = self._intact + self._others, self._intact_bytes + self._other_bytes
         return True

@@ -97,13 +97,13 @@ def _image_columns(scan: Scan) -> set[str]:
     """The columns that are declared as images, are called so, or have one in the first records."""
     possible = _byte_columns(scan)
     columns = {name for name in possible if name == _ENCODED or IMAGE_KEY in (scan.schema.field(name).metadata or {})}
-    others = [name for name in possible if name not in columns]
-    if not others:
+    untyped_names = [name for name in possible if name not in columns]
+    if not untyped_names:
         return columns
-    with open_as_it_is(scan.only(others).limited(_SAMPLE)) as reader:
+    with open_as_it_is(scan.only(untyped_names).limited(_SAMPLE)) as reader:
         reader.warns_of_damage = False
         for batch in reader:
-            for name in others:
+            for name in untyped_names:
                 column = batch.column(name)
                 values = column.flatten() if is_list_like(column.type) else column
                 if name not in columns and any(_begins_as_image(scalar) for scalar in values):
@@ -167,13 +167,15 @@ class _ImageCheck:
         columns = [] if scan is None else [name for name in _byte_columns(scan) if name in names]
         if scan is not None and columns:
             of_all = scan.schema.names
-            stated = {name: _stated_columns(name, of_all, is_only=len(columns) == 1) for name in columns}
-            needed = dict.fromkeys([*columns, *(name for of_image in stated.values() for name in of_image.values())])
+            stated_columns = {name: _stated_columns(name, of_all, is_only=len(columns) == 1) for name in columns}
+            needed = dict.fromkeys(
+                [*columns, *(name for of_image in stated_columns.values() for name in of_image.values())]
+            )
             with self._errors_as_problems(), open_as_it_is(scan.only([*needed])) as reader:
                 reader.warns_of_damage = False  # of damage, which is reported
                 first = 0
                 for batch in reader:
-                    for row, column, faults in ordered(self._tasks(batch, stated), threads, "images"):
+                    for row, column, faults in ordered(self._tasks(batch, stated_columns), threads, "images"):
                         path, record = reader.origin(first + row)
                         self._add(faults, path, record, column)
                     first += len(batch)

@@ -97,21 +97,21 @@ def clean(
     """
     fs, name = locate(path, Options.of_call(clean, locals()).storage)
     if not isinstance(fs, FsspecFileSystem):
-        found = _local_files(name)
+        candidates = _local_files(name)
     elif not fs.can_list:
         shown = without_secrets(os.fspath(path))
         raise ValueError(f"'{shown}': a web server is read-only: writers leave nothing behind there")
     elif store_of(fs.fsspec) == "s3":
         prefix = name.rstrip("/") + "/" * os.fspath(path).endswith("/")
         uploads = (
-            Leftover(fs.display_path(each.name), each.id, each.started, each.size(), each.abort)
-            for each in unfinished_uploads(fs, prefix)
+            Leftover(fs.display_path(upload.name), upload.id, upload.started, upload.size(), upload.abort)
+            for upload in unfinished_uploads(fs, prefix)
         )
-        found = chain(uploads, _remote_files(fs, name, optional=True))
+        candidates = chain(uploads, _remote_files(fs, name, optional=True))
     else:
-        found = _remote_files(fs, name)
+        candidates = _remote_files(fs, name)
     latest = datetime.now(UTC) - older_than
-    leftovers = [leftover for leftover in found if leftover.started is not None and leftover.started <= latest]
+    leftovers = [leftover for leftover in candidates if leftover.started is not None and leftover.started <= latest]
     leftovers.sort(key=lambda leftover: (leftover.started, leftover.path))
     if remove:
         for leftover in leftovers:
@@ -155,11 +155,11 @@ def _left_folder(path: str) -> Iterator[Leftover]:
 
 def _statuses(*paths: str) -> list[os.stat_result]:
     """The statuses of listed files and folders, without those that a writer has renamed or removed since."""
-    found = []
+    statuses = []
     for path in paths:
         with suppress(FileNotFoundError):
-            found.append(os.lstat(path))
-    return found
+            statuses.append(os.lstat(path))
+    return statuses
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +260,8 @@ def _in_use(
             used.update(name for name in names if folder + name in manifest.listed)
             replaced.update(name for name in names if folder + name in manifest.replaced)
             stems.add(manifest.dataset)
-    others = {name for name in written if _id_of(name) and getattr(parse_shard(name), "stem", "") not in stems}
-    return used | others, replaced, stems
+    added_shards = {name for name in written if _id_of(name) and getattr(parse_shard(name), "stem", "") not in stems}
+    return used | added_shards, replaced, stems
 
 
 def _remote_files(fs: FsspecFileSystem, folder: str, *, optional: bool = False) -> Iterator[Leftover]:

@@ -77,7 +77,7 @@ def column_hashes(column: pa.Array) -> list[Array]:
         texts = column.cast(pa.string()) if pa.types.is_decimal(column.type) else column
         objects = texts.to_numpy(zero_copy_only=False)
         hashes = [pd.util.hash_array(objects, hash_key=f"{seed:016d}", categorize=False) for seed in _SEEDS]
-    return [np.where(is_valid, each, seed) for seed, each in zip(_SEEDS, hashes, strict=True)]
+    return [np.where(is_valid, column_hash, seed) for seed, column_hash in zip(_SEEDS, hashes, strict=True)]
 
 
 def _list_hashes(column: pa.Array) -> list[Array]:

@@ -249,7 +249,7 @@ def plan_targets(
                 dataset = path.removesuffix(end).rstrip("/"), stem_of(manifest) or ""
             targets.append(Target(source, path, dataset, same_name=True, folder=folder))
         if any(target.dataset is None for target in targets):  # a new manifest would hide the files that are no shards
-            targets = [replace(each, dataset=None) if each.source.shard is None else each for each in targets]
+            targets = [replace(target, dataset=None) if target.source.shard is None else target for target in targets]
     paths = [target.path for target in targets]
     if (twice := next((path for path, count in Counter(paths).items() if count > 1), None)) is not None:
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
@@ -257,10 +257,10 @@ def plan_targets(
     read = {place for source in files for place in _places(*source.location)}
     reported = set() if report is None else _places(*locate(report, storage))
     for target in targets:
-        own = _places(*locate(target.path, storage))
-        if own & read:
+        target_places = _places(*locate(target.path, storage))
+        if target_places & read:
             raise ValueError(f"'{printable(target.path)}' is a file that is read: choose another target")
-        if reported & own or reported & read:
+        if reported & target_places or reported & read:
             text = f"'{printable(os.fspath(report or ''))}' is a file that is read or written"
             raise ValueError(f"{text}: choose another file for the report")
     for target in [target for target in targets if target.dataset is None][:1]:
@@ -302,8 +302,8 @@ def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
 
     Files that `src` names one by one need no others.
     """
-    given = src if isinstance(src, list | tuple) else [src]
-    named = {os.fspath(item) for item in given if isinstance(item, str | os.PathLike)}
+    source_paths = src if isinstance(src, list | tuple) else [src]
+    named = {os.fspath(item) for item in source_paths if isinstance(item, str | os.PathLike)}
     sources = [source for source in sources if source.path not in named]
     families: dict[tuple[Any, ...], tuple[str, ShardName, int, set[int]]] = {}  # as shards may differ in compression
     for source in sources:
@@ -421,18 +421,18 @@ class SalvageWriter:
                 file = dataset.open(index, *in_folder)
                 codec = dataset.output.compression if target.folder else target.codec(records.compression)
                 sinks.append(sink := FrameSink(file.path, compression=codec, output=file))
-                result, found = self._copy(target, records, sink)
+                result, content = self._copy(target, records, sink)
                 sink.finish()
-                contents.update(() if found is None and not records.lost_first else (found,))
+                contents.update(() if content is None and not records.lost_first else (content,))
                 results.append(replace(result, target=sink.path) if target.folder else result)
                 shard = WrittenShard(index, sink.records, sink.bytes, sink.crc32c, sink.output, folder=target.folder)
                 shards.append(shard)
                 if target.folder:
                     dataset.store(shard)
             # Of shards with several schemas, but no manifest, each read decides.
-            stated = targets[0].source.shard
-            one = next(iter(contents)) if len(contents) == 1 else None
-            dataset.publish(shards, one if stated is None else stated.manifest.schema)
+            first_shard = targets[0].source.shard
+            only_content = next(iter(contents)) if len(contents) == 1 else None
+            dataset.publish(shards, only_content if first_shard is None else first_shard.manifest.schema)
         except BaseException:
             for sink in sinks:
                 sink.discard()
@@ -517,7 +517,7 @@ class SalvageWriter:
         if dataset is None:
             return None
         if dataset not in self._schemas:
-            shards = (other for other in self.targets if dataset_of(other.source.path) == dataset)
+            shards = (candidate for candidate in self.targets if dataset_of(candidate.source.path) == dataset)
             contents = (self._first_schema(shard) for shard in shards)
             self._schemas[dataset] = list(dict.fromkeys(content for content in contents if content is not None))
         candidates = self._schemas[dataset]

@@ -197,10 +197,10 @@ def _no_memory(error: MemoryError, copied: CopiedRecords, memory_bytes: int) -> 
 def _in_order_of_keys(records: Iterable[Keyed], memory_bytes: int, depth: int, output: RecordOutput) -> None:
     """Write records in the order of their keys, which agree in the first `depth` groups of bits."""
     with ExitStack() as stack:
-        held, count, spools = _gathered(records, memory_bytes, depth, stack)
+        in_memory, count, spools = _gathered(records, memory_bytes, depth, stack)
         if depth == 0:
             output.expect(count)
-        _write_sorted(held, output.write)
+        _write_sorted(in_memory, output.write)
         for spool in spools:
             _in_order_of_keys(_kept(spool), memory_bytes, depth + 1, output)
             spool.close()
@@ -213,22 +213,22 @@ def _gathered(
 
     A single record would fit no better alone in another file.
     """
-    held: list[Keyed] = []
+    in_memory: list[Keyed] = []
     size = count = 0
     spools: list[Spool] = []
     for (data, sizes), keys in records:
-        held.append(((data if depth else data.copy(), sizes), keys))
+        in_memory.append(((data if depth else data.copy(), sizes), keys))
         count += len(sizes)
         size += len(data) + len(sizes) * 2 * _NUMBER_BYTES
         if size > memory_bytes and depth < _DEEPEST and count > 1:
             if not spools:
                 spools = [stack.enter_context(closing(Spool(_BUFFER_BYTES))) for _ in range(_FILES)]
-            _distribute(held, depth, spools)
-            held, size = [], 0
+            _distribute(in_memory, depth, spools)
+            in_memory, size = [], 0
     if spools:
-        _distribute(held, depth, spools)
-        held = []
-    return held, count, spools
+        _distribute(in_memory, depth, spools)
+        in_memory = []
+    return in_memory, count, spools
 
 
 def _distribute(held: Iterable[Keyed], depth: int, spools: list[Spool]) -> None:
@@ -246,11 +246,11 @@ def _distribute(held: Iterable[Keyed], depth: int, spools: list[Spool]) -> None:
 def _kept(spool: Spool) -> Iterator[Keyed]:
     """The records of a temporary file: of each write the frames, their sizes and their keys."""
     for part in spool.parts():
-        rest = part
-        while len(rest):
-            lengths, rest = np.split(rest, [2 * _NUMBER_BYTES])
+        unread = part
+        while len(unread):
+            lengths, unread = np.split(unread, [2 * _NUMBER_BYTES])
             size, records = lengths.copy().view(np.int64).tolist()
-            data, numbers, rest = np.split(rest, [size, size + 2 * _NUMBER_BYTES * records])
+            data, numbers, unread = np.split(unread, [size, size + 2 * _NUMBER_BYTES * records])
             sizes, keys = np.split(numbers.copy().view(np.uint64), 2)
             yield (data, sizes.astype(np.int64)), keys
 

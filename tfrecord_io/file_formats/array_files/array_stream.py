@@ -199,8 +199,8 @@ def _common_length(arrays: Mapping[str, ArrayFile], what_to_do: str | None) -> i
         if not array.shape:
             reason = "the array is a single value: it has no axis that counts rows"
             raise EncodeError(reason, path=array.path, feature=name, expected="an axis", got=(), hint=what_to_do)
-    (first_name, first), *others = arrays.items()
-    for name, array in others:
+    (first_name, first), *other_arrays = arrays.items()
+    for name, array in other_arrays:
         if array.rows != first.rows:
             reason = f"has {array.rows} rows, but '{printable(first_name)}' ({printable(first.path)}) has {first.rows}"
             advice = "arrays become columns, so their first axes must have the same length"

@@ -75,14 +75,14 @@ def stream_of_group(
     arrays = placed({name: open(name) for name in needed_arrays(names, project)}, labels, record_dim, open)
     units_of_bounds = _units_of_bounds(labels) if decode_cf else {}
     for name, array in arrays.items():
-        stated = labels[name].attributes.pop(TYPE, None)
+        type_name = labels[name].attributes.pop(TYPE, None)
         if decode_cf:
-            group, _, own = name.rpartition("/")
-            attributes = {**units_of_bounds.get((group, own), {}), **labels[name].attributes}
+            group, _, local_name = name.rpartition("/")
+            attributes = {**units_of_bounds.get((group, local_name), {}), **labels[name].attributes}
             array = decoded(name, array, attributes, name in texts)
         else:
             array.attributes = labels[name].attributes
-        arrays[name] = array if stated is None else _typed(array, str(stated))
+        arrays[name] = array if type_name is None else _typed(array, str(type_name))
     return stream_of(arrays, files, 1, advice=EXCLUDE)
 
 
@@ -128,13 +128,13 @@ def placed(
     They stay as they are if one has no names of dimensions; EncodeError if the first ones of others differ then.
     """
     dims = {name: labels[name].dims for name in arrays}
-    named = {name: own for name, own in dims.items() if own is not None}
+    named = {name: array_dims for name, array_dims in dims.items() if array_dims is not None}
     if len(named) < len(dims):
         if record_dim is not None:
             nameless = next(name for name in dims if name not in named)
             reason: str = f"record_dim={record_dim!r}: its dimensions have no names"
             raise EncodeError(reason, feature=nameless, path=arrays[nameless].path, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
-        first = {own[0]: name for name, own in named.items() if own}
+        first = {array_dims[0]: name for name, array_dims in named.items() if array_dims}
         if len(first) > 1:  # of which positions would be joined, as others tell nothing
             shown = ", ".join(f"'{printable(dim)}' ({printable(name)})" for dim, name in list(first.items())[:8])
             nameless = next(name for name in dims if name not in named)
@@ -143,30 +143,35 @@ def placed(
         return dict(arrays)
     coordinates = _coordinates(labels)
     chosen = named
-    if not any(own and name not in coordinates for name, own in named.items()):  # rows are those of all variables
+    if not any(array_dims and name not in coordinates for name, array_dims in named.items()):
+        # rows are those of all variables
         every = {name: label.dims for name, label in labels.items() if label.dims is not None}
-        chosen = {name: own for name, own in every.items() if record_dim is None or record_dim in own} or every
+        chosen = {
+            name: array_dims for name, array_dims in every.items() if record_dim is None or record_dim in array_dims
+        } or every
     dim = record_dimension(chosen, coordinates, record_dim, advice=EXCLUDE)
-    sized = next(name for name, own in chosen.items() if dim in own)
+    sized = next(name for name, array_dims in chosen.items() if dim in array_dims)
     count = (arrays.get(sized) or open(sized)).shape[chosen[sized].index(dim)]
-    found = {}
+    placed_arrays = {}
     for name, array in arrays.items():
-        own = array.along(named[name].index(dim)) if dim in named[name] else array.repeated(count)
-        found[name] = replace(own, dims=[each.rpartition("/")[2] for each in named[name] if each != dim])
-    return found
+        rows_first = array.along(named[name].index(dim)) if dim in named[name] else array.repeated(count)
+        placed_arrays[name] = replace(
+            rows_first, dims=[dim_name.rpartition("/")[2] for dim_name in named[name] if dim_name != dim]
+        )
+    return placed_arrays
 
 
 def _coordinates(labels: Mapping[str, Label]) -> set[str]:
     """The variables that say where values are: those named as their dimension, and those that others name."""
-    found = set()
+    coordinates = set()
     for name, label in labels.items():
-        group, _, own = name.rpartition("/")
-        if label.dims is not None and [dim.rpartition("/")[2] for dim in label.dims] == [own]:
-            found.add(name)
+        group, _, local_name = name.rpartition("/")
+        if label.dims is not None and [dim.rpartition("/")[2] for dim in label.dims] == [local_name]:
+            coordinates.add(name)
         for key in _LISTS:
             if isinstance(listed := label.attributes.get(key), str):
-                found |= {f"{group}/{each.rstrip(':')}" if group else each.rstrip(":") for each in listed.split()}
-    return found
+                coordinates |= {f"{group}/{word.rstrip(':')}" if group else word.rstrip(":") for word in listed.split()}
+    return coordinates
 
 
 def decoded(name: str, array: StoredArray, attributes: Mapping[str, Any], is_text: bool) -> StoredArray:
@@ -232,17 +237,19 @@ def _texts(names: Mapping[str, np.dtype[Any]], labels: Mapping[str, Label]) -> d
 
     As in xarray, a dimension that other arrays have, or that has coordinates, does not.
     """
-    dims = {name: own for name in names if (own := labels[name].dims)}
-    others = {dim for name, own in dims.items() for dim in (own[:-1] if names[name].kind == "S" else own)}
-    texts = [name for name in dims if names[name] == "S1" and (others or len(dims[name]) > 1)]
-    return {name: dims[name][:-1] for name in texts if not {dims[name][-1]} & {*others, *names}}
+    dims = {name: dimensions for name in names if (dimensions := labels[name].dims)}
+    shared_dims = {
+        dim for name, dimensions in dims.items() for dim in (dimensions[:-1] if names[name].kind == "S" else dimensions)
+    }
+    texts = [name for name in dims if names[name] == "S1" and (shared_dims or len(dims[name]) > 1)]
+    return {name: dims[name][:-1] for name in texts if not {dims[name][-1]} & {*shared_dims, *names}}
 
 
 def _missing_texts(attributes: Mapping[str, Any]) -> list[str]:
     """The texts that stand for missing ones."""
     values = [attributes.get(key) for key in FILLS]
-    flat = [each for value in values for each in (value if isinstance(value, list | np.ndarray) else [value])]
-    return [each for each in flat if isinstance(each, str)]
+    flat = [item for value in values for item in (value if isinstance(value, list | np.ndarray) else [value])]
+    return [item for item in flat if isinstance(item, str)]
 
 
 def _masked(values: Any, missing: list[str]) -> Any:
@@ -265,13 +272,15 @@ def _kept(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _units_of_bounds(labels: Mapping[str, Label]) -> dict[tuple[str, str], dict[str, Any]]:
     """By group and name of the bounds of times: the units of their variables, as bounds have none of their own."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    attributes_of_bounds: dict[tuple[str, str], dict[str, Any]] = {}
     for name, label in labels.items():
         if "bounds" in label.attributes and _is_time(label.attributes):
             bounds = name.rpartition("/")[0], str(label.attributes["bounds"])
             kept = "units", "calendar"
-            found.setdefault(bounds, {key: value for key, value in label.attributes.items() if key in kept})
-    return found
+            attributes_of_bounds.setdefault(
+                bounds, {key: value for key, value in label.attributes.items() if key in kept}
+            )
+    return attributes_of_bounds
 
 
 def _unit_of_numbers(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> _Unit:
@@ -296,5 +305,5 @@ def _encoding(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> str | None
         return f"dtype {meant}"
     floats = {key: value for key, value in attributes.items() if isinstance(value, float | np.floating)}
     nans = {key for key in FILLS if key in floats and math.isnan(floats[key])}
-    found = [key for key in PACKING if key in attributes and key not in nans]
-    return ", ".join(found) or None
+    keys = [key for key in PACKING if key in attributes and key not in nans]
+    return ", ".join(keys) or None

@@ -101,13 +101,13 @@ def stream_of_file(
             gc.collect()
         file = opened.enter_context(h5py.File(raw, "r", rdcc_nbytes=_CACHE_BYTES, rdcc_nslots=_CACHE_SLOTS))
         links = _Links(file)
-        found = dict(links.datasets(source.path, limits.features))
-        labels = _labels(file, found)
-        dtypes = {name: _NONE if isinstance(each, str) else each.dtype for name, each in found.items()}
+        datasets = dict(links.datasets(source.path, limits.features))
+        labels = _labels(file, datasets)
+        dtypes = {name: _NONE if isinstance(item, str) else item.dtype for name, item in datasets.items()}
     size = raw.seek(0, 2)
 
     def open(name: str) -> StoredArray:
-        path, dataset = f"{source.path}: {name}", found[name]
+        path, dataset = f"{source.path}: {name}", datasets[name]
         if isinstance(dataset, str):
             raise DecodeError(dataset, path=path, hint=_COPY)
         with library_errors(path):
@@ -136,11 +136,11 @@ class _Links:
         self._root = h5py.h5o.get_info(file.id).addr
         self._groups: dict[int, dict[str, _Target | h5py.SoftLink]] = {}  # by address
         self.nowhere: list[str] = []  # soft links that lead nowhere, which `datasets` has met
-        rest: list[tuple[int, h5py.Group]] = [(self._root, file)]
-        while rest:
-            address, group = rest.pop()
+        pending: list[tuple[int, h5py.Group]] = [(self._root, file)]
+        while pending:
+            address, group = pending.pop()
             if address not in self._groups:
-                self._groups[address] = {name: self._read(group, name, rest) for name in group}
+                self._groups[address] = {name: self._read(group, name, pending) for name in group}
 
     def _read(self, group: h5py.Group, name: str, rest: list[tuple[int, h5py.Group]]) -> _Target | h5py.SoftLink:
         import h5py
@@ -172,16 +172,16 @@ class _Links:
         """
         inside: list[int] = []  # the group and those around it
         met: set[int] = set()
-        further = 0
-        rest = [(0, self._root, "")]
-        while rest:
-            depth, address, prefix = rest.pop()
+        links = 0
+        pending = [(0, self._root, "")]
+        while pending:
+            depth, address, prefix = pending.pop()
             del inside[depth:]
             if address in inside:  # a circle
                 continue
             inside.append(address)
-            further += (1 + len(self._groups[address])) * (address in met)
-            if further > most:
+            links += (1 + len(self._groups[address])) * (address in met)
+            if links > most:
                 reason = f"links to groups give the datasets more than {most:,} further names"
                 raise DecodeError(
                     reason,
@@ -194,15 +194,15 @@ class _Links:
             for name, target in self._groups[address].items():
                 full = f"{prefix}{name}"
                 try:
-                    found = self._follow(address, target)
+                    followed = self._follow(address, target)
                 except KeyError:
                     self.nowhere.append(full)
                     continue
-                if isinstance(found, int):
-                    groups.append((depth + 1, found, f"{full}/"))
-                elif found is not None:
-                    yield full, found
-            rest.extend(reversed(groups))
+                if isinstance(followed, int):
+                    groups.append((depth + 1, followed, f"{full}/"))
+                elif followed is not None:
+                    yield full, followed
+            pending.extend(reversed(groups))
 
     def _follow(self, group: int, target: _Target | h5py.SoftLink) -> _Target:
         """What a link in a group leads to; KeyError if it leads nowhere."""
@@ -244,8 +244,8 @@ def _labels(file: h5py.File, found: dict[str, h5py.Dataset | str]) -> dict[str, 
     for name, dataset in list(found.items()):
         if not isinstance(dataset, str):
             labels[name].dims = _dimensions(name, dataset, scales)
-        group, slash, own = name.rpartition("/")
-        meant = group + slash + own.removeprefix(_NO_COORDINATE)
+        group, slash, local_name = name.rpartition("/")
+        meant = group + slash + local_name.removeprefix(_NO_COORDINATE)
         key = meant if scales and meant not in found else name  # NetCDF numbers its dimensions
         found[key], labels[key] = found.pop(name), labels[name]
     return labels
@@ -278,14 +278,14 @@ def _scales(dataset: h5py.Dataset) -> list[str | None]:
     if attribute.shape != (dataset.ndim,) or items is None or h5py.check_ref_dtype(items) is not h5py.Reference:
         return []
     lists = [list(references) for references in dataset.attrs["DIMENSION_LIST"]]
-    found = [h5py.h5r.dereference(each[0], dataset.id) if each and each[0] else None for each in lists]
-    paths = [b"" if one is None else h5py.h5i.get_name(one) for one in found]
+    targets = [h5py.h5r.dereference(scales[0], dataset.id) if scales and scales[0] else None for scales in lists]
+    paths = [b"" if target is None else h5py.h5i.get_name(target) for target in targets]
     return [path.decode("utf-8", "replace").lstrip("/") or None for path in paths]
 
 
 def _attributes(item: Any) -> dict[str, Any]:
     """The attributes of a dataset or a group, without those of the libraries, and those of types that h5py lacks."""
-    found = {}
+    attributes = {}
     for name in item.attrs:
         if name in RESERVED or name.startswith("_Netcdf4"):
             continue
@@ -295,8 +295,8 @@ def _attributes(item: Any) -> dict[str, Any]:
             if name in PACKING:
                 raise
             continue
-        found[name] = plain_attribute(value)
-    return found
+        attributes[name] = plain_attribute(value)
+    return attributes
 
 
 def _refused_link(link: Any) -> str | None:
@@ -315,8 +315,8 @@ def _refused_storage(dataset: h5py.h5d.DatasetID) -> str | None:
     plist = dataset.get_create_plist()
     if plist.get_layout() == h5py.h5d.VIRTUAL:
         names = [plist.get_virtual_filename(i) for i in range(plist.get_virtual_count())]
-        if other := next((name for name in names if name != "."), None):
-            return f"a virtual dataset of '{printable(other)}': {_OTHER_FILE}"
+        if other_file := next((name for name in names if name != "."), None):
+            return f"a virtual dataset of '{printable(other_file)}': {_OTHER_FILE}"
     elif plist.get_layout() == h5py.h5d.CONTIGUOUS and plist.get_external_count():
         return _OTHER_FILE
     return None
@@ -540,15 +540,20 @@ class _Writer:
             rows = values.astype(dtype)  # a copy, which has the metadata of the dtype
         if name not in self._file:
             chunk = chunk_of(shape, dtype.itemsize)
-            most = (None, *(size or None for size in shape))  # an axis has no fixed size that is less than a chunk's
-            made = self._file.create_dataset(name, (0, *shape), dtype, maxshape=most, chunks=chunk, **self._filters)
+            max_shape = (
+                None,
+                *(size or None for size in shape),
+            )  # an axis has no fixed size that is less than a chunk's
+            created = self._file.create_dataset(
+                name, (0, *shape), dtype, maxshape=max_shape, chunks=chunk, **self._filters
+            )
             for key, value in self._attributes[name].items():
                 try:
-                    made.attrs[key] = value
+                    created.attrs[key] = value
                 except (TypeError, ValueError):  # null, lists of several lengths
-                    made.attrs[key] = json.dumps(value)
+                    created.attrs[key] = json.dumps(value)
             if is_bytes:
-                made.attrs[_BYTES] = True
+                created.attrs[_BYTES] = True
         dataset = self._file[name]
         begin = len(dataset)
         dataset.resize(begin + len(rows), 0)

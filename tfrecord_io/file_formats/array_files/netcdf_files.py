@@ -107,8 +107,8 @@ def _by_scipy(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, An
         from scipy.io import netcdf_file
     file = opened.enter_context(netcdf_file(raw, "r", mmap=False, maskandscale=False))
     variables = {
-        name: (Label(each.dimensions, _plain(each._attributes)), np.asarray(each.data))
-        for name, each in file.variables.items()
+        name: (Label(variable.dimensions, _plain(variable._attributes)), np.asarray(variable.data))
+        for name, variable in file.variables.items()
     }
     return _plain(file._attributes), variables
 
@@ -131,7 +131,10 @@ def _by_netcdf4(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, 
         raise DecodeError(f"damaged: {error.strerror}", path=path) from error
     file.set_auto_maskandscale(False)
     file.set_auto_chartostring(False)
-    variables = {name: (Label(each.dimensions, _plain(vars(each))), each) for name, each in file.variables.items()}
+    variables = {
+        name: (Label(variable.dimensions, _plain(vars(variable))), variable)
+        for name, variable in file.variables.items()
+    }
     return _plain(vars(file)), variables
 
 
@@ -174,9 +177,9 @@ class _Writer:
 
     def append(self, name: str, values: Array | Ragged, is_bytes: bool) -> None:
         """Add rows to a variable, which is made for the first ones."""
-        values, own = _encoded(of_one_shape(values, name, NETCDF.title), name, is_bytes)
+        values, encoding = _encoded(of_one_shape(values, name, NETCDF.title), name, is_bytes)
         if name not in self._rows:
-            self._create(name, values, own)
+            self._create(name, values, encoding)
         begin = self._rows.get(name, 0)
         self._rows[name] = end = begin + len(values)
         if self._size < end:
@@ -192,7 +195,7 @@ class _Writer:
     def _create(self, name: str, values: Array, own: Mapping[str, Any]) -> None:
         import h5py
 
-        shape, given = values.shape[1:], self._export.attributes[name]
+        shape, attributes = values.shape[1:], self._export.attributes[name]
         dimensions = self._export.dimensions(name, shape)
         for dim, size in zip(dimensions[1:], shape, strict=True):
             _check_name(dim, name)
@@ -202,17 +205,17 @@ class _Writer:
             if dim not in self._file.dimensions:
                 self._file.dimensions[dim] = size
         dtype = h5py.string_dtype() if values.dtype.kind == "O" else values.dtype
-        made = self._file.create_variable(
+        variable = self._file.create_variable(
             *(name, dimensions, dtype), chunks=chunk_of(shape, dtype.itemsize), **self._filters
         )
-        for key, value in given.items():
+        for key, value in attributes.items():
             _check_name(key, name)
             if key in own:
                 reason = f"its attribute '{printable(key)}' is one by which NetCDF stores times, durations and bools"
                 raise EncodeError(reason, feature=name, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
-            made.attrs[key] = _attribute(name, key, value, values.dtype)
+            variable.attrs[key] = _attribute(name, key, value, values.dtype)
         for key, value in own.items():
-            made.attrs[key] = value
+            variable.attrs[key] = value
 
 
 def _encoded(values: Array, name: str, is_bytes: bool) -> tuple[Array, dict[str, Any]]:
@@ -233,10 +236,10 @@ def _encoded(values: Array, name: str, is_bytes: bool) -> tuple[Array, dict[str,
         return values.astype(object), {}
     if unit is None:
         return values, {}
-    own = {"units": unit, "dtype": str(values.dtype)}
+    attributes = {"units": unit, "dtype": str(values.dtype)}
     if kind == "M":
-        own = {"units": f"{unit} since 1970-01-01", "calendar": "proleptic_gregorian"}
-    return values.view("i8"), {**own, "_FillValue": np.int64(np.iinfo("i8").min)}  # which is NaT
+        attributes = {"units": f"{unit} since 1970-01-01", "calendar": "proleptic_gregorian"}
+    return values.view("i8"), {**attributes, "_FillValue": np.int64(np.iinfo("i8").min)}  # which is NaT
 
 
 def _attribute(name: str, key: str, value: Any, dtype: np.dtype[Any]) -> Any:

@@ -206,9 +206,11 @@ def to_npz(
 def _warn_of_times(fields: Iterable[pa.Field]) -> None:
     """Warn of columns whose times become others that are read back as such."""
     for field in fields:
-        if (found := next(filter(is_other_time, types_within(field.type)), None)) is not None:
-            become = "durations" if pa.types.is_time(found) else "times in UTC without a zone"
-            text = f"column '{printable(field.name)}': NumPy has no {found}, so that these values become {become}"
+        if (unknown_type := next(filter(is_other_time, types_within(field.type)), None)) is not None:
+            become = "durations" if pa.types.is_time(unknown_type) else "times in UTC without a zone"
+            text = (
+                f"column '{printable(field.name)}': NumPy has no {unknown_type}, so that these values become {become}"
+            )
             warn(text, SchemaWarning)
 
 
@@ -279,14 +281,15 @@ def _arrays(
     scan: Scan, group: Sequence[str], forms: Mapping[str, _Form], progress: ProgressLike
 ) -> Iterator[tuple[str, Iterable[Array]]]:
     """The columns of a group, each with its blocks; those of one are not held."""
-    found = _blocks(scan, group, progress)
+    blocks_and_rows = _blocks(scan, group, progress)
     if len(group) == 1:
-        yield group[0], (blocks[group[0]] for blocks, _ in found)
+        yield group[0], (blocks[group[0]] for blocks, _ in blocks_and_rows)
     else:
-        held = [
-            {name: block.astype(forms[name][0], copy=False) for name, block in blocks.items()} for blocks, _ in found
+        stored_blocks = [
+            {name: block.astype(forms[name][0], copy=False) for name, block in blocks.items()}
+            for blocks, _ in blocks_and_rows
         ]
-        yield from ((name, (blocks[name] for blocks in held)) for name in group)
+        yield from ((name, (blocks[name] for blocks in stored_blocks)) for name in group)
 
 
 def _structured(dtype: np.dtype[Any], blocks: Iterable[tuple[Mapping[str, Array], Reader]]) -> Iterator[Array]:

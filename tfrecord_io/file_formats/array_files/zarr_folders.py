@@ -79,16 +79,16 @@ def open_zarr(
     shown = fs.display_path(entry.name)
     with library_errors(shown), _quiet():
         group = zarr.open(store, mode="r")
-        own = os.path.splitext(entry.basename)[0]
-        members = [(own, group)] if isinstance(group, zarr.Array) else sorted(group.members(max_depth=None))
-        found = {name: member for name, member in members if isinstance(member, zarr.Array)}
-        dtypes = {name: np.dtype(array.dtype) for name, array in found.items()}
-        labels = {name: _label(array) for name, array in found.items()}
-        labels |= {f"{name}/": Label(None, each.attrs.asdict()) for name, each in [("", group), *members]}
+        array_name = os.path.splitext(entry.basename)[0]
+        members = [(array_name, group)] if isinstance(group, zarr.Array) else sorted(group.members(max_depth=None))
+        arrays = {name: member for name, member in members if isinstance(member, zarr.Array)}
+        dtypes = {name: np.dtype(array.dtype) for name, array in arrays.items()}
+        labels = {name: _label(array) for name, array in arrays.items()}
+        labels |= {f"{name}/": Label(None, node.attrs.asdict()) for name, node in [("", group), *members]}
 
     def open(name: str) -> StoredArray:
         with library_errors(f"{shown}: {name}"):
-            return _array(found[name], f"{shown}: {name}", store, limits.expansion_bytes)
+            return _array(arrays[name], f"{shown}: {name}", store, limits.expansion_bytes)
 
     with ExitStack() as opened:
         return stream_of_group(
@@ -110,8 +110,8 @@ def _label(array: zarr.Array[Any]) -> Label:
         if dims is not None and array.fill_value not in (None, "", b""):  # zarr fills with no text by default
             attributes.setdefault("_FillValue", array.fill_value)
     named = dims if isinstance(dims, list | tuple) and all(isinstance(dim, str) for dim in dims) else []
-    own = tuple(named) if len(named) == array.ndim == len({*named}) else None
-    return Label(own, {name: plain_attribute(value) for name, value in attributes.items()})
+    dim_names = tuple(named) if len(named) == array.ndim == len({*named}) else None
+    return Label(dim_names, {name: plain_attribute(value) for name, value in attributes.items()})
 
 
 def _array(array: zarr.Array[Any], path: str, store: Any, max_expansion: int) -> StoredArray:

@@ -50,8 +50,8 @@ def _source(format: Format, open: Callable[[Any], Opened], paths: list[str], opt
             if file.peek(4).startswith(b"FEA1"):
                 raise DecodeError("Feather version 1", path=source.path, expected=format.title, hint=_REWRITE)
             with arrow_errors(source.path, format.title):
-                found = open(file)
-            yield found
+                opened_file = open(file)
+            yield opened_file
 
     with opened(first) as (schema, _, _):
         names = files.selected(schema.names)
@@ -60,21 +60,27 @@ def _source(format: Format, open: Callable[[Any], Opened], paths: list[str], opt
     def categories() -> dict[str, pa.Array]:
         """Of the columns of categories, those of all files: a row group or a batch may have others than the next."""
         by_name: dict[str, _Categories] = {}
-        known = [] if any(not source.can_be_read_again for source in files.sources) else _categorical(schema, names)
-        for source in files.sources if known else ():
-            with opened(source) as (own, _, parts):
-                check_schema(own, schema, source.path, first.path)
-                for batch in _batches(parts, known, source.path, format.title):
-                    for name in known:
+        categorical = (
+            [] if any(not source.can_be_read_again for source in files.sources) else _categorical(schema, names)
+        )
+        for source in files.sources if categorical else ():
+            with opened(source) as (file_schema, _, parts):
+                check_schema(file_schema, schema, source.path, first.path)
+                for batch in _batches(parts, categorical, source.path, format.title):
+                    for name in categorical:
                         by_name.setdefault(name, _Categories()).add(batch.column(name).dictionary)
-        united = {name: each.united() for name, each in by_name.items()}
-        return {name: each for name, each in united.items() if len(each) <= _most_categories(schema.field(name).type)}
+        united = {name: dictionary.united() for name, dictionary in by_name.items()}
+        return {
+            name: dictionary
+            for name, dictionary in united.items()
+            if len(dictionary) <= _most_categories(schema.field(name).type)
+        }
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
-        with opened(source) as (own, rows, parts):
-            check_schema(own, schema, source.path, first.path)
-            found = metered(_batches(parts, names, source.path, format.title), rows, source.size, meter)
-            yield from _with_categories(found, categories())
+        with opened(source) as (file_schema, rows, parts):
+            check_schema(file_schema, schema, source.path, first.path)
+            parts_with_progress = metered(_batches(parts, names, source.path, format.title), rows, source.size, meter)
+            yield from _with_categories(parts_with_progress, categories())
 
     return TableSource(files, schema, batches)
 
@@ -130,19 +136,19 @@ def _with_categories(batches: Iterator[pa.RecordBatch], by_name: Mapping[str, pa
         columns = {name: _beginning_with(by_name[name], [batch.column(name) for batch in run]) for name in by_name}
         for at, batch in enumerate(run):
             named = zip(batch.schema.names, batch.columns, strict=True)
-            own = [columns[name][at] if name in columns else column for name, column in named]
-            yield pa.RecordBatch.from_arrays(own, schema=batch.schema) if columns else batch
+            arrays = [columns[name][at] if name in columns else column for name, column in named]
+            yield pa.RecordBatch.from_arrays(arrays, schema=batch.schema) if columns else batch
 
 
 def _runs_of(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
     """Successive batches of about so many rows together, or of `_AHEAD_BYTES`."""
-    run, held, size = list[pa.RecordBatch](), 0, 0
+    run, count, size = list[pa.RecordBatch](), 0, 0
     for batch in batches:
         run.append(batch)
-        held, size = held + len(batch), size + sum(map(value_bytes, batch.columns))
-        if held >= rows or size >= _AHEAD_BYTES:
+        count, size = count + len(batch), size + sum(map(value_bytes, batch.columns))
+        if count >= rows or size >= _AHEAD_BYTES:
             yield run
-            run, held, size = [], 0, 0
+            run, count, size = [], 0, 0
     if run:
         yield run
 
@@ -150,11 +156,11 @@ def _runs_of(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[list[pa.R
 def _beginning_with(categories: pa.Array, columns: list[pa.DictionaryArray]) -> list[pa.DictionaryArray]:
     """The chunks of a column with these categories."""
     make = pa.DictionaryArray.from_arrays
-    others = [column for column in columns if not _begins_with(categories, column.dictionary)]
+    other_columns = [column for column in columns if not _begins_with(categories, column.dictionary)]
     first = make(pa.array([], columns[0].type.index_type), categories)
-    made = iter(one_dictionary(pa.chunked_array([first, *others])).chunks[1:])
-    own = set(map(id, others))
-    return [next(made) if id(column) in own else make(column.indices, categories) for column in columns]
+    combined = iter(one_dictionary(pa.chunked_array([first, *other_columns])).chunks[1:])
+    combined_ids = set(map(id, other_columns))
+    return [next(combined) if id(column) in combined_ids else make(column.indices, categories) for column in columns]
 
 
 def _begins_with(categories: pa.Array, first: pa.Array) -> bool:
@@ -171,10 +177,10 @@ def _parquet(file: Any) -> Opened:
     options = {"pre_buffer": True} if ahead else {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
     opened = pq.ParquetFile(file, metadata=metadata, **options)
     runs = list(_runs(sizes)) if ahead else [range(len(sizes))]
-    most = min(_BATCH_ROWS, 1 + _BATCH_BYTES * metadata.num_rows // max(1, sum(sizes)))
+    batch_rows = min(_BATCH_ROWS, 1 + _BATCH_BYTES * metadata.num_rows // max(1, sum(sizes)))
 
     def batches(names: list[str] | None) -> Iterator[pa.RecordBatch]:
-        return chain.from_iterable(opened.iter_batches(most, list(run), names) for run in runs)
+        return chain.from_iterable(opened.iter_batches(batch_rows, list(run), names) for run in runs)
 
     return opened.schema_arrow, metadata.num_rows, batches
 
@@ -198,8 +204,8 @@ def parquet_writer(sink: Any, schema: pa.Schema) -> Any:
     """Open a writer of Parquet; ArrowTypeError if rows of a column have no values, which pyarrow does not read back."""
     import pyarrow.parquet as pq
 
-    inner = (each for type_ in schema.types for each in types_within(type_, storage=True))
-    if any(t.is_fixed_size_list(each) and not each.list_size for each in inner):
+    inner = (inner_type for type_ in schema.types for inner_type in types_within(type_, storage=True))
+    if any(t.is_fixed_size_list(inner_type) and not inner_type.list_size for inner_type in inner):
         raise pa.ArrowTypeError("Parquet holds no lists of the fixed size 0")
     return pq.ParquetWriter(sink, schema)
 

@@ -78,8 +78,8 @@ class Cells:
     def parsing(self, path: str) -> Any:
         from pyarrow import csv
 
-        own = "\t" if without_compression(path).endswith(TSV.suffixes) else ","
-        return csv.ParseOptions(delimiter=self.delimiter or own, newlines_in_values=True)
+        suffix_delimiter = "\t" if without_compression(path).endswith(TSV.suffixes) else ","
+        return csv.ParseOptions(delimiter=self.delimiter or suffix_delimiter, newlines_in_values=True)
 
     def conversion(self, types: dict[str, pa.DataType] | None, names: Sequence[str] | None = None) -> Any:
         from pyarrow import csv
@@ -112,9 +112,9 @@ def csv_source(
     header = head.schema
     if delimiter is None and len(header) == 1:
         (name,) = header.names
-        if (found := next((mark for mark in ";\t|" if mark in name), None)) is not None:
+        if (separator := next((mark for mark in ";\t|" if mark in name), None)) is not None:
             reason = f"{first.path}: one column, '{printable(name)}', as no ',' is in the header"
-            warn(f"{reason}; if these are several columns, pass delimiter={found!r}", SchemaWarning)
+            warn(f"{reason}; if these are several columns, pass delimiter={separator!r}", SchemaWarning)
     names = files.selected(header.names)
     schema = declared_types(header, options, _can_parse)
     inferred = inferred_names(header.names if names is None else names, options)
@@ -265,8 +265,8 @@ def _rows(
         large = [name for name in floats if any(map(has_large, table[name].chunks))]
         if not zeros and not large:
             return table, {}, None
-        own = list(dict.fromkeys([*zeros, *large]))
-        as_text = cells.conversion(dict.fromkeys(own, pa.string()), own)
+        text_columns = list(dict.fromkeys([*zeros, *large]))
+        as_text = cells.conversion(dict.fromkeys(text_columns, pa.string()), text_columns)
         rows = csv.read_csv(arrow_file(block), reading, parsing, as_text)
         return table, _leading_zeros(rows.select(zeros)), _rounded(rows.select(large))
 
@@ -277,10 +277,10 @@ def _rows(
         with closing(ordered(tasks, min(cpu_count(), _THREADS))) as tables:
             while True:
                 with _csv_errors(source.path, header if names is None else names, before):
-                    found = next(tables, None)
-                if found is None:
+                    parsed = next(tables, None)
+                if parsed is None:
                     return
-                table, zeros, rounded = found
+                table, zeros, rounded = parsed
                 for name, cell in zeros.items():
                     if texts is not None and name in texts:
                         texts.remove(name)
@@ -307,12 +307,12 @@ def _may_have_leading_zeros(block: bytes, delimiter: str) -> bool:
 
 def _leading_zeros(table: pa.Table) -> dict[str, str]:
     """The first cell of each column of text that is a number with leading zeros, or a hexadecimal one."""
-    found = {}
+    first_cells = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         cells = column.filter(pc.match_substring_regex(column, _LEADING_ZERO))
         if len(cells):
-            found[name] = cells[0].as_py().strip()
-    return found
+            first_cells[name] = cells[0].as_py().strip()
+    return first_cells
 
 
 def _rounded(table: pa.Table) -> tuple[str, int] | None:
@@ -340,22 +340,22 @@ def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[byte
     DecodeError
         A row is longer than a block, or a quoted cell has no end.
     """
-    rest, is_start = b"", True
+    unparsed, is_start = b"", True
     while read := file.read(_STREAMED_BYTES):
-        data = _from_header(read) if is_start else rest + read
+        data = _from_header(read) if is_start else unparsed + read
         is_start = not data
         end = rows_end(data, delimiter)
         if end:
             yield data[:end]
-        rest = data[end:]
-        if len(rest) > _STREAMED_BYTES:
+        unparsed = data[end:]
+        if len(unparsed) > _STREAMED_BYTES:
             raise _too_long(path, _STREAMED_BYTES)
-    if rest:
-        if rows_end(rest + b"\n", delimiter) <= len(rest):  # pyarrow takes all that follows as one cell
-            begin = printable(rest[:40].decode(errors="replace"))
+    if unparsed:
+        if rows_end(unparsed + b"\n", delimiter) <= len(unparsed):  # pyarrow takes all that follows as one cell
+            begin = printable(unparsed[:40].decode(errors="replace"))
             reason = f"a quoted cell in the row that begins with '{begin}' has no end"
             raise DecodeError(reason, path=path, hint='close the quote (") or double it')
-        yield rest + b"\n"
+        yield unparsed + b"\n"
 
 
 def rows_end(data: bytes, delimiter: str) -> int:
@@ -488,5 +488,5 @@ def _is_written(column: pa.Array) -> bool:
         begin, end = np.array(["0000", "10000"], "M8[Y]").astype(numpy_dtype(type_)).astype(np.int64).tolist()
     else:
         return True
-    least, most = pc.min_max(column).values()
-    return not least.is_valid or (begin <= least.value and most.value < end)
+    earliest, latest = pc.min_max(column).values()
+    return not earliest.is_valid or (begin <= earliest.value and latest.value < end)

@@ -84,8 +84,8 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     schema = declared_types(inferred, options, lambda type_: parsed_type(type_) is not None)
     unexpected = "error"
     if options.schema is not None:
-        own = {*schema.names}
-        names = [name for name in Schema.parse(options.schema).names if name in own]
+        present = {*schema.names}
+        names = [name for name in Schema.parse(options.schema).names if name in present]
         schema, unexpected = pa.schema([schema.field(name) for name in names]), "ignore"
     files.selected(schema.names)
     if not options.named and {*files.projection(schema.names).order(schema.names)} >= _OF_COCO:
@@ -132,18 +132,18 @@ def _inferred(files: TableFiles) -> pa.Schema:
     overrides = (options.schema_overrides or {}).items()
     fields += [as_field(name, type_).to_arrow() for name, type_ in overrides if not is_glob(name)]
     types = {field.name: parsed_type(field.type) for field in fields}
-    known = pa.schema([(name, type_) for name, type_ in types.items() if type_ is not None])
+    declared = pa.schema([(name, type_) for name, type_ in types.items() if type_ is not None])
     for source in files.sources:
         with closing(open_text_file(source)) as file:
             block = next(line_blocks(file, source.path), None)
             if block is not None:
                 _check_size(block, source.path, options)
                 with _json_errors(source.path, block):
-                    table = _parse(block, known, "infer", source.path)
+                    table = _parse(block, declared, "infer", source.path)
                 names = files.projection(table.column_names).order(table.column_names)
                 _refuse_rounding(block, source.path, table.select(inferred_names(names, options)))
                 return pa.schema([(field.name, read_type(field.type)) for field in table.schema])
-    return known
+    return declared
 
 
 def _refuse_rounding(block: Block, path: str, inferred: pa.Table) -> None:
@@ -202,8 +202,8 @@ def _numbers(block: Block, schema: pa.Schema, find: _Find) -> Iterator[tuple[int
     """The rows and names of columns with a number for which `find` returns a type, and this type."""
     rows = _values(block.data, parse_int=_Number, parse_float=_Number)
     for row, value in enumerate(rows, block.row):
-        for path, number, own in numbers_in(value, pa.struct(list(schema))) if isinstance(value, dict) else ():
-            if (type_ := find(number, own)) is not None:
+        for path, number, number_type in numbers_in(value, pa.struct(list(schema))) if isinstance(value, dict) else ():
+            if (type_ := find(number, number_type)) is not None:
                 yield row, str(path[0]), type_
 
 
@@ -539,8 +539,8 @@ def _duration(text: str | None, unit: str) -> int | None:
         total = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 10**9 + int((match[5] or "").ljust(9, "0") or 0)
     else:
         raise pa.ArrowInvalid(f"'{printable(text, 60)}' is not a duration, such as 1 day, 0:00:30 or P1DT0H0M30S")
-    value, rest = divmod(total * per_second[unit], 10**9)
-    if rest or not -(2**63) <= value < 2**63:
+    value, remainder = divmod(total * per_second[unit], 10**9)
+    if remainder or not -(2**63) <= value < 2**63:
         raise pa.ArrowInvalid(f"the duration '{printable(text, 60)}' is not a number of {unit} in 64 bits")
     return value
 
@@ -591,11 +591,11 @@ def numbers_by_path(rows: list[Any]) -> dict[_Path, list[str]]:
     >>> numbers_by_path(parse_rows(b'{"a": [1, "x"]}'))
     {('a', None): ['1']}
     """
-    found: dict[_Path, list[str]] = {}
+    numbers: dict[_Path, list[str]] = {}
     for row in rows:
         for path, number, _ in numbers_in(row, None):
-            found.setdefault(path, []).append(number)
-    return found
+            numbers.setdefault(path, []).append(number)
+    return numbers
 
 
 def numbers_in(

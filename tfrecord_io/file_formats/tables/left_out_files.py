@@ -58,16 +58,16 @@ def _left_out(
     """The names of the files that look like data of the formats."""
     families = {_family(source.path.rpartition("/")[2]) for source in match.sources}
     read = {source.location[1] for source in match.sources}
-    others = [e for e in match.listing if not (e.directory or is_hidden(e.basename)) and e.size and e.name not in read]
-    like = {entry.name: _family(entry.basename) in families or _has_inside(entry, suffixes) for entry in others}
+    unread = [e for e in match.listing if not (e.directory or is_hidden(e.basename)) and e.size and e.name not in read]
+    like = {entry.name: _family(entry.basename) in families or _has_inside(entry, suffixes) for entry in unread}
     if only_names:
-        others = [entry for entry in others if like[entry.name]]
+        unread = [entry for entry in unread if like[entry.name]]
     else:
-        others = [entry for entry in others if like[entry.name] or not _is_of_other_format(entry)]
+        unread = [entry for entry in unread if like[entry.name] or not _is_of_other_format(entry)]
     is_text = not {CSV, TSV}.isdisjoint(formats)
-    is_table = _table_of_text(match.sources[0]) if is_text and others else None
+    is_table = _table_of_text(match.sources[0]) if is_text and unread else None
     names = []
-    for entry in islice(others, MOST_CHECKED):
+    for entry in islice(unread, MOST_CHECKED):
         head = _head(source_of(fs, entry))
         kind = None if head is None else looks_like(head)
         is_data = any(kind in format.looks for format in formats)

@@ -112,12 +112,12 @@ class TableFiles:
         """
         suffixes = tuple(suffix for format in formats for suffix in suffixes_of(format))
         listed = options.listings or {}
-        found = [
+        matches = [
             find_files(path, suffixes, options.storage, partitioned=True, listed=listed.get(path)) for path in paths
         ]
-        for match in found:
+        for match in matches:
             warn_of_left_out(match, formats)
-        sources = [source for match in found for source in match.sources]
+        sources = [source for match in matches for source in match.sources]
         folders, overrides = PartitionColumns.in_folders_of(sources).overridden(options.schema_overrides, sources)
         if formats[0].typed and overrides:
             name = printable(next(iter(overrides)))
@@ -161,9 +161,9 @@ class TableFiles:
 
     def delivered(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
         """The rows to convert of batches that have the columns of the schema, or the selected ones."""
-        own = self.options
-        rows = selected(schema, batches, own.projection(schema.names))
-        return rows if own.filters is None else filtered(rows, own.filters, own.columns)
+        options = self.options
+        rows = selected(schema, batches, options.projection(schema.names))
+        return rows if options.filters is None else filtered(rows, options.filters, options.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class TableSource:
     """
 
     files: TableFiles
-    own: pa.Schema  # of the columns in the files
+    file_schema: pa.Schema  # of the columns in the files
     batches: Callable[[Source, ProgressMeter], Generator[pa.RecordBatch]]
 
     @property
@@ -185,7 +185,7 @@ class TableSource:
     @property
     def schema(self) -> pa.Schema:
         """Of all columns, those of folders last."""
-        return self._with_folders(self.own)
+        return self._with_folders(self.file_schema)
 
     def _with_folders(self, schema: pa.Schema) -> pa.Schema:
         folders = self.files.folders.fields
@@ -351,8 +351,8 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
     `source`, `target` and `keywords` are as in `write_npy`; `keywords` may have those that only this format writes.
     """
     assert format.writer is not None
-    own = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "mode"}
-    open_writer = partial(load(format.writer), **own)
+    writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "mode"}
+    open_writer = partial(load(format.writer), **writer_options)
     mode = keywords.pop("mode", None)
     options = ExportOptions.from_keywords(keywords, None, source)
     storage = options.target

@@ -89,13 +89,13 @@ def write_table_folder(source: Any, target: Any, format: Format, keywords: dict[
     assert format.writer is not None
     of_folder = {key: keywords.pop(key) for key in (*FOLDER_OPTIONS, "mode") if key in keywords}
     options = FolderOptions.from_keywords(of_folder)
-    own = {key: keywords.pop(key) for key in format.writes & keywords.keys()}
+    writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys()}
     export = ExportOptions.from_keywords(keywords, None, source)
     folder = _Target(path_text(target).rstrip("/"), export.target, format, options)
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, export))
         schema, columns = reader.schema, list(options.partition_by or ())
-        writer = _Writer(format, load(format.writer), own)
+        writer = _Writer(format, load(format.writer), writer_options)
         Projection(tuple(columns) or None).check(schema.names)
         stored = pa.schema([field for field in schema if field.name not in columns], schema.metadata)
         refuse_types(stored, writer.open, format.instead)
@@ -186,9 +186,9 @@ class _Slices:
         while rows:
             batch = self._rest if self._rest is not None else next(self._batches)
             yield batch[:rows]
-            taken = min(rows, len(batch))
-            self._rest = batch[taken:] if taken < len(batch) else None
-            rows -= taken
+            count = min(rows, len(batch))
+            self._rest = batch[count:] if count < len(batch) else None
+            rows -= count
 
 
 def _write_dataset(
@@ -200,9 +200,9 @@ def _write_dataset(
     batches: Iterator[pa.RecordBatch] = (batch for batch in reader if len(batch))
     limits: dict[str, Any] = {}
     if options.max_file_bytes is not None:
-        first, most = _rows_of_bytes(batches, options.max_file_bytes)
+        first, most_rows = _rows_of_bytes(batches, options.max_file_bytes)
         batches = chain(first, batches)
-        limits = {"max_rows_per_file": most, "max_rows_per_group": min(most, _MOST_GROUP_ROWS)}
+        limits = {"max_rows_per_file": most_rows, "max_rows_per_group": min(most_rows, _MOST_GROUP_ROWS)}
     is_direct = writer.format.name in _DIRECT
     form = _DIRECT.get(writer.format.name, "arrow")
     root = stage.root if is_direct else os.path.join(stage.scratch, "rows")
@@ -238,13 +238,13 @@ def _write_dataset(
 
 def _rows_of_bytes(batches: Iterator[pa.RecordBatch], size: int) -> tuple[list[pa.RecordBatch], int]:
     """The first batches, and how many rows like theirs take so many bytes."""
-    first, held = list[pa.RecordBatch](), 0
+    first, size_so_far = list[pa.RecordBatch](), 0
     for batch in batches:
         first.append(batch)
-        held += batch.nbytes
-        if held >= max(_SAMPLE_BYTES, 4 * size):
+        size_so_far += batch.nbytes
+        if size_so_far >= max(_SAMPLE_BYTES, 4 * size):
             break
-    return first, max(1, size * sum(map(len, first)) // max(1, held))
+    return first, max(1, size * sum(map(len, first)) // max(1, size_so_far))
 
 
 def _files_below(root: str) -> list[str]:
@@ -365,7 +365,7 @@ class _Target:
         if not self._old or not self._format.typed or self._format.plan is None:
             return
         options = SourceOptions(self._storage, named=True)
-        first = load(self._format.plan)([self._fs.display_path(self._old[0].name)], options).own
+        first = load(self._format.plan)([self._fs.display_path(self._old[0].name)], options).file_schema
         try:
             check_schema(stored.remove_metadata(), first.remove_metadata(), self.path, self._old[0].name)
         except SchemaError as error:

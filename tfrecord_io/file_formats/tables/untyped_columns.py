@@ -95,8 +95,10 @@ def may_be_rounded(column: pa.ChunkedArray | pa.Array) -> bool:
     (True, False)
     """
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    whole = (each for each in floats_in(array) if pc.all(pc.equal(pc.floor(each), each)).as_py())
-    return any(t.is_float64(each.type) and pc.any(pc.greater_equal(pc.abs(each), _BEYOND)).as_py() for each in whole)
+    whole = (floats for floats in floats_in(array) if pc.all(pc.equal(pc.floor(floats), floats)).as_py())
+    return any(
+        t.is_float64(floats.type) and pc.any(pc.greater_equal(pc.abs(floats), _BEYOND)).as_py() for floats in whole
+    )
 
 
 def has_large(array: pa.Array) -> bool:
@@ -105,7 +107,7 @@ def has_large(array: pa.Array) -> bool:
     >>> has_large(pa.array([[0.5, -(2.0**53)]])), has_large(pa.array([0.5, 1e15, None])), has_large(pa.array([2**53]))
     (True, False, False)
     """
-    extents = (pc.min_max(each).values() for each in floats_in(array) if t.is_float64(each.type))
+    extents = (pc.min_max(floats).values() for floats in floats_in(array) if t.is_float64(floats.type))
     return any(low.is_valid and (high.as_py() >= _EXACT or low.as_py() <= -_EXACT) for low, high in extents)
 
 

@@ -205,8 +205,8 @@ class _Translator(PredicateVisitor[pc.Expression]):  # type: ignore[misc]
         if not expr.is_literal():
             return ""
         value = expr.as_py()
-        known = type(value) in (bool, str, bytes, datetime.date) or (type(value) is int and abs(value) < 1 << 63)
-        return type(value).__name__ if known else ""
+        is_exact = type(value) in (bool, str, bytes, datetime.date) or (type(value) is int and abs(value) < 1 << 63)
+        return type(value).__name__ if is_exact else ""
 
     def _leave(self, *parts: Any) -> pc.Expression:
         raise _Untranslated

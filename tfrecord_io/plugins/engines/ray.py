@@ -153,11 +153,11 @@ def _with_doubles(part: Condition, floats: Set[tuple[str, ...]]) -> Condition:
     """The condition with float32 columns, `floats`, as float64 where Ray compares them as such: there, none is 0.1."""
     import pyarrow.compute as pc
 
-    arguments = [_with_doubles(each, floats) for each in part.arguments]
-    literals = [each.value.type for each in arguments if each.value is not None]
+    arguments = [_with_doubles(argument, floats) for argument in part.arguments]
+    literals = [argument.value.type for argument in arguments if argument.value is not None]
     if part.name in COMPARISONS and pa.float64() in literals:
         double = Condition.parsed(pc.field("").cast(pa.float64()))
-        arguments = [double.replaced([each]) if each.path in floats else each for each in arguments]
+        arguments = [double.replaced([argument]) if argument.path in floats else argument for argument in arguments]
     return part.replaced(arguments)
 
 
@@ -216,17 +216,17 @@ def _columns(block: Any) -> Any:
     """A block with NumPy arrays instead of Ray's own tensor types."""
     if not isinstance(block, pa.Table):
         return block
-    own = {field.name for field in block.schema if _extension_name(field.type).startswith("ray.")}
-    if not own:
+    extension_columns = {field.name for field in block.schema if _extension_name(field.type).startswith("ray.")}
+    if not extension_columns:
         return block
     from ray.data.block import BlockAccessor
 
-    for name in own:
+    for name in extension_columns:
         if "object" in _extension_name(block.schema.field(name).type):
             reason = "Ray stores these values as pickled Python objects, which a TFRecord cannot hold"
             raise EncodeError(reason, feature=name, hint="map them to numbers, text, bytes or arrays")
-    arrays = BlockAccessor.for_block(block.select(sorted(own))).to_numpy()
-    return {name: arrays[name] if name in own else block[name] for name in block.column_names}
+    arrays = BlockAccessor.for_block(block.select(sorted(extension_columns))).to_numpy()
+    return {name: arrays[name] if name in extension_columns else block[name] for name in block.column_names}
 
 
 def _typed(tables: Iterator[Any]) -> Iterator[Any]:
@@ -238,8 +238,8 @@ def _typed(tables: Iterator[Any]) -> Iterator[Any]:
     schema: pa.Schema | None = None
     for table in tables:
         waiting.append(table)
-        own = open_input(table).schema
-        schema = own if schema is None else with_types_of(schema, own)
+        table_schema = open_input(table).schema
+        schema = table_schema if schema is None else with_types_of(schema, table_schema)
         if not any(map(lacks_type, schema.types)):
             break
     if schema is not None and len(waiting) > 1:

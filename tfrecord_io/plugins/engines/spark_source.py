@@ -172,24 +172,24 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
     def reader(self, schema: Any) -> DataSourceReader:
         options = self.options
         if not options:  # perhaps a catalog's table, which has them in its schema
-            stated = [field.metadata[_OPTIONS_KEY] for field in schema.fields if _OPTIONS_KEY in field.metadata]
-            options = json.loads(stated[0]) if stated else {}
+            texts = [field.metadata[_OPTIONS_KEY] for field in schema.fields if _OPTIONS_KEY in field.metadata]
+            options = json.loads(texts[0]) if texts else {}
         wanted = _arrow_schema(schema)
         scan = self._scan(options)
-        known = _arrow_schema(spark_schema(scan.schema))
-        own = pa.schema(_named_as(list(wanted), list(known)))
-        types = dict(zip(known.names, known.types, strict=True))
-        has_types = all(types.get(field.name) == field.type for field in own)
+        dataset_schema = _arrow_schema(spark_schema(scan.schema))
+        selected_schema = pa.schema(_named_as(list(wanted), list(dataset_schema)))
+        types = dict(zip(dataset_schema.names, dataset_schema.types, strict=True))
+        has_types = all(types.get(field.name) == field.type for field in selected_schema)
         if self.bound is None and not has_types:
-            read = _read_as(list(own), list(known), list(scan.schema))
+            read = _read_as(list(selected_schema), list(dataset_schema), list(scan.schema))
             stored = [field for field in read if field.name != scan.options.include_file_paths]
             scan = self._scan(options, schema=pa.schema(stored))
-        if lacking := [name for name in own.names if name not in scan.schema.names]:
+        if lacking := [name for name in selected_schema.names if name not in scan.schema.names]:
             reason = "the schema states it, and the option 'columns' leaves it out"
             raise SchemaError(reason, feature=lacking[0], hint="state the columns by one of the two")
         values = _values(options)
         split = values.get("npartitions"), values.get("max_bytes", PIECE_BYTES)
-        return TFRecordReader(scan, own, wanted, split)
+        return TFRecordReader(scan, selected_schema, wanted, split)
 
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
         path, keywords = _path_and_keywords(self.options, _NOT_WRITTEN)
@@ -200,12 +200,12 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         options = WriteOptions.from_keywords(_with_mode(keywords, overwrite))
         if not schema.fields:
             raise SchemaError("Spark passes no rows of a frame without columns", hint="select a column")
-        own, tensors = _arrow_schema(schema), {}
+        arrow_schema, tensors = _arrow_schema(schema), {}
         vectors = {at: form for at, field in enumerate(schema.fields) if _is_vector(field.dataType)}
         for field in schema.fields if options.schema is None else ():
             if text := field.metadata.get(_TENSOR_KEY):  # it was read from tensors
                 tensors[field.name] = Schema.from_json(text).to_arrow().field(0).with_name(field.name)
-        columns = [vector_fields(field, form) if at in vectors else [field] for at, field in enumerate(own)]
+        columns = [vector_fields(field, form) if at in vectors else [field] for at, field in enumerate(arrow_schema)]
         written = pa.schema([tensors.get(field.name, field) for fields in columns for field in fields])
         check_columns(written, options)
         with suppress(*([FileExistsError] if ignores else [])), DistributedWriter.begin(path, options) as begun:
@@ -240,8 +240,8 @@ def _values(options: Mapping[str, str]) -> dict[str, Any]:
             value = json.loads(text)
         except ValueError:
             value = text
-        known = _ALIASES.get(name.lower(), name)
-        values[known] = _understood(known, text if name == "path" else value)
+        keyword = _ALIASES.get(name.lower(), name)
+        values[keyword] = _understood(keyword, text if name == "path" else value)
     return values
 
 
@@ -257,7 +257,7 @@ def _understood(keyword: str, value: Any) -> Any:
     """
     if keyword == "path":
         listed = value if isinstance(value, list) else [value]
-        paths = [each.removeprefix("file:") if _LOCAL.match(each) else each for each in listed]
+        paths = [path.removeprefix("file:") if _LOCAL.match(path) else path for path in listed]
         return paths if isinstance(value, list) else paths[0]
     if keyword == "record_type" and isinstance(value, str):
         return _RECORD_TYPES.get(value.lower(), value)
@@ -331,18 +331,18 @@ def _is_catalog_table(options: Mapping[str, str]) -> bool:
 def spark_schema(schema: pa.Schema) -> Any:
     """The Spark schema of a dataset: tensors are nested arrays, categories their values, unsigned integers wider."""
     plain = pa.schema([pa.field(field.name, _plain(field.type), field.nullable) for field in schema])
-    made = from_arrow_schema(plain, prefer_timestamp_ntz=True)
-    for field, column in zip(schema, made.fields, strict=True):
+    spark_type = from_arrow_schema(plain, prefer_timestamp_ntz=True)
+    for field, column in zip(schema, spark_type.fields, strict=True):
         if is_any_tensor(field.type):
             column.metadata = {_TENSOR_KEY: Schema.from_arrow(pa.schema([field])).to_json()}
-    return made
+    return spark_type
 
 
 def _arrow_schema(schema: Any) -> pa.Schema:
     """The Arrow schema of the batches that Spark expects."""
     named = "timezone" in inspect.signature(to_arrow_schema).parameters  # Spark 4.1 has none, and means UTC
-    made: pa.Schema = to_arrow_schema(schema, **({"timezone": "UTC"} if named else {}))
-    return made
+    arrow_schema: pa.Schema = to_arrow_schema(schema, **({"timezone": "UTC"} if named else {}))
+    return arrow_schema
 
 
 def _named_as(wanted: list[pa.Field], known: list[pa.Field], struct: str = "") -> list[pa.Field]:
@@ -351,17 +351,17 @@ def _named_as(wanted: list[pa.Field], known: list[pa.Field], struct: str = "") -
     >>> _named_as([pa.field("ID", pa.int32())], [pa.field("id", pa.int64()), pa.field("x", pa.int64())])
     [pyarrow.Field<id: int32>]
     """
-    by_name, taken = {field.name: field for field in known}, {field.name for field in wanted}
+    by_name, exact_names = {field.name: field for field in known}, {field.name for field in wanted}
     named = []
     for field in wanted:
-        found = [by_name[field.name]] if field.name in by_name else []
-        found = found or [f for f in known if f.name.lower() == field.name.lower() and f.name not in taken]
-        if len(found) > 1:
-            reason = f"the dataset has {' and '.join(repr(f.name) for f in found)}, which differ in case only"
+        matches = [by_name[field.name]] if field.name in by_name else []
+        matches = matches or [f for f in known if f.name.lower() == field.name.lower() and f.name not in exact_names]
+        if len(matches) > 1:
+            reason = f"the dataset has {' and '.join(repr(f.name) for f in matches)}, which differ in case only"
             raise SchemaError(reason, feature=field.name, hint="write the name as the dataset has it")
-        if found:
-            type_ = _type_named_as(field.type, found[0].type, f"{struct}{field.name}.")
-            field = field.with_name(found[0].name).with_type(type_)
+        if matches:
+            type_ = _type_named_as(field.type, matches[0].type, f"{struct}{field.name}.")
+            field = field.with_name(matches[0].name).with_type(type_)
         else:
             text = (
                 f"column '{struct}{field.name}' of the schema: the dataset has no such feature, in any case, or none "
@@ -396,8 +396,8 @@ def _field_read_as(wanted: pa.Field, known: pa.Field, own: pa.Field) -> pa.Field
         return own
     if all(map(t.is_struct, types)):  # of the fields of the dataset, as any one says that the struct is not null
         asked = [part for part in wanted.type if own.type.get_field_index(part.name) >= 0]
-        others = [part for part in own.type if wanted.type.get_field_index(part.name) < 0]
-        return wanted.with_type(pa.struct(_read_as(asked, list(known.type), list(own.type)) + others))
+        other_fields = [part for part in own.type if wanted.type.get_field_index(part.name) < 0]
+        return wanted.with_type(pa.struct(_read_as(asked, list(known.type), list(own.type)) + other_fields))
     if all(map(is_list_like, types)):
         return wanted.with_type(pa.list_(_field_read_as(*(type_.value_field for type_ in types))))
     if t.is_temporal(wanted.type) and t.is_temporal(known.type):
@@ -501,8 +501,8 @@ def vector_columns(vectors: pa.StructArray, form: str | None) -> list[pa.Array]:
     ]
     if form == "sparse":
         return sparse
-    own = is_dense[rows]
-    return [_number_lists(flat[own], np.where(is_dense, lengths, 0), is_dense), *sparse]
+    dense_rows = is_dense[rows]
+    return [_number_lists(flat[dense_rows], np.where(is_dense, lengths, 0), is_dense), *sparse]
 
 
 def _number_lists(numbers: Array, counts: Array, valid: Array) -> pa.Array:

@@ -200,8 +200,8 @@ def _kind_in_records(scan: Scan, feature: str) -> str:
         sample=_SAMPLED_KINDS, on_error="raise", offset=0, limit=None, progress=False,
     )  # fmt: skip
     with suppress(TFRecordError):  # of several types, or damaged: the reading of all rows reports it
-        found = plan_scan(scan.sources, options, only_sample=True).close().features
-        if feature in found and not pa.types.is_null(type_ := value_type(found.field(feature).type)):
+        features = plan_scan(scan.sources, options, only_sample=True).close().features
+        if feature in features and not pa.types.is_null(type_ := value_type(features.field(feature).type)):
             return _KINDS.get(kind_of(type_), "")
     return ""
 
@@ -254,13 +254,13 @@ def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:
 def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str], str]:
     """The status of each file that was verified, and a sentence about what was checked."""
     if check:
-        for each in datasets_in(path):
-            refuse_stated(each, "verify", OF_SELECTION)
+        for dataset in datasets_in(path):
+            refuse_stated(dataset, "verify", OF_SELECTION)
         paths = whole_files(path, "verify")
         report = check_files(paths, plain_record_type(options.record_type), options)
         problems = sum(file.problem_count for file in report.files)
-        found = "no problems were found" if report.ok else f"{problems:,} problems were found: run tfr verify"
-        return {file.path: file.status for file in report.files}, f"All records of all files were verified: {found}."
+        outcome = "no problems were found" if report.ok else f"{problems:,} problems were found: run tfr verify"
+        return {file.path: file.status for file in report.files}, f"All records of all files were verified: {outcome}."
     if options.check_crc:
         return {}, "The checksums of the records that were read are correct; the other records were not checked."
     return {}, "Checksums were not checked (check_crc=False)."

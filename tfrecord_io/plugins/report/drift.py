@@ -67,8 +67,12 @@ class FeatureDrift:
 def drifts(a: Sequence[FeatureStatistics], b: Sequence[FeatureStatistics]) -> tuple[FeatureDrift, ...]:
     """The drift of every feature of both, those that differ most first; before them, features of one side alone."""
     left, right = ({feature.name: feature for feature in side} for side in (a, b))
-    found = [drift(left.get(name), right.get(name)) for name in dict.fromkeys([*left, *right])]
-    return tuple(sorted(found, key=lambda each: (None not in each.types, not each.is_notable, -(each.distance or 0.0))))
+    feature_drifts = [drift(left.get(name), right.get(name)) for name in dict.fromkeys([*left, *right])]
+    return tuple(
+        sorted(
+            feature_drifts, key=lambda drift: (None not in drift.types, not drift.is_notable, -(drift.distance or 0.0))
+        )
+    )
 
 
 def drift(a: FeatureStatistics | None, b: FeatureStatistics | None) -> FeatureDrift:
@@ -80,21 +84,21 @@ def drift(a: FeatureStatistics | None, b: FeatureStatistics | None) -> FeatureDr
     means = tuple(
         None if side is None or side.is_temporal or side.numbers is None else side.numbers.mean for side in sides
     )
-    known = FeatureDrift(name, types, presence, means)  # type: ignore[arg-type]
+    result = FeatureDrift(name, types, presence, means)  # type: ignore[arg-type]
     if a is None or b is None:
-        return known
+        return result
     if a.is_categorical and b.is_categorical and a.counts is not None and b.counts is not None:
         left, right = a.counts.counts, b.counts.counts
         if not (a.counts.exact and b.counts.exact):
-            return known
-        known = replace(known, measure="L-infinity", distance=l_infinity(left, right))
+            return result
+        result = replace(result, measure="L-infinity", distance=l_infinity(left, right))
         new, lost = _only(right, left), _only(left, right)
-        known = replace(known, new_values=tuple(new[:NEW_VALUES]), new_count=len(new))
-        return replace(known, lost_values=tuple(lost[:NEW_VALUES]), lost_count=len(lost))
-    numbers = [each for each in in_one_unit((a, b)) or () if each is not None and each.count]
+        result = replace(result, new_values=tuple(new[:NEW_VALUES]), new_count=len(new))
+        return replace(result, lost_values=tuple(lost[:NEW_VALUES]), lost_count=len(lost))
+    numbers = [side for side in in_one_unit((a, b)) or () if side is not None and side.count]
     if len(numbers) < 2:
-        return known
-    return replace(known, measure="Jensen-Shannon", distance=jensen_shannon(*numbers))
+        return result
+    return replace(result, measure="Jensen-Shannon", distance=jensen_shannon(*numbers))
 
 
 def _only(one: dict[Any, int], other: dict[Any, int]) -> list[Any]:

@@ -249,8 +249,8 @@ class ValueCounter:
         numbers = counted.field("counts")
         if len(counted) > MOST_DISTINCT:
             self._exact = False
-            most = pc.select_k_unstable(numbers, MOST_DISTINCT, sort_keys=[("", "descending")])
-            counted, numbers = counted.take(most), numbers.take(most)
+            most_frequent = pc.select_k_unstable(numbers, MOST_DISTINCT, sort_keys=[("", "descending")])
+            counted, numbers = counted.take(most_frequent), numbers.take(most_frequent)
         self._counts.update(dict(zip(python_values(counted.field("values")), numbers.to_pylist(), strict=True)))
         if len(self._counts) > MOST_DISTINCT:
             self._exact = False

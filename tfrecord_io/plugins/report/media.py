@@ -153,18 +153,18 @@ def _image(row: Row, name: str, value: Any, note: str, orient: bool, box_forms: 
     captions = _captions(row, name)
     if isinstance(value, bytes):
         folder = name.rpartition("/")[0]
-        made = thumbnail(value, orient=orient, stated=(row.get(f"{folder}/height"), row.get(f"{folder}/width")))
-        size = [f"{made.width} × {made.height}"] if made.width is not None else []
-        notes = [*size, made.mime.removeprefix("image/").upper() if size == [] else "", byte_size(len(value)), note]
+        preview = thumbnail(value, orient=orient, stated=(row.get(f"{folder}/height"), row.get(f"{folder}/width")))
+        size = [f"{preview.width} × {preview.height}"] if preview.width is not None else []
+        notes = [*size, preview.mime.removeprefix("image/").upper() if size == [] else "", byte_size(len(value)), note]
     elif isinstance(value, np.ndarray) and value.dtype == np.uint8 and is_picture(value.shape):
-        made = Thumbnail(png_of(value), "image/png", value.shape[1], value.shape[0])
+        preview = Thumbnail(png_of(value), "image/png", value.shape[1], value.shape[0])
         notes = [" × ".join(map(str, value.shape)), "uint8", note]
     else:
-        made, notes = Thumbnail(None, problem=f"cannot be shown: {type(value).__name__}"), [note]
-    small = made.width is not None and max(made.width, made.height or 0) <= 96
+        preview, notes = Thumbnail(None, problem=f"cannot be shown: {type(value).__name__}"), [note]
+    small = preview.width is not None and max(preview.width, preview.height or 0) <= 96
     text = ", ".join(part for part in notes if part)
-    boxes = _boxes(row, name, box_forms, (made.height, made.width))
-    return MediaSample(made.mime, made.data, text, captions, boxes, made.problem, small)
+    boxes = _boxes(row, name, box_forms, (preview.height, preview.width))
+    return MediaSample(preview.mime, preview.data, text, captions, boxes, preview.problem, small)
 
 
 def _sound(row: Row, name: str, value: Any, note: str) -> MediaSample:
@@ -182,15 +182,15 @@ def _captions(row: Row, name: str) -> tuple[tuple[str, str], ...]:
     """The labels of a record: those next to the feature first."""
     folder = name.rpartition("/")[0]
     wanted = [f"{folder}/{ending}" for ending in CAPTIONS if folder] + list(CAPTIONS)
-    found: list[tuple[str, str]] = []
+    captions: list[tuple[str, str]] = []
     for key in dict.fromkeys(wanted):
         value = row.get(key)
-        if value is None or key == name or len(found) == _MOST_CAPTIONS:
+        if value is None or key == name or len(captions) == _MOST_CAPTIONS:
             continue
         if isinstance(value, str | bytes | bool | int | float) or (isinstance(value, np.ndarray) and value.size <= 4):
             plain = value.tolist() if isinstance(value, np.ndarray) else value
-            found.append((key, short(_text(plain), 60)))
-    return tuple(found)
+            captions.append((key, short(_text(plain), 60)))
+    return tuple(captions)
 
 
 def _text(value: Any) -> Any:

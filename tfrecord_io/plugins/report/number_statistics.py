@@ -180,18 +180,18 @@ def edges_of(*statistics: NumberStatistics) -> Array:
     >>> edges_of(numbers.result()).tolist()
     [1.0, 2.0, 3.0, 4.0, 5.0]
     """
-    present = [each for each in statistics if each.minimum is not None and each.maximum is not None]
-    low, high = min(each.minimum for each in present), max(each.maximum for each in present)  # type: ignore[type-var]
+    present = [side for side in statistics if side.minimum is not None and side.maximum is not None]
+    low, high = min(side.minimum for side in present), max(side.maximum for side in present)  # type: ignore[type-var]
     assert low is not None
     assert high is not None
-    most = max(len(each.kept) for each in present)
-    bins = int(min(_MOST_BINS, max(_LEAST_BINS, 2 * np.cbrt(most))))
+    most_kept = max(len(side.kept) for side in present)
+    bins = int(min(_MOST_BINS, max(_LEAST_BINS, 2 * np.cbrt(most_kept))))
     is_exact = max(abs(low), abs(high)) < _EXACT_INTEGERS
-    if is_exact and all((each.kept == np.floor(each.kept)).all() for each in present):
+    if is_exact and all((side.kept == np.floor(side.kept)).all() for side in present):
         span = high - low + 1
-        least = max(1, math.ceil(span / bins))
+        smallest_width = max(1, math.ceil(span / bins))
         width = min(
-            range(least, least + 8), key=lambda width: (-span % width) / width
+            range(smallest_width, smallest_width + 8), key=lambda width: (-span % width) / width
         )  # the last bin is as full as can be
         return low + width * np.arange(math.ceil(span / width) + 1, dtype=np.float64)
     if low == high:

@@ -64,8 +64,8 @@ def array_record_rows(paths: Any, keywords: dict[str, Any]) -> tuple[list[Source
     sources = _sources(paths, options)
     rows = ArrayRecordFiles(sources, options)
     _module()
-    made, changed = made_records(sources[0].path, rows, rows, options)
-    return made, {**keywords, **changed}
+    records, changed = made_records(sources[0].path, rows, rows, options)
+    return records, {**keywords, **changed}
 
 
 def array_record_source(file: Source, begin: int, end: int | None, length: int | None) -> Source:
@@ -121,7 +121,7 @@ def _unpacked(packed: PackedSources, begin: int, end: int | None, length: int | 
 def _sources(paths: Any, options: ReadOptions) -> list[Source]:
     """The files that paths mean; of a folder those whose names are of ArrayRecord files, if there are any."""
     if isinstance(paths, list):
-        paths = [each for path in paths for each in _in_folder(path, options) or [path]]
+        paths = [file for path in paths for file in _in_folder(path, options) or [path]]
     else:
         paths = _in_folder(paths, options) or paths
     return resolve_inputs(paths, options.storage, allow_missing_shards=options.allow_missing_shards)
@@ -134,12 +134,12 @@ def _in_folder(path: Any, options: ReadOptions) -> list[Source]:
     folder = fs.entry(name)
     if folder is None or not folder.directory:
         return []
-    names = (each for each in fs.listing(folder.name) if not each.directory and not is_hidden(each.basename))
-    files = [each for each in names if format_of_source(each.basename) is ARRAY_RECORD]
+    names = (entry for entry in fs.listing(folder.name) if not entry.directory and not is_hidden(entry.basename))
+    files = [entry for entry in names if format_of_source(entry.basename) is ARRAY_RECORD]
     check_single_family(fs, files, path)
     if not options.allow_missing_shards:
         check_complete(fs, files)
-    return [source_of(fs, each) for each in sorted(files, key=lambda each: natural_key(each.name))]
+    return [source_of(fs, entry) for entry in sorted(files, key=lambda entry: natural_key(entry.name))]
 
 
 class ArrayRecordFiles:
@@ -190,8 +190,8 @@ def _on_this_machine(source: Source) -> Iterator[str]:
     if source.local and source.pipe is None:
         yield source.path
         return
-    with tempfile.TemporaryDirectory(prefix="array_record-") as made:
-        copy = os.path.join(made, "records")
+    with tempfile.TemporaryDirectory(prefix="array_record-") as folder_name:
+        copy = os.path.join(folder_name, "records")
         with RawFile(source.open(), None) as remote, open(copy, "wb") as file:
             shutil.copyfileobj(remote, file, _READ_BYTES)
         yield copy
@@ -298,11 +298,11 @@ def to_array_record(
     try:
         folder = os.path.dirname(target) if is_local(os.fspath(target), storage.target) else None
         with (
-            tempfile.TemporaryDirectory(prefix=".array_record-", dir=folder or None) as made,
+            tempfile.TemporaryDirectory(prefix=".array_record-", dir=folder or None) as stage,
             RecordReader(dataset(source, **keywords, **of_files)) as records,
             ProgressMeter(progress, None, "records") as meter,
         ):
-            written = os.path.join(made, "records")
+            written = os.path.join(stage, "records")
             count = _write(written, options, records, meter, os.fspath(target))
             with open(written, "rb") as file:
                 while data := file.read(_READ_BYTES):

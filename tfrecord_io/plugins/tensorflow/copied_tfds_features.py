@@ -35,11 +35,11 @@ class SourceFeatures:
         scan = data.scan if isinstance(data, Reader) else unwrapped(data)
         if not isinstance(scan, Scan) or scan.resolved.source not in (FEATURES, "schema="):
             return None
-        found, _ = sidecar_schema(scan.sources, scan.options)
-        if found is None:
+        sidecar, _ = sidecar_schema(scan.sources, scan.options)
+        if sidecar is None:
             return None
-        directory, _ = divided(scan.sources[0].path, found.depth)
-        folder = Directory(directory, found.storage)
+        directory, _ = divided(scan.sources[0].path, sidecar.depth)
+        folder = Directory(directory, sidecar.storage)
         text = folder.read(FEATURES)
         if text is None:
             return None
@@ -57,14 +57,14 @@ class SourceFeatures:
 
         `chosen` are columns of which the caller states a feature. None if the two trees do not fit.
         """
-        made = {leaf.name: leaf for leaf in leaves_of(own)}
-        kept = {name for name, leaf in made.items() if name not in chosen and self._is_stored_alike(name, leaf)}
+        new_leaves = {leaf.name: leaf for leaf in leaves_of(own)}
+        kept = {name for name, leaf in new_leaves.items() if name not in chosen and self._is_stored_alike(name, leaf)}
         if "type" in self.document:  # the form of old versions, of which no part can be left out
-            return self.document if kept == {*self.leaves} == {*made} else None
+            return self.document if kept == {*self.leaves} == {*new_leaves} else None
         _drop_parts(self.document, kept, "")
         tree = _kept(self.document, kept, "")
         joined = tree is not None and _join(own, tree, kept, "", 0)
-        changed = (made.keys() & self.leaves.keys()) - (kept if joined else set()) - chosen
+        changed = (new_leaves.keys() & self.leaves.keys()) - (kept if joined else set()) - chosen
         if new := sorted(changed - self._warned):
             self._warned.update(new)
             reason = "these columns are stored in another way than there, so they have features by their types"
@@ -116,11 +116,15 @@ def _kept(node: Json, kept: set[str], name: str) -> Json | None:
     """A copy of a tree of features with the columns to keep; None if it has none of them."""
     children, inner = _children(node), _inner(node)
     if children is not None:
-        found = {key: made for key, child in children.items() if (made := _kept(child, kept, _below(name, key)))}
-        return {**node, "featuresDict": {**node["featuresDict"], "features": found}} if found else None
+        copied_children = {
+            key: copy for key, child in children.items() if (copy := _kept(child, kept, _below(name, key)))
+        }
+        return (
+            {**node, "featuresDict": {**node["featuresDict"], "features": copied_children}} if copied_children else None
+        )
     if inner is not None:
-        made = _kept(inner, kept, name)
-        return {**node, "sequence": {**node["sequence"], "feature": made}} if made else None
+        copied_inner = _kept(inner, kept, name)
+        return {**node, "sequence": {**node["sequence"], "feature": copied_inner}} if copied_inner else None
     return node if _names(node, name) <= kept else None
 
 
@@ -128,10 +132,10 @@ def _join(own: Json, tree: Json, kept: set[str], name: str, levels: int) -> bool
     """Put the features of columns that are not kept into a tree, inside so many sequences; whether they fit."""
     while (inner := _inner(tree)) is not None:
         tree, levels = inner, levels + 1
-    children, others = _children(tree), _children(own)
-    if children is None or others is None:
+    children, new_children = _children(tree), _children(own)
+    if children is None or new_children is None:
         return False
-    for key, child in others.items():
+    for key, child in new_children.items():
         below = _below(name, key)
         if _names(child, below) <= kept:
             continue
@@ -139,27 +143,27 @@ def _join(own: Json, tree: Json, kept: set[str], name: str, levels: int) -> bool
             if not _join(child, children[key], kept, below, levels):
                 return False
             continue
-        made = _inside(child, levels)
-        if made is None:
+        inner_tree = _inside(child, levels)
+        if inner_tree is None:
             return False
-        children[key] = made
+        children[key] = inner_tree
     return True
 
 
-def _inside(own: Json, levels: int) -> Json | None:
+def _inside(tree: Json, levels: int) -> Json | None:
     """The feature of the items of so many sequences around each leaf; None if there are not as many."""
-    children = _children(own)
+    children = _children(tree)
     if children is not None:
-        made = {key: _inside(child, levels) for key, child in children.items()}
-        if None in made.values():
+        inner_children = {key: _inside(child, levels) for key, child in children.items()}
+        if None in inner_children.values():
             return None
-        return {**own, "featuresDict": {"features": made}}
+        return {**tree, "featuresDict": {"features": inner_children}}
     for _ in range(levels):
-        inner = _inner(own)
+        inner = _inner(tree)
         if inner is None:
             return None
-        own = inner
-    return own
+        tree = inner
+    return tree
 
 
 def _stored(leaf: TfdsLeaf) -> tuple[Any, ...]:

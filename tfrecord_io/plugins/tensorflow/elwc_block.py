@@ -95,8 +95,8 @@ class ListBlock:
             part = slice(begin, end)
             lists, width = self.lists[part], numbers.shape[1]
             contexts = self.context_starts[lists] + len(self.data)
-            own = np.arange(begin, end) * width + len(self.data) + len(self.contexts)
-            starts = np.stack([contexts, self.starts[part], own], axis=1)
+            example_starts = np.arange(begin, end) * width + len(self.data) + len(self.contexts)
+            starts = np.stack([contexts, self.starts[part], example_starts], axis=1)
             widths = np.full(end - begin, width)
             lengths = np.stack([self.context_lengths[lists], self.lengths[part], widths], axis=1)
             yield engine.frame_extents(combined, starts.ravel(), lengths.ravel(), 3)

@@ -151,8 +151,8 @@ def _sparse_feature(f: Field) -> tuple[str, SparseFeature] | None:
     dtype = None if sparse is None else _dtype(f, f.type)
     if sparse is None or dtype is None or None in sparse.shape or len(sparse.index) != len(sparse.shape):
         return None
-    one = len(sparse.index) == 1
-    index, size = (sparse.index[0], sparse.shape[0]) if one else (sparse.index, _known(sparse.shape))
+    is_single_index = len(sparse.index) == 1
+    index, size = (sparse.index[0], sparse.shape[0]) if is_single_index else (sparse.index, _known(sparse.shape))
     return sparse.name, SparseFeature(index, f.feature, dtype, size or 0, sparse.is_sorted)
 
 

@@ -99,8 +99,8 @@ class _ListSplitter:
         block = ListBlock.from_frames(walker.data, frames, members, self._part, engine)
         numbers = block.numbers(self._lists, self._part)
         rows = block.rows
-        if (found := self._names.check(block)) is not None:
-            rows, error = found.rows, self._list_error(walker, block, found)
+        if (name_fault := self._names.check(block)) is not None:
+            rows, error = name_fault.rows, self._list_error(walker, block, name_fault)
         sizes = block.sizes(numbers)[:rows]
         self._expansion.add(int(frames.lengths.sum()))
         if len(sizes) and (sizes.max() > MAX_RECORD_BYTES or not self._expansion.take(int(sizes.sum()))):
@@ -226,11 +226,11 @@ class FeatureNames:
     def _first_name(self, block: ListBlock, contexts: set[str], examples: set[str]) -> ListFault:
         """The first list with which a name is used twice, after those with the names `contexts` and `examples`."""
         for at in range(len(block.payloads)):
-            own = [_Names(self._engine, self._limit) for _ in range(2)]
+            block_names = [_Names(self._engine, self._limit) for _ in range(2)]
             of_list, rows = block.parts == at, block.lists == at
-            own[0].feed(block.data, block.part_starts[of_list], block.part_lengths[of_list])
-            own[1].feed(block.data, block.starts[rows], block.lengths[rows])
-            contexts, examples = contexts | own[0].names, examples | own[1].names
+            block_names[0].feed(block.data, block.part_starts[of_list], block.part_lengths[of_list])
+            block_names[1].feed(block.data, block.starts[rows], block.lengths[rows])
+            contexts, examples = contexts | block_names[0].names, examples | block_names[1].names
             if twice := self._twice(contexts, examples):
                 return ListFault(block.first_row(at), at, name=min(twice))
         raise AssertionError
@@ -383,9 +383,11 @@ def elwc_rows(
         advice = "to leave out damaged lists, salvage the files first"
         raise ValueError(f"on_error={options.on_error!r}: expected 'raise' or 'stop'; {advice}")
     sources = resolve_sources(path, options)
-    if (found := next((source for source in sources if source.partitions), None)) is not None:
-        column = found.partitions[0][0]
-        raise ValueError(f"'{printable(found.path)}': the column '{printable(column)}' of folders: read one of them")
+    if (partitioned := next((source for source in sources if source.partitions), None)) is not None:
+        column = partitioned.partitions[0][0]
+        raise ValueError(
+            f"'{printable(partitioned.path)}': the column '{printable(column)}' of folders: read one of them"
+        )
     rows = ListContent(sources, options, part)
-    made, changed = made_records(sources[0].path, rows, rows.origins, options)
-    return made, {**options.changes, "record_type": "example", **changed}
+    records, changed = made_records(sources[0].path, rows, rows.origins, options)
+    return records, {**options.changes, "record_type": "example", **changed}

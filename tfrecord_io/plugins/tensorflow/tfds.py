@@ -149,8 +149,8 @@ class _Position:
 
     def child(self, key: str) -> _Position:
         """The position of a dict's entry; `stem` as in convert_feature_name_to_filename in features/feature.py."""
-        own = key.replace("/", ".")
-        stem = own if self.stem is None else "-".join([*self.stem.split("/"), own])
+        escaped_key = key.replace("/", ".")
+        stem = escaped_key if self.stem is None else "-".join([*self.stem.split("/"), escaped_key])
         return replace(self, name=f"{self.name}/{key}" if self.name else key, stem=stem)
 
     def inside(self, length: int | None) -> _Position:

@@ -40,14 +40,17 @@ class DecodedImages:
 
     name: str
     mode: str | None  # as the caller states it
-    others: tuple[str, int] | None = None  # the dtype and channels in other splits
+    of_other_splits: tuple[str, int] | None = None  # the dtype and channels in other splits
     dtype: str = ""
     channels: int = 0
     of_bmp: int = 0  # the channels of images that TFDS does not convert
 
     def feature(self) -> Json:
         """The feature in ``features.json``."""
-        dtype, channels = self.others or (self.dtype or "uint8", self.channels or CHANNELS.get(self.mode or "RGB", 3))
+        dtype, channels = self.of_other_splits or (
+            self.dtype or "uint8",
+            self.channels or CHANNELS.get(self.mode or "RGB", 3),
+        )
         content = {"dtype": dtype, "shape": _dimensions((None, None, channels))}
         return _feature("image_feature.Image", image=content)
 
@@ -58,26 +61,26 @@ class DecodedImages:
         except DecodeError as error:
             raise EncodeError(error.reason, feature=self.name, record=row, expected=error.expected) from None
         if header.format not in _DECODED:
-            found = f"is a {header.format.upper()}"
+            description = f"is a {header.format.upper()}"
             advice = "encode it as PNG, or leave the column out of images="
-            raise self._error(row, found, "JPEG, PNG or BMP", advice)
+            raise self._error(row, description, "JPEG, PNG or BMP", advice)
         if header.has_palette and self.mode not in MODE_OF.values():
-            found = "has a palette, whose numbers TFDS replaces by colours"
+            description = "has a palette, whose numbers TFDS replaces by colours"
             advice = f"store the numbers as a grey image, or pass images={ {self.name: 'RGB'}!r} for the colours"
-            raise self._error(row, found, "grey or colours", advice)
+            raise self._error(row, description, "grey or colours", advice)
         if self.mode == INDEX and header.bits != 8:
-            found = f"has {header.bits} bits, which TFDS stretches or keeps"
-            raise self._error(row, found, "numbers of 8 bits", "store it with 8 bits")
+            description = f"has {header.bits} bits, which TFDS stretches or keeps"
+            raise self._error(row, description, "numbers of 8 bits", "store it with 8 bits")
         dtype = "uint16" if header.bits == 16 else "uint8"
         if self.dtype not in ("", dtype):
             raise self._error(row, f"has values of {dtype}", f"{self.dtype}, as of those before it", "convert it")
-        own = 3 if header.mode == "CMYK" else header.channels
-        channels = own if self.mode in (None, INDEX) else CHANNELS[self.mode or ""]
+        header_channels = 3 if header.mode == "CMYK" else header.channels
+        channels = header_channels if self.mode in (None, INDEX) else CHANNELS[self.mode or ""]
         if channels not in MODE_OF or not _is_decoded(header, channels):
-            found = f"is a {header.format.upper()} of {header.mode}"
+            description = f"is a {header.format.upper()} of {header.mode}"
             expected = f"what TFDS decodes to {channels} channels"
             advice = f'convert it, or pass another mode by images={{"{self.name}": mode}}'
-            raise self._error(row, found, expected, advice)
+            raise self._error(row, description, expected, advice)
         before = self.channels or channels
         if before != channels and {before, channels} != {1, 3}:
             advice = f'pass images={{"{self.name}": mode}} with one of {", ".join(_MODES)}'
@@ -88,11 +91,11 @@ class DecodedImages:
         if self.of_bmp not in (0, self.channels):
             expected = f"{self.channels}, as of others, of which TFDS makes none of a BMP"
             raise self._error(row, f"has {self.of_bmp} channels", expected, "convert it")
-        if self.others is not None and (
-            dtype != self.others[0] or channels not in (self.others[1], self.others[1] - 2)
+        if self.of_other_splits is not None and (
+            dtype != self.of_other_splits[0] or channels not in (self.of_other_splits[1], self.of_other_splits[1] - 2)
         ):
-            stated = f"{self.others[1]} channels of {self.others[0]}, as of the other splits"
-            raise self._error(row, f"has {channels} channels of {dtype}", stated, "convert it")
+            expected = f"{self.of_other_splits[1]} channels of {self.of_other_splits[0]}, as of the other splits"
+            raise self._error(row, f"has {channels} channels of {dtype}", expected, "convert it")
 
     def _error(self, row: int, found: str, expected: str, advice: str) -> EncodeError:
         reason = f"the image {found}; expected {expected}"
@@ -111,7 +114,9 @@ class LeafColumn:
     image: DecodedImages | None = None
     names: dict[str, int] | None = None  # of a ClassLabel, and their numbers; it grows
     nulls: list[int] = field(default_factory=list)  # how many rows had none, batch by batch
-    least: list[int] = field(default_factory=list)  # rows with the least value of the type, the first of each batch
+    least_rows: list[int] = field(
+        default_factory=list
+    )  # rows with the least value of the type, the first of each batch
 
     @property
     def is_stored_as_bytes(self) -> bool:
@@ -191,18 +196,18 @@ class TfdsColumns:
 
     def _check_named(self) -> None:
         """Refuse `images` and `class_names` of columns that are not there, or of another type."""
-        known = {leaf.name: leaf for leaf in self.leaves}
+        leaf_of_name = {leaf.name: leaf for leaf in self.leaves}
         named = (
             ("images", self._images, "image", "bytes"),
             ("class_names", self._class_names, "names", "integers or categories"),
         )
         for keyword, columns, attribute, expected in named:
             for name in columns:
-                if name not in known:
-                    raise FeatureNotFoundError("no column of this name", feature=name, expected=sorted(known))
-                if getattr(known[name], attribute) is None:
+                if name not in leaf_of_name:
+                    raise FeatureNotFoundError("no column of this name", feature=name, expected=sorted(leaf_of_name))
+                if getattr(leaf_of_name[name], attribute) is None:
                     reason = f"{keyword}= is for columns of {expected}"
-                    raise SchemaError(reason, feature=name, expected=expected, got=str(known[name].type))
+                    raise SchemaError(reason, feature=name, expected=expected, got=str(leaf_of_name[name].type))
 
     def _is_of_steps(self, name: str) -> bool:
         return self._prefix is not None and f"{name}/".startswith(self._prefix)
@@ -263,9 +268,9 @@ class TfdsColumns:
             raise SchemaError("a column of steps is a list", feature=name, got=str(type_), hint=advice)
         has_names = name in self._class_names and t.is_integer(item) and not shape
         if has_names or (t.is_dictionary(item) and is_text(item.value_type)):
-            given = self._class_names.get(name, ())
-            check_class_names(given)
-            names = {each: number for number, each in enumerate(given)}
+            class_names = self._class_names.get(name, ())
+            check_class_names(class_names)
+            names = {class_name: number for number, class_name in enumerate(class_names)}
             return LeafColumn(name, item, levels, (), "int64", None, names)
         if is_text(item) or is_bytes(item):
             mode = self._images.get(name)
@@ -369,16 +374,16 @@ class TfdsColumns:
         if not has_least(array.type):
             return
         dtype = np.dtype(array.type.to_pandas_dtype())
-        least = np.iinfo(dtype).min if dtype.kind == "i" else float(np.finfo(dtype).min)
+        least_value = np.iinfo(dtype).min if dtype.kind == "i" else float(np.finfo(dtype).min)
         values = array.cast(pa.float32()) if t.is_float16(array.type) else array  # which pyarrow does not search
-        at = pc.index(values, pa.scalar(least, values.type)).as_py()
+        at = pc.index(values, pa.scalar(least_value, values.type)).as_py()
         if at >= 0:
-            leaf.least.append(self._row + at)
-        if leaf.least and sum(leaf.nulls):
+            leaf.least_rows.append(self._row + at)
+        if leaf.least_rows and sum(leaf.nulls):
             reason = f"the least value of {array.type} stands for a missing value in this feature, which has some"
             wider = "" if t.is_int64(array.type) else ", or cast the column to a wider type"
             advice = f"replace it or fill the missing values{wider}"
-            raise EncodeError(reason, feature=leaf.name, record=leaf.least[0], hint=advice)
+            raise EncodeError(reason, feature=leaf.name, record=leaf.least_rows[0], hint=advice)
 
     def _refuse_nulls(self, leaf: LeafColumn, array: pa.Array) -> None:
         if array.null_count:

@@ -219,8 +219,8 @@ class TfxSchemaReader:
             described, part = [feature], CONTEXT
             if feature.type == STRUCT and feature.name == self._sequence:
                 described, part = [child for child in feature.struct_domain.feature if _in_use(child)], FEATURE_LIST
-            for each in described:
-                field = self.field(each, part)
+            for feature_of_part in described:
+                field = self.field(feature_of_part, part)
                 fields[field.part, field.feature] = field
         composites = [composite for field in fields.values() if (composite := composite_of(field)) is not None]
         self._represent(fields)
@@ -317,8 +317,8 @@ class TfxSchemaReader:
 
 
 def _reshaped(field: Field, representation: Any) -> Field:
-    own = representation_of(field)  # of a field from a tag
-    if field.part == FEATURE_LIST or (own is not None and own[1] == representation):
+    tag_representation = representation_of(field)  # of a field from a tag
+    if field.part == FEATURE_LIST or (tag_representation is not None and tag_representation[1] == representation):
         return field  # feature lists are ragged already
     which = representation.WhichOneof("kind")
     return _RESHAPE[which](field, getattr(representation, which))

@@ -175,8 +175,10 @@ class StatedClass(NamedTuple):
 
 def with_classes(column: pa.Field, classes: Sequence[StatedClass]) -> pa.Field:
     """The column of labels, with all classes in its metadata."""
-    stated = [{name: value for name, value in class_._asdict().items() if value or name == "id"} for class_ in classes]
-    return column.with_metadata({**(column.metadata or {}), CLASSES_KEY: json.dumps(stated).encode()})
+    class_rows = [
+        {name: value for name, value in class_._asdict().items() if value or name == "id"} for class_ in classes
+    ]
+    return column.with_metadata({**(column.metadata or {}), CLASSES_KEY: json.dumps(class_rows).encode()})
 
 
 def classes_of(column: pa.Field) -> list[StatedClass]:
@@ -282,18 +284,18 @@ class Reading:
 
     def open(self, images: list[AnnotatedImage], folder: Path) -> ArrayStream:
         """The stream of the images, whose files are below a folder; none is opened yet."""
-        fs, found, left_out = _find_files(images, folder, self.options.storage, self.options.on_error)
+        fs, files, left_out = _find_files(images, folder, self.options.storage, self.options.on_error)
         if self.options.shuffle_seed is not None:
-            found = shuffled(found, self.options.shuffle_seed)
+            files = shuffled(files, self.options.shuffle_seed)
         shapes = self.shapes.types if self.shapes else {}
         columns = {**_OBJECTS, **self.columns, **shapes}
         schema = pa.schema({**_IMAGE, **{f"{OBJECT}{name}": pa.list_(type_) for name, type_ in columns.items()}})
         at = schema.get_field_index(OBJECT + LABEL)
         schema = schema.set(at, with_classes(schema.field(at), self.classes))
-        turned = Turned(self.options.orient, len(found))
-        batches = _Batches(self, fs, found, schema, left_out, turned).read()
-        rows = None if leaves_out(self.options.on_error) else len(found)
-        return ArrayStream(schema, batches, rows, batches.close, num_files=len(found))
+        turned = Turned(self.options.orient, len(files))
+        batches = _Batches(self, fs, files, schema, left_out, turned).read()
+        rows = None if leaves_out(self.options.on_error) else len(files)
+        return ArrayStream(schema, batches, rows, batches.close, num_files=len(files))
 
 
 class _File(NamedTuple):
@@ -345,17 +347,17 @@ class _Batches:
         image, path = file.image, self.fs.display_path(file.entry.name)
         header = image_header(content, path)
         is_turned = self.turned.is_of(image, header, path)
-        own = header.turned_size if is_turned else (header.height, header.width)
-        height, width = image.height or own[0], image.width or own[1]
-        if self.reading.options.check_sizes and (height, width) != own:
-            reason = f"the image has {own[1]}×{own[0]} pixels, but '{printable(image.path)}' states "
+        image_size = header.turned_size if is_turned else (header.height, header.width)
+        height, width = image.height or image_size[0], image.width or image_size[1]
+        if self.reading.options.check_sizes and (height, width) != image_size:
+            reason = f"the image has {image_size[1]}×{image_size[0]} pixels, but '{printable(image.path)}' states "
             reason += f"{width}×{height} for {image.text}, so its boxes may be of another image"
             advice = 'on_error="skip" leaves it out; check_sizes=False uses the stated size'
             advice_cli = "--on-error skip leaves it out; --no-check-sizes uses the stated size"
-            if own != header.turned_size == (height, width):
+            if image_size != header.turned_size == (height, width):
                 advice = f"it is turned by its EXIF orientation {header.orientation}: orient=True uses that; {advice}"
                 advice_cli = f"it is turned by its EXIF orientation {header.orientation}: --orient uses that; {advice}"
-            size = own
+            size = image_size
             raise DecodeError(reason, path=path, expected=(height, width), got=size, hint=advice, hint_cli=advice_cli)
         if header.orientation != 1 and not is_turned:
             advice = 'on_error="skip" leaves it out; or remove the orientation from the file'
@@ -462,24 +464,24 @@ def _find_files(
     start = f"{below(root.name, '')}/"
     images = [image._replace(name=name.removeprefix(start)) for image, name in zip(images, names, strict=True)]
     entries = fs.entries(names)
-    found, missing = [], []
+    files, missing = [], []
     for image, path, entry in zip(images, names, entries, strict=True):
         if entry is None or entry.directory:
             missing.append((image, path))
         else:
-            found.append(_File(image, entry))
+            files.append(_File(image, entry))
     left_out = LeftOut("images", len(images))
     if not missing:
-        return fs, found, left_out
+        return fs, files, left_out
     image, path = missing[0]
-    if raises(on_error) or not found:
+    if raises(on_error) or not files:
         text = f"{image.text} of '{printable(image.path)}' does not exist"
         if len(missing) > 1:
             text += f"; {len(missing):,} of {len(images):,} images are missing"
-        advice = "is images= the right folder?" if not found else 'on_error="skip" leaves such images out'
+        advice = "is images= the right folder?" if not files else 'on_error="skip" leaves such images out'
         raise FileNotFoundError(errno.ENOENT, f"{text}; {advice}", fs.display_path(path))
     left_out.add(f"'{fs.display_path(path)}' does not exist", len(missing))
-    return fs, found, left_out
+    return fs, files, left_out
 
 
 def _below(image: AnnotatedImage, root: str, *, is_local: bool) -> str:

@@ -121,7 +121,7 @@ class AnnotatedRecords:
     source: Any
     options: ExportOptions  # with the columns, and their types
     names: ClassNames
-    others: list[str]  # columns that say something else
+    other_columns: list[str]  # columns that say something else
     needs_images: bool  # else annotations alone are written
     check_sizes: bool
     left_out: LeftOut = field(default_factory=lambda: LeftOut("objects", 0))
@@ -165,10 +165,10 @@ class AnnotatedRecords:
         declared = {name: types[name] for name in used if types[name] is not None}
         overrides = {**declared, **(options.schema_overrides or {})} if options.schema is None else None
         options = replace(options, columns=tuple(used), schema_overrides=overrides)
-        others = [name for name in chosen if name not in types and name not in _DERIVED]
+        other_columns = [name for name in chosen if name not in types and name not in _DERIVED]
         at = schema.get_field_index(OBJECT + _LABEL)
-        stated = classes_of(schema.field(at)) if at >= 0 and class_names is None else []
-        return cls(source, options, ClassNames(class_names, stated), others, needs_images, check_sizes)
+        stated_classes = classes_of(schema.field(at)) if at >= 0 and class_names is None else []
+        return cls(source, options, ClassNames(class_names, stated_classes), other_columns, needs_images, check_sizes)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -199,7 +199,7 @@ class AnnotatedRecords:
     def warn(self, title: str, held: frozenset[str]) -> None:
         """Warn of what the files of a format do not hold."""
         possible = _OBJECTS.keys() - held - _NEVER_LOST
-        lost = self.others + [name for name in self.columns if name.removeprefix(OBJECT) in possible]
+        lost = self.other_columns + [name for name in self.columns if name.removeprefix(OBJECT) in possible]
         if lost:
             warn(f"{title} files do not hold these columns, left out: {printable(', '.join(lost), 400)}", UserWarning)
         self.left_out.warn(title)
@@ -288,11 +288,11 @@ class AnnotatedRecords:
         for name in (*_BOX, "area", "score"):
             if not all(value is None or math.isfinite(value) for value in columns.get(name, ())):
                 raise row_error(reader, self.count, "a value is not finite", f"{OBJECT}{name}")
-        each = self._points(points, count, reader)
-        self._check_fractions(columns, each, reader, image)
+        object_points = self._points(points, count, reader)
+        self._check_fractions(columns, object_points, reader, image)
         rows = zip(zip(*columns.values(), strict=True), zip(*map(columns.get, _BOX), strict=True), strict=True)
         return [
-            DetectedObject(number, dict(zip(columns, row, strict=True)), each[number], *box)
+            DetectedObject(number, dict(zip(columns, row, strict=True)), object_points[number], *box)
             for number, (row, box) in enumerate(rows)
         ]
 
@@ -347,8 +347,8 @@ class AnnotatedRecords:
 class ClassNames:
     """The names and numbers of classes: as the caller gives them, or as the schema and the records state them."""
 
-    given: Sequence[str] | None
-    stated: Sequence[StatedClass] = ()  # of the schema, those without objects among them
+    class_names: Sequence[str] | None
+    stated_classes: Sequence[StatedClass] = ()  # of the schema, those without objects among them
     seen: dict[int, str] = field(default_factory=dict)  # by label
     numbered: list[str] = field(default_factory=list)  # in the order of `index`
     _indices: dict[Any, int] = field(default_factory=dict)  # by label, or by name as they are given
@@ -356,11 +356,11 @@ class ClassNames:
     stated_names: dict[int, str] = field(init=False)  # by label
 
     def __post_init__(self) -> None:
-        self.stated_names = {class_.id: class_.name for class_ in self.stated}
-        if self.given is None:
+        self.stated_names = {class_.id: class_.name for class_ in self.stated_classes}
+        if self.class_names is None:
             return
-        check_class_names(self.given)
-        if "" in self.given:
+        check_class_names(self.class_names)
+        if "" in self.class_names:
             raise ValueError("class_names= has an empty name")
 
     def text(self, each: DetectedObject, row: AnnotatedRow) -> str:
@@ -372,13 +372,15 @@ class ClassNames:
         label = each.get(_LABEL)
         if label is None:
             raise row.error(f"object {each.number} has no class", OBJECT + _LABEL)
-        if self.given is None:
+        if self.class_names is None:
             if label in self.stated_names:
                 return self.stated_names[label]
             raise row.error(f"the label {label} has no name", OBJECT + _CLASS, _NAMES)
-        if not 1 <= label <= len(self.given):
-            raise row.error(f"the label {label} is not one of the {len(self.given)} of class_names=", OBJECT + _LABEL)
-        return self.given[label - 1]
+        if not 1 <= label <= len(self.class_names):
+            raise row.error(
+                f"the label {label} is not one of the {len(self.class_names)} of class_names=", OBJECT + _LABEL
+            )
+        return self.class_names[label - 1]
 
     def category(self, each: DetectedObject, row: AnnotatedRow, rows: AnnotatedRecords) -> int:
         """The label of an object, which always has the same name.
@@ -387,9 +389,9 @@ class ClassNames:
         """
         name, label = self.text(each, row), each.get(_LABEL)
         if label is None:
-            if self.given is not None and name not in self.given:
+            if self.class_names is not None and name not in self.class_names:
                 raise row.error(f"the class '{printable(name, 80)}' is not among class_names=", OBJECT + _CLASS)
-            label = self.given.index(name) + 1 if self.given else self._label_of(name, rows)
+            label = self.class_names.index(name) + 1 if self.class_names else self._label_of(name, rows)
         if self.seen.setdefault(label, name) != name:
             names = f"'{printable(self.seen[label], 80)}' and '{printable(name, 80)}'"
             raise row.error(f"the label {label} has two names, {names}", OBJECT + _CLASS)
@@ -397,9 +399,9 @@ class ClassNames:
 
     def number_all(self, rows: AnnotatedRecords) -> None:
         """Number the classes from 0: as they are given, or in the order of their labels."""
-        if self.given is not None:
-            self.numbered = [*self.given]
-            self._indices = {name: at for at, name in enumerate(self.given)}
+        if self.class_names is not None:
+            self.numbered = [*self.class_names]
+            self._indices = {name: at for at, name in enumerate(self.class_names)}
             return
         names = self._all_names(rows)
         if unnamed := [label for label, name in names.items() if name is None]:
@@ -410,7 +412,7 @@ class ClassNames:
     def index(self, each: DetectedObject, row: AnnotatedRow, rows: AnnotatedRecords) -> int:
         """The number of the class of an object, after `number_all`."""
         name, key = self.text(each, row), each.get(_LABEL)
-        if self.given is not None:
+        if self.class_names is not None:
             key = name
         elif key is None:
             key = self._label_of(name, rows)
@@ -423,9 +425,13 @@ class ClassNames:
 
     def without_objects(self, names: Mapping[int, str | None]) -> dict[int, str]:
         """The classes that are stated besides those of objects: not those whose name has another label there."""
-        stated = self.stated_names if self.given is None else dict(enumerate(self.given, start=1))
-        taken = {name for label, name in names.items() if label not in stated or self.given is not None}
-        return {label: name for label, name in stated.items() if names.get(label) is None and name not in taken}
+        stated_names = self.stated_names if self.class_names is None else dict(enumerate(self.class_names, start=1))
+        used_names = {
+            name for label, name in names.items() if label not in stated_names or self.class_names is not None
+        }
+        return {
+            label: name for label, name in stated_names.items() if names.get(label) is None and name not in used_names
+        }
 
     def _label_of(self, name: str, rows: AnnotatedRecords) -> int:
         """The label of a name that an object has without one."""

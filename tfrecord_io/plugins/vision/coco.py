@@ -200,26 +200,28 @@ class _Coco:
         self._unread = {  # what has no column
             f"{key} of {name}": None
             for name, read in _READ.items()
-            for each in document[name]
-            if isinstance(each, dict)
-            for key, value in each.items()
+            for entry in document[name]
+            if isinstance(entry, dict)
+            for key, value in entry.items()
             if key not in read and value not in (None, [], {})
         }
-        self.columns = {name: _OPTIONAL[name] for name, stated in self._stated().items() if stated}
+        self.columns = {name: _OPTIONAL[name] for name, is_stated in self._stated().items() if is_stated}
 
     def _stated(self) -> dict[str, bool]:
         """Which of the optional columns the file has values for."""
-        annotations = [each for each in self._document["annotations"] if isinstance(each, dict)]
-        found = {}
+        annotations = [annotation for annotation in self._document["annotations"] if isinstance(annotation, dict)]
+        columns = {}
         for name, key, is_valid in (("annotation_id", "id", _is_int64), ("score", "score", _is_score)):
-            stated = [each for each in annotations if each.get(key) is not None]
-            found[name] = bool(stated) and len(stated) == len(annotations) and all(is_valid(e[key]) for e in stated)
-            if stated and not found[name]:
+            objects = [annotation for annotation in annotations if annotation.get(key) is not None]
+            columns[name] = (
+                bool(objects) and len(objects) == len(annotations) and all(is_valid(e[key]) for e in objects)
+            )
+            if objects and not columns[name]:
                 self._unread[f"{key} of annotations, which not all have as a number"] = None
-        found["attributes"] = any(each.get("attributes") for each in annotations)
-        categories = [each for each in self._document["categories"] if isinstance(each, dict)]
-        found["class/supercategory"] = any(each.get("supercategory") for each in categories)
-        return found
+        columns["attributes"] = any(annotation.get("attributes") for annotation in annotations)
+        categories = [category for category in self._document["categories"] if isinstance(category, dict)]
+        columns["class/supercategory"] = any(category.get("supercategory") for category in categories)
+        return columns
 
     def warn(self) -> None:
         """Warn of what has no column."""
@@ -305,12 +307,12 @@ class _Coco:
         """The text, or the list of texts, that each category has under a key; `nothing` where it has none."""
         names = {}
         for category in self._document["categories"]:
-            found = category.get(key) or nothing
-            texts = [found] if nothing == "" else found
+            texts_of_key = category.get(key) or nothing
+            texts = [texts_of_key] if nothing == "" else texts_of_key
             if not isinstance(texts, list) or not all(isinstance(name, str) and _is_unicode(name) for name in texts):
                 where = f"category {printable(category['id'], 40)}"
-                raise self._error(f"{where}: '{key}' {refusal}", expected=expected, got=found)
-            names[category["id"]] = found
+                raise self._error(f"{where}: '{key}' {refusal}", expected=expected, got=texts_of_key)
+            names[category["id"]] = texts_of_key
         return names
 
     def _shape(self, annotation: Mapping[str, Any], names: list[str], where: str) -> Shape:

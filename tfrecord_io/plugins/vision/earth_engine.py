@@ -323,8 +323,11 @@ def _order(coordinates: Array, centres: Array) -> tuple[str, Array | None]:
     order = np.rint(pixels)
     if (np.sort(order) == np.arange(len(order))).all() and (np.abs(pixels - order) <= _TOLERANCE).all():
         return "", order.astype(np.int64)
-    least, most = float(coordinates.min()), float(coordinates.max())
-    return f"goes from {least} to {most}, and the centres of the pixels from {centres.min()} to {centres.max()}", None
+    lowest, highest = float(coordinates.min()), float(coordinates.max())
+    return (
+        f"goes from {lowest} to {highest}, and the centres of the pixels from {centres.min()} to {centres.max()}",
+        None,
+    )
 
 
 def _damaged(path: str, reason: str) -> DecodeError:
@@ -341,9 +344,9 @@ def _in_order(sources: Sequence[Source]) -> list[Source]:
     """The files of one export by the numbers in their names; DecodeError if these do not give their order."""
     if len(sources) < 2:
         return list(sources)
-    found = [_NUMBERED.match(source.path.rpartition("/")[2]) for source in sources]
-    numbers = [int(match["number"]) for match in found if match is not None]
-    of_one = {(match["stem"], match["rest"]) for match in found if match is not None}
+    name_matches = [_NUMBERED.match(source.path.rpartition("/")[2]) for source in sources]
+    numbers = [int(match["number"]) for match in name_matches if match is not None]
+    of_one = {(match["stem"], match["rest"]) for match in name_matches if match is not None}
     if len(of_one) > 1 or sorted(numbers) != list(range(len(sources))):
         reason = "the names of the files do not give the order of their patches"
         names = [source.path.rpartition("/")[2] for source in sources]
@@ -359,23 +362,23 @@ def _patches(
     if len(kernel_size) != 2 or any(type(size) is not int or size < 0 or size % 2 for size in kernel_size):
         raise ValueError(f"kernel_size={kernel_size!r}: expected the width and the height, even numbers")
     pixels = (layout.width + kernel_size[0]) * (layout.height + kernel_size[1])
-    found: dict[str, list[Array]] = {name: [] for name in reader.schema.names}
-    for name in channels.keys() - found.keys():
-        raise FeatureNotFoundError("channels= names no band", feature=name, expected=list(found))
+    patches: dict[str, list[Array]] = {name: [] for name in reader.schema.names}
+    for name in channels.keys() - patches.keys():
+        raise FeatureNotFoundError("channels= names no band", feature=name, expected=list(patches))
     count = 0
     for batch in reader:
         count += len(batch)
         if count > layout.count:
             break
         for field, column in zip(reader.schema, batch.columns, strict=True):
-            found[field.name].append(
+            patches[field.name].append(
                 _flat(column, field, pixels, channels.get(field.name, 1), reader, count - len(batch))
             )
     if count != layout.count:
-        least = "more" if count > layout.count else str(count)
-        reason = f"the mixer file states {layout.count} patches, and the files have {least}"
+        shown_count = "more" if count > layout.count else str(count)
+        reason = f"the mixer file states {layout.count} patches, and the files have {shown_count}"
         raise DecodeError(reason, expected=layout.count, got=count, hint="read all files of the export, of one image")
-    return found
+    return patches
 
 
 def _flat(column: pa.Array, field: pa.Field, pixels: int, channels: int, reader: Reader, row: int) -> Array:

@@ -177,9 +177,9 @@ class _Reading:
         outside = [file for file in folder.files if file.top is None]
         if self.labels is None and len(folder.files) > 1 and [file.name for file in outside] == [TABLE_NAME]:
             folder.files.remove(outside[0])
-            folder.others.append(outside[0])
+            folder.other_files.append(outside[0])
         names = classes(folder, self.labels, self.class_names)
-        warn_of_others(folder.path, "not an image" if self.suffixes else "the table of the files", folder.others)
+        warn_of_others(folder.path, "not an image" if self.suffixes else "the table of the files", folder.other_files)
         schema = pa.schema([*(_FILE if self.suffixes is None else _IMAGE), *(_LABEL if names is not None else ())])
         batches = self._batches(folder, schema, names)
         rows = None if leaves_out(self.options.on_error) else len(folder.files)

@@ -74,8 +74,8 @@ class ShapeColumns:
         """The values of the columns for the objects of an image; ValueError for a mask that cannot be drawn."""
         columns: list[list[Any]] = []
         if self.masks is not None:
-            stated = [_in_pixels(shape.segmentation, height, width, fractions=fractions) for shape in shapes]
-            columns.append([self._mask(segmentation, height, width) for segmentation in stated])
+            segmentations = [_in_pixels(shape.segmentation, height, width, fractions=fractions) for shape in shapes]
+            columns.append([self._mask(segmentation, height, width) for segmentation in segmentations])
         if self.keypoints:
             points = [_padded(shape.keypoints, 3 * self.keypoints, 0) for shape in shapes]
             x, y = (1, 1) if fractions else (width, height)

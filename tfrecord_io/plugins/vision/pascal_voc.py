@@ -151,8 +151,8 @@ def open_voc(
         _number_classes(image, labels)
     of_images: dict[str, str] = {}
     for image in annotated:
-        if (other := of_images.setdefault(image.name, image.path)) != image.path:
-            reason = f"the image '{printable(image.name)}' is also that of '{printable(other)}'"
+        if (first_path := of_images.setdefault(image.name, image.path)) != image.path:
+            reason = f"the image '{printable(image.name)}' is also that of '{printable(first_path)}'"
             raise DecodeError(reason, path=image.path, got=image.name, hint="correct 'filename' in one of them")
     columns = _COLUMNS | _optional_columns(annotated)
     if images is None and chosen is None:
@@ -249,7 +249,7 @@ def _optional_columns(annotated: Sequence[AnnotatedImage]) -> dict[str, pa.DataT
 
 def _number_classes(image: AnnotatedImage, labels: Mapping[str, int]) -> None:
     values = image.objects.values
-    for at, (name, *others) in enumerate(values):
+    for at, (name, *numbers) in enumerate(values):
         if name not in labels:
             reason = f"object {image.objects.names[at]}: the class '{printable(name, 80)}' is not among class_names="
             raise DecodeError(
@@ -260,7 +260,7 @@ def _number_classes(image: AnnotatedImage, labels: Mapping[str, int]) -> None:
                 hint="add it to class_names=",
                 hint_cli="add it to --class-names",
             )
-        values[at] = name, labels[name], *others
+        values[at] = name, labels[name], *numbers
 
 
 def parse_annotation(content: bytes, path: str) -> AnnotatedImage:

@@ -104,7 +104,7 @@ def _write(
     with_images = {"needs_images": images is None, "check_sizes": check_sizes}
     rows = AnnotatedRecords.plan(source, options, columns, class_names, **with_images)
     name = os.fspath(target)
-    if (other := other_suffix(name)) is not None and other.is_known:
+    if (other_format := other_suffix(name)) is not None and other_format.is_known:
         reason = "annotated images are written to a folder, and this is the name of a file"
         raise ValueError(f"'{printable(name)}': {reason}")
     with ExitStack() as opened:
@@ -188,9 +188,9 @@ class _Coco(_Target):
         id_ = self._id(row)
         image = {"id": id_, "file_name": row.name, "width": row.width, "height": row.height}
         self._images.append(json.dumps(image))
-        for each in row.objects:
+        for object_ in row.objects:
             self._count += 1
-            self._annotations.append(json.dumps(self._annotation(each, row, id_)))
+            self._annotations.append(json.dumps(self._annotation(object_, row, id_)))
             self._size += len(self._annotations[-1])
             if self._size > _PART:
                 self._flush()
@@ -198,15 +198,15 @@ class _Coco(_Target):
 
     def _id(self, row: AnnotatedRow) -> int:
         """The id of an image: its ``image/source_id`` if that of the first image is a number, or its number."""
-        given = row.source_id
-        number = int(given) if given is not None and re.fullmatch(r"-?[0-9]{1,18}", given) else None
+        source_id = row.source_id
+        number = int(source_id) if source_id is not None and re.fullmatch(r"-?[0-9]{1,18}", source_id) else None
         if self._numbered is None:
-            self._numbered = number is None or str(number) != given
+            self._numbered = number is None or str(number) != source_id
         if self._numbered:
             number = row.number + 1
         advice = "columns='!image/source_id' numbers the images"
         if number is None:
-            text = f"the id '{printable(given)}' is not an integer, as that of the first image is"
+            text = f"the id '{printable(source_id)}' is not an integer, as that of the first image is"
             raise row.error(text, "image/source_id", advice)
         if number in self._ids:
             raise row.error(f"two images have the id {number}", "image/source_id", advice)
@@ -220,8 +220,8 @@ class _Coco(_Target):
         if width < 0 or height < 0:
             text = f"the box of object {each.number} of {row.text} ends before it begins: it is {width}×{height} pixels"
             raise row.error(text, f"{OBJECT}bbox/{'xmax' if width < 0 else 'ymax'}")
-        area, given = each.get("area"), each.get("annotation_id")
-        id_ = self._count if given is None else int(given)
+        area, annotation_id = each.get("area"), each.get("annotation_id")
+        id_ = self._count if annotation_id is None else int(annotation_id)
         if id_ in self._annotation_ids:
             advice = "columns='!image/object/annotation_id' numbers the annotations"
             raise row.error(f"two annotations have the id {id_}", f"{OBJECT}annotation_id", advice)
@@ -260,10 +260,10 @@ class _Coco(_Target):
     def finish(self) -> None:
         self._flush()
         categories: list[str] = []
-        names, stated = self._names.seen, {class_.id: class_ for class_ in self._names.stated}
+        names, stated_classes = self._names.seen, {class_.id: class_ for class_ in self._names.stated_classes}
         names |= self._names.without_objects(names)
         for id_, name in sorted(names.items()):
-            class_ = stated.get(id_)
+            class_ = stated_classes.get(id_)
             class_ = class_ if class_ is not None and class_.name == name else StatedClass(id_, name)
             places, group_name = self._keypoints.get(id_, class_.keypoints), self._groups.get(id_, class_.supercategory)
             points = {"keypoints": [*places], "skeleton": []} if places else {}
@@ -342,19 +342,21 @@ class _Voc(_Target):
         stem = os.path.splitext(row.name)[0]
         lines = ["<annotation>", f"  <folder>{JPEG_IMAGES}</folder>", "  " + _element("filename", row.name, row)]
         lines.append(f"  <size><width>{row.width}</width><height>{row.height}</height></size>")
-        for each in row.objects:
-            name = _element("name", self._names.text(each, row), row)
-            view = each.get("view")
-            corners = zip(("xmin", "ymin", "xmax", "ymax"), (each.xmin, each.ymin, each.xmax, each.ymax), strict=True)
+        for object_ in row.objects:
+            name = _element("name", self._names.text(object_, row), row)
+            view = object_.get("view")
+            corners = zip(
+                ("xmin", "ymin", "xmax", "ymax"), (object_.xmin, object_.ymin, object_.xmax, object_.ymax), strict=True
+            )
             box = [
                 f"<{side}>{pixels_of(value, row.width if side[0] == 'x' else row.height)}</{side}>"
                 for side, value in corners
             ]
-            names = ("truncated", "difficult", *(() if each.get("occluded") is None else ("occluded",)))
-            flags = [f"<{flag}>{row.flag(each, flag)}</{flag}>" for flag in names]
+            names = ("truncated", "difficult", *(() if object_.get("occluded") is None else ("occluded",)))
+            flags = [f"<{flag}>{row.flag(object_, flag)}</{flag}>" for flag in names]
             pose = _element("pose", view, row) if view else ""
             lines.append(
-                f"  <object>{name}{pose}{''.join(flags)}<bndbox>{''.join(box)}</bndbox>{_parts(each, row)}</object>"
+                f"  <object>{name}{pose}{''.join(flags)}<bndbox>{''.join(box)}</bndbox>{_parts(object_, row)}</object>"
             )
         self._stems.append(stem)
         return [(f"{ANNOTATIONS}/{stem}.xml", "\n".join([*lines, "</annotation>\n"]).encode())]
@@ -367,15 +369,15 @@ def _parts(each: DetectedObject, row: AnnotatedRow) -> str:
     """The parts of an object, such as head and hands: ``[{"name": …, "bndbox": {"xmin": …, …}}, …]``."""
     text = each.get("part")
     parts = _json(text, "part", each, row) if text else []
-    made = []
+    elements = []
     for part in parts if isinstance(parts, list) else [None]:
         box = part.get("bndbox") if isinstance(part, dict) else None
         name = part.get("name") if isinstance(part, dict) else None
         if not isinstance(name, str) or not isinstance(box, dict) or not box.keys() <= {*CORNERS}:
             raise row.error(f"a part of object {each.number} is not a name with a box", f"{OBJECT}part")
         corners = "".join(_element(side, str(value), row) for side, value in box.items())
-        made.append(f"<part>{_element('name', name, row)}<bndbox>{corners}</bndbox></part>")
-    return "".join(made)
+        elements.append(f"<part>{_element('name', name, row)}<bndbox>{corners}</bndbox></part>")
+    return "".join(elements)
 
 
 def _element(name: str, text: str, row: AnnotatedRow) -> str:
@@ -409,12 +411,12 @@ class _Yolo(_Target):
             text += f"{', '.join(_YOLO_SUFFIXES)}, or it is in another folder '{IMAGES}'"
             raise row.error(text, "image/filename", f"encode it as one of these, or {NUMBERS}")
         lines = []
-        for each in row.objects:
-            words = self._words(each, row)
+        for object_ in row.objects:
+            words = self._words(object_, row)
             if words is None:
                 self._rows.left_out.add(f"{row.text} has an object whose mask is run-length encoded, not polygons")
             else:
-                lines.append(" ".join([str(self._names.index(each, row, self._rows)), *map(_text, words)]))
+                lines.append(" ".join([str(self._names.index(object_, row, self._rows)), *map(_text, words)]))
         return [(f"{LABELS}/{os.path.splitext(row.name)[0]}.txt", "".join(f"{line}\n" for line in lines).encode())]
 
     def image(self, row: AnnotatedRow, content: pa.Buffer) -> Any:
@@ -474,8 +476,8 @@ class _Yolo(_Target):
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
     """Polygons as one: there and back on the shortest line between two corners, which has no area."""
-    joined, *others = parts
-    for part in others:
+    joined, *other_parts = parts
+    for part in other_parts:
         at = there = 0
         if len(joined) * len(part) <= _MOST_PAIRS:
             distances = ((joined[:, None] - part[None]) ** 2).sum(axis=2)

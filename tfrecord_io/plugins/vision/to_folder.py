@@ -226,8 +226,8 @@ def _write_folder(
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, options))
         layout = _layout(reader.schema, kind, image, filename, table)
-        others = [field for field in reader.schema if field.name not in (layout.image, layout.filename)]
-        table_schema = pa.schema([pa.field(layout.filename or layout.name, pa.string()), *others])
+        table_fields = [field for field in reader.schema if field.name not in (layout.image, layout.filename)]
+        table_schema = pa.schema([pa.field(layout.filename or layout.name, pa.string()), *table_fields])
         if make_table is not None:
             refuse_types(table_schema, make_table, _TABLE_ADVICE)
         folder = opened.enter_context(new_folder(os.fspath(target), storage))
@@ -258,8 +258,8 @@ def _with_columns(
     projection = Projection(columns)
     projection.check(schema.names)
     needed = [layout.image] if layout.filename is None else [layout.image, layout.filename]
-    others = [name for name in projection.order(schema.names) if name not in needed]
-    return replace(options, columns=(*needed, *others))
+    table_columns = [name for name in projection.order(schema.names) if name not in needed]
+    return replace(options, columns=(*needed, *table_columns))
 
 
 def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
@@ -273,7 +273,7 @@ def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
     if hasattr(unwrapped(source), "read"):
         raise TypeError("the files are read twice: pass a path, not a file object")
     scan = scan_of(source, replace(options, filters=None, limit=None))
-    if once := [each.path for each in scan.sources if not each.can_be_read_again]:
+    if once := [source_file.path for source_file in scan.sources if not source_file.can_be_read_again]:
         advice = "save it to a file first"
         raise ValueError(f"'{printable(once[0])}' is a pipe, and the files are read twice: {advice}")
     return scan.schema
@@ -347,11 +347,11 @@ def _write_files(
 ) -> list[str | None]:
     """Write the files of a batch; returns the names of all rows, of one without a file only if it states one."""
     images = batch.column(layout.image)
-    given = batch.column(layout.filename).to_pylist() if layout.filename is not None else [None] * len(batch)
+    filenames = batch.column(layout.filename).to_pylist() if layout.filename is not None else [None] * len(batch)
     names: list[str | None] = []
 
     def files() -> Iterator[NewFile]:
-        for row, (scalar, name) in enumerate(zip(images, given, strict=True)):
+        for row, (scalar, name) in enumerate(zip(images, filenames, strict=True)):
             content, at = scalar.as_buffer(), layout.rows + row
             if content is None:
                 names.append(name)

@@ -60,11 +60,11 @@ class Archives:
             return
         with (
             files.options.meter(files.sources) as meter,
-            closing(_all_samples(files.sources, files.options, meter)) as found,
+            closing(_all_samples(files.sources, files.options, meter)) as samples,
         ):
-            first, schema = _first(found, files.options)
+            first, schema = _first(samples, files.options)
             files.selected(schema.names)
-            yield files.delivered(schema, _batches(first, found, schema))
+            yield files.delivered(schema, _batches(first, samples, schema))
 
     @property
     def schema(self) -> pa.Schema:
@@ -75,8 +75,8 @@ class Archives:
 
     @cached_property
     def _table(self) -> TableSource:
-        with closing(_all_samples(self.sources, self.files.options, None)) as found:
-            _, schema = _first(found, self.files.options)
+        with closing(_all_samples(self.sources, self.files.options, None)) as all_samples:
+            _, schema = _first(all_samples, self.files.options)
         self.files.selected(schema.names)
 
         def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
@@ -115,15 +115,15 @@ def _first(found: Iterator[tuple[str, Sample]], options: SourceOptions) -> tuple
 def _batches(
     first: list[tuple[str, Sample]], rest: Iterator[tuple[str, Sample]], schema: pa.Schema
 ) -> Generator[pa.RecordBatch]:
-    known = set(schema.names)
+    schema_names = set(schema.names)
 
     def rows() -> Iterator[tuple[list[Any], int]]:
         for path, sample in chain(first, rest):
-            if new := sample.keys() - known:
+            if new := sample.keys() - schema_names:
                 name = min(new)
                 reason = f"the sample '{printable(sample[KEY])}' has a member that the first samples do not have"
                 advice = "exclude it, or put a sample with all members first"
-                raise DecodeError(reason, path=path, feature=name, expected=sorted(known), got=name, hint=advice)
+                raise DecodeError(reason, path=path, feature=name, expected=sorted(schema_names), got=name, hint=advice)
             yield [sample.get(name) for name in schema.names], _size(sample) + 8 * len(schema)
 
     yield from row_batches(rows(), schema)
@@ -315,24 +315,24 @@ class TarArchive:
 
     def __iter__(self) -> Iterator[tarfile.TarInfo]:
         lasting: dict[str, str] = {}  # by global pax headers
-        stated: dict[str, str] = {}  # for the next member
+        next_headers: dict[str, str] = {}  # for the next member
         while (info := self._header()) is not None:
             if info.type in _LONG:
                 content = self._extension(info, "a long name")
                 name = content.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
-                stated.setdefault(_LONG[info.type], name)
+                next_headers.setdefault(_LONG[info.type], name)
             elif info.type in _PAX:
-                stated = self._records(self._extension(info, "a pax header")) | stated
+                next_headers = self._records(self._extension(info, "a pax header")) | next_headers
             elif info.type == tarfile.XGLTYPE:
                 lasting |= self._records(self._extension(info, "a global pax header"))
             else:
-                self._apply(info, lasting | stated)
-                stated = {}
+                self._apply(info, lasting | next_headers)
+                next_headers = {}
                 has_content = info.isreg() or info.type not in tarfile.SUPPORTED_TYPES  # whatever size a link states
                 self._begin(info.size if has_content else 0)
                 yield info
                 self._skip()
-        if stated:
+        if next_headers:
             raise self._error("it ends behind the extension header of a member")
 
     def read(self, size: int | None = None) -> bytes:
@@ -354,12 +354,12 @@ class TarArchive:
 
     def _skip(self) -> None:
         """Go to the next header."""
-        rest = self.left + self._padding
-        while rest:
-            part = self._take(min(rest, _CHUNK))
+        remaining = self.left + self._padding
+        while remaining:
+            part = self._take(min(remaining, _CHUNK))
             if not part:
-                raise self._error(f"it ends {rest} bytes before the next header")
-            rest -= len(part)
+                raise self._error(f"it ends {remaining} bytes before the next header")
+            remaining -= len(part)
         self.left = self._padding = 0
 
     def _header(self) -> tarfile.TarInfo | None:

@@ -208,8 +208,8 @@ class _Dataset(NamedTuple):
             text = f"the folder has no {', '.join(IMAGE_SUFFIXES)} files"
             text = text if image_set else f"{text}; image_set= names another folder"
             raise FileNotFoundError(errno.ENOENT, text, images)
-        others = [file for file in folder.others if not file.name.lower().endswith(_NO_IMAGES)]
-        warn_of_others(folder.path, "not an image", others)
+        non_images = [file for file in folder.other_files if not file.name.lower().endswith(_NO_IMAGES)]
+        warn_of_others(folder.path, "not an image", non_images)
         names = [file.name for file in folder.files]
         place = self._below(folder, names) if place is None else place
         if place is not None:
@@ -234,11 +234,13 @@ class _Dataset(NamedTuple):
         place: Any = self.data.get(image_set)
         if place in (None, ""):
             places = (f"{IMAGES}/{image_set}", f"{image_set}/{IMAGES}")
-            found = next((each for each in places if self.fs.entry(f"{self.root}/{each}") is not None), None)
-            if found is None:
+            image_place = next(
+                (candidate for candidate in places if self.fs.entry(f"{self.root}/{candidate}") is not None), None
+            )
+            if image_place is None:
                 reason = f"no such image set: no '{places[0]}', no '{places[1]}', and '{image_set}' is not in {DATA}"
                 raise FileNotFoundError(errno.ENOENT, reason, self.path)
-            return found
+            return image_place
         if not isinstance(place, str):
             raise DecodeError(f"'{image_set}' is not one path", path=self.source, expected="a path", got=place)
         place = place.removeprefix("../")  # of exports whose data.yaml was meant to be one level deeper
@@ -319,10 +321,12 @@ def _warn_of_labels(images: _Images) -> None:
         return
     start, read = f"{images.labels}/", {*images.files, CLASSES}
     entries = (entry for entry in images.fs.glob(f"{glob.escape(start)}**") if entry.basename.endswith(".txt"))
-    others = [FolderFile(entry.name.removeprefix(start).replace(os.sep, "/"), entry) for entry in entries]
-    others = [file for file in others if file.name not in read and not any(map(is_hidden_file, file.name.split("/")))]
-    others.sort(key=lambda file: natural_key(file.name))
-    warn_of_others(images.fs.display_path(images.labels), "without an image", others)
+    unpaired = [FolderFile(entry.name.removeprefix(start).replace(os.sep, "/"), entry) for entry in entries]
+    unpaired = [
+        file for file in unpaired if file.name not in read and not any(map(is_hidden_file, file.name.split("/")))
+    ]
+    unpaired.sort(key=lambda file: natural_key(file.name))
+    warn_of_others(images.fs.display_path(images.labels), "without an image", unpaired)
 
 
 class _Labels(NamedTuple):
@@ -340,10 +344,10 @@ class _Labels(NamedTuple):
             A line is none of a label.
         """
         name, path = image
-        count, each = self.keypoints
+        count, values_each = self.keypoints
         expected = "class x y width height, or class x y x y x y …"
         if count:
-            expected = f"a class, a box, and {count} key points of {each} values"
+            expected = f"a class, a box, and {count} key points of {values_each} values"
         objects = Objects([], [], [])
         try:
             lines = content.decode("utf-8-sig").splitlines()
@@ -372,12 +376,12 @@ class _Labels(NamedTuple):
         if not label.is_integer() or not 0 <= label < len(self.names):
             raise ValueError(f"'{printable(words[0], 40)}' is not one of the {len(self.names)} classes, from 0")
         values = numbers[1:]
-        count, each = self.keypoints
+        count, values_each = self.keypoints
         if count:
-            if len(values) != 4 + count * each:
-                raise ValueError(f"it has {len(numbers)} numbers, expected {5 + count * each}")
-            _check_fractions([*values[:4], *_labelled(values[4:], each)])
-            return int(label), _box(values[:4]), _points(values[4:], each)
+            if len(values) != 4 + count * values_each:
+                raise ValueError(f"it has {len(numbers)} numbers, expected {5 + count * values_each}")
+            _check_fractions([*values[:4], *_labelled(values[4:], values_each)])
+            return int(label), _box(values[:4]), _points(values[4:], values_each)
         if len(values) == 4 or (len(values) >= 6 and len(values) % 2 == 0):
             _check_fractions(values)
         if len(values) == 4:
