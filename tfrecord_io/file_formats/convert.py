@@ -19,8 +19,8 @@ from tfrecord_io.display import did_you_mean
 from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.embed_files import embed_files
-from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
-from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
+from tfrecord_io.file_formats.format_of_path import formats_of, single, single_or_all
+from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filter_rows, write_table_file
 from tfrecord_io.file_formats.tables.table_folders import FOLDER_OPTIONS, write_table_folder
 from tfrecord_io.format.format_registry import (
     EMBEDDING,
@@ -247,7 +247,7 @@ class Sides:
             return both
         return both.changed(source_storage=TransferOptions.from_keywords({**places, **place_options[0]}).storage)
 
-    def stated(self, *, beside_datasets: bool) -> Sides:
+    def drop_defaults(self, *, beside_datasets: bool) -> Sides:
         """Without options that have the value of their default, unless that may differ from what a dataset says."""
         source, target = (
             {key: value for key, value in side.items() if value is not _DEFAULTS.get(key, ...)}
@@ -288,7 +288,7 @@ def convert_given(
     listings: dict[str, list[Entry]] = {}
     reads, writes = formats_of(paths, name, both, source_format, target_format, files, listings)
     sides.check(keywords_of_call, reads, writes)
-    sides = sides.stated(beside_datasets=has_datasets)
+    sides = sides.drop_defaults(beside_datasets=has_datasets)
     if columns is None and _copies(reads, writes, {**keywords_of_call, **sides.source_options, **sides.target_options}):
         keywords_of_call["record_type"] = "bytes"
     keywords_of_parts = {**keywords_of_call, "source_format": source_format, "columns": columns}
@@ -314,15 +314,15 @@ def convert_given(
         writing |= both.target.keywords
         return _write_other(inputs, target, writes, writing, is_apart=is_apart, is_folder=is_folder)
     progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
-    embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
+    embedded = _embedding_of({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
     options = WriteOptions.from_keywords({**write_to.keywords, **writing})
     options = replace(options, any_suffix=target_format is not None)
     if resume:
-        files_of: TableSource | RecordFiles = RecordFiles(inputs.scan()) if reads.records else inputs.planned()
+        files_of: TableSource | RecordFiles = RecordFiles(inputs.scan()) if reads.records else inputs.plan_table()
         if reads.records:
             check_outside(paths, read_from, target, write_to, files_of.sources)
         return convert_by_file(files_of, target, options, settings, progress, embedded)
-    with inputs.opened() as rows:
+    with inputs.open_rows() as rows:
         if isinstance(rows, Reader):
             check_outside(paths, read_from, target, write_to, rows.scan.sources)
         return write(embedded(rows), target, options)
@@ -367,7 +367,7 @@ class _Inputs:
         """What is read of TFRecord files, and how; datasets have their own storage."""
         assert self.format.records is not None
         storage_keywords = {} if datasets_in(self.paths) else self.storage.keywords
-        inputs, reading = load(self.format.records)(unwrapped(self.paths), {**storage_keywords, **self.keywords})
+        inputs, reading = load(self.format.records)(single_or_all(self.paths), {**storage_keywords, **self.keywords})
         return inputs, reading
 
     def scan(self) -> Scan:
@@ -375,7 +375,7 @@ class _Inputs:
         inputs, reading = self.records()
         return plan_scan(inputs, ReadOptions.from_keywords(reading)).close()
 
-    def planned(self) -> TableSource:
+    def plan_table(self) -> TableSource:
         """The files of a format that has a `plan`."""
         shared = {key: value for key, value in self.keywords.items() if key in _SHARED}
         own_options = {key: value for key, value in self.keywords.items() if key not in _SHARED}
@@ -386,7 +386,7 @@ class _Inputs:
         return planned
 
     @contextmanager
-    def opened(self) -> Iterator[Any]:
+    def open_rows(self) -> Iterator[Any]:
         """The rows of files, or of a folder, as a stream of record batches."""
         format, keywords = self.format, {**self.keywords}
         if format.records:
@@ -395,7 +395,7 @@ class _Inputs:
                 yield reader
             return
         if format.plan:
-            with self.planned().open() as rows:
+            with self.plan_table().open() as rows:
                 yield rows
             return
         assert format.open is not None
@@ -406,14 +406,14 @@ class _Inputs:
         if format.projects:
             needed = _Needed(columns, filters)
             keywords["project"] = needed
-        path = unwrapped(self.paths) if format.several else single(self.paths)
+        path = single_or_all(self.paths) if format.several else single(self.paths)
         stream = load(format.open)(path, **keywords, storage_options=self.storage.given)
         columns = needed.names if format.projects and columns is not None else columns
         with stream if hasattr(stream, "__exit__") else nullcontext():
             if isinstance(stream, ArrayStream) and filters is None:
                 yield stream.select(columns)
             else:
-                yield filtered(pa.RecordBatchReader.from_stream(stream), filters, columns)
+                yield filter_rows(pa.RecordBatchReader.from_stream(stream), filters, columns)
 
 
 class _Needed:
@@ -479,7 +479,7 @@ def _check(
         raise TypeError(f"{text}; {keywords} names another format")
 
 
-def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
+def _embedding_of(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
     """What adds the columns of files to a stream: the keywords ``embed``, ``embed_folder`` and ``missing_files``."""
     if given and "embed" not in given:
         raise TypeError(f"{next(iter(given))}= has no effect without embed=")
@@ -542,7 +542,7 @@ def convert_by_file(
             check_version(source, version)
             return writer.add(part, version)
 
-        def made() -> Iterator[Callable[[], WrittenPart]]:
+        def make_parts() -> Iterator[Callable[[], WrittenPart]]:
             """The parts in order; what stores each may run beside those that follow."""
             for task, (source, version) in enumerate(zip(files.sources, versions, strict=True)):
                 try:
@@ -558,7 +558,7 @@ def convert_by_file(
                     return
                 yield partial(store, part, output, source, version)
 
-        return writer.commit(list(ordered(made(), writer.stored_at_a_time, "store")))
+        return writer.commit(list(ordered(make_parts(), writer.stored_at_a_time, "store")))
 
 
 def _itself(part: WrittenPart) -> WrittenPart:

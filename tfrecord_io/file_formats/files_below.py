@@ -165,7 +165,7 @@ class Named(Protocol):
 N = TypeVar("N", bound=Named)
 
 
-def shuffled(files: Sequence[N], seed: int) -> list[N]:
+def shuffle_files(files: Sequence[N], seed: int) -> list[N]:
     """The files in an order that depends on their names and the seed alone."""
     return sorted(
         files, key=lambda file: hashlib.sha256(f"{seed}/{file.name}".encode("utf-8", "surrogateescape")).digest()

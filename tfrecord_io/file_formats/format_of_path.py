@@ -44,12 +44,16 @@ def formats_of(
     reads = (
         _common_format(paths, places.source, files, listings)
         if source_format is None
-        else _named("source_format", source_format, *paths)
+        else _format_of_keyword("source_format", source_format, *paths)
     )
     holds = None if source_format is not None else reads.holds_records
     if holds is not None and load(holds)(paths[0], places.source):
         reads = TFRECORD  # files of records in a file of another format
-    writes = format_of_target(target) if target_format is None else _named("target_format", target_format, target)
+    writes = (
+        format_of_target(target)
+        if target_format is None
+        else _format_of_keyword("target_format", target_format, target)
+    )
     if files is not None:
         if not reads.records:
             check_choice("files", files, (None, *FOLDERS))
@@ -76,7 +80,7 @@ def formats_of(
     return reads, writes
 
 
-def unwrapped(paths: Sequence[str]) -> str | list[str]:
+def single_or_all(paths: Sequence[str]) -> str | list[str]:
     """One path alone: only then can it be a directory or a shard spec."""
     return paths[0] if len(paths) == 1 else list(paths)
 
@@ -87,7 +91,7 @@ def single(paths: Sequence[str]) -> str:
     return paths[0]
 
 
-def _named(keyword: str, key: str, *paths: str) -> Format:
+def _format_of_keyword(keyword: str, key: str, *paths: str) -> Format:
     """The format that ``source_format=`` or ``target_format=`` names, for these paths."""
     format, is_target = FORMATS.get(str(key)), keyword == "target_format"
     if format is None or not (format.is_target if is_target else format.is_source):

@@ -72,21 +72,21 @@ def stream_of_group(
         raise DecodeError("it has no arrays", path=path, expected="arrays with a row for each record")
     texts = _texts(names, labels) if decode_cf else {}
     labels = {**labels, **{name: replace(labels[name], dims=dims) for name, dims in texts.items()}}
-    arrays = placed({name: open(name) for name in needed_arrays(names, project)}, labels, record_dim, open)
+    arrays = put_rows_first({name: open(name) for name in needed_arrays(names, project)}, labels, record_dim, open)
     units_of_bounds = _units_of_bounds(labels) if decode_cf else {}
     for name, array in arrays.items():
         type_name = labels[name].attributes.pop(TYPE, None)
         if decode_cf:
             group, _, local_name = name.rpartition("/")
             attributes = {**units_of_bounds.get((group, local_name), {}), **labels[name].attributes}
-            array = decoded(name, array, attributes, name in texts)
+            array = decode_array(name, array, attributes, name in texts)
         else:
             array.attributes = labels[name].attributes
-        arrays[name] = array if type_name is None else _typed(array, str(type_name))
+        arrays[name] = array if type_name is None else _restore_time_type(array, str(type_name))
     return stream_of(arrays, files, 1, advice=EXCLUDE)
 
 
-def _typed(array: StoredArray, stated: str) -> StoredArray:
+def _restore_time_type(array: StoredArray, stated: str) -> StoredArray:
     """An array of times with the type that it was written of, if these are decoded."""
     empty = array.empty()
     if not isinstance(empty, np.ndarray) or empty.dtype.kind not in "mM" or empty.ndim > 1:
@@ -117,7 +117,7 @@ def plain_attribute(value: Any) -> Any:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def placed(
+def put_rows_first(
     arrays: Mapping[str, StoredArray],
     labels: Mapping[str, Label],
     record_dim: str | None,
@@ -154,7 +154,7 @@ def placed(
     count = (arrays.get(sized) or open(sized)).shape[chosen[sized].index(dim)]
     placed_arrays = {}
     for name, array in arrays.items():
-        rows_first = array.along(named[name].index(dim)) if dim in named[name] else array.repeated(count)
+        rows_first = array.along(named[name].index(dim)) if dim in named[name] else array.repeat_rows(count)
         placed_arrays[name] = replace(
             rows_first, dims=[dim_name.rpartition("/")[2] for dim_name in named[name] if dim_name != dim]
         )
@@ -174,7 +174,7 @@ def _coordinates(labels: Mapping[str, Label]) -> set[str]:
     return coordinates
 
 
-def decoded(name: str, array: StoredArray, attributes: Mapping[str, Any], is_text: bool) -> StoredArray:
+def decode_array(name: str, array: StoredArray, attributes: Mapping[str, Any], is_text: bool) -> StoredArray:
     """An array that decodes its values, by xarray, where its attributes ask for it, or its last axis has characters.
 
     Raises
@@ -188,10 +188,10 @@ def decoded(name: str, array: StoredArray, attributes: Mapping[str, Any], is_tex
     if missing:  # xarray does not find bytes that stand for missing text, or text for bytes
         attributes = {key: value for key, value in attributes.items() if key not in FILLS}
         stored = array.convert
-        array = replace(array, convert=lambda values: _masked(stored(values), missing))
+        array = replace(array, convert=lambda values: _mask_missing(stored(values), missing))
     reason = "characters" if is_text else _encoding(attributes, array.dtype)
     if reason is None:
-        return replace(array, attributes=_kept(attributes))
+        return replace(array, attributes=_attributes_of_content(attributes))
     try:
         import xarray as xr
     except ImportError as error:
@@ -227,9 +227,9 @@ def decoded(name: str, array: StoredArray, attributes: Mapping[str, Any], is_tex
         if result.dtype != sample.dtype and is_time:
             what = f"its times ({reason}) are {sample.dtype} at both ends and {result.dtype} between"
             raise DecodeError(what, path=array.path, feature=name, hint=_RAW, hint_cli=_RAW_CLI)
-        return _masked(text_column(result) if result.dtype.kind == "O" else result, missing)
+        return _mask_missing(text_column(result) if result.dtype.kind == "O" else result, missing)
 
-    return replace(array, convert=convert, attributes=_kept(sample.attrs))
+    return replace(array, convert=convert, attributes=_attributes_of_content(sample.attrs))
 
 
 def _texts(names: Mapping[str, np.dtype[Any]], labels: Mapping[str, Label]) -> dict[str, tuple[str, ...]]:
@@ -252,20 +252,20 @@ def _missing_texts(attributes: Mapping[str, Any]) -> list[str]:
     return [item for item in flat if isinstance(item, str)]
 
 
-def _masked(values: Any, missing: list[str]) -> Any:
+def _mask_missing(values: Any, missing: list[str]) -> Any:
     """A column of text or bytes, or of lists of these, with nulls instead of values that stand for missing ones."""
     if not missing:
         return values
     if isinstance(values, np.ndarray):
         values = bytes_column(values) if values.dtype.kind == "S" else text_column(values)
     if pa.types.is_list(values.type):
-        return pa.ListArray.from_arrays(values.offsets, _masked(values.values, missing))
+        return pa.ListArray.from_arrays(values.offsets, _mask_missing(values.values, missing))
     if not pa.types.is_string(values.type) and not pa.types.is_binary(values.type):
         return values
     return pc.if_else(pc.is_in(values, pa.array(missing).cast(values.type)), None, values)
 
 
-def _kept(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _attributes_of_content(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Those that say more than how values were stored."""
     return {name: value for name, value in attributes.items() if name not in (*PACKING, "coordinates")}
 

@@ -430,7 +430,7 @@ def to_hdf5(
 
     def write(temporary: TemporaryFile) -> int:
         with h5py.File(temporary, "w", track_order=True) as file:
-            return export.write(temporary.checked(_Writer(file, compressed, export.attributes).append))
+            return export.write(temporary.raising_failed_writes(_Writer(file, compressed, export.attributes).append))
 
     return write_file(target, export, mode, write)
 
@@ -442,7 +442,7 @@ def write_file(
     with open_output(target, export.storage, mode=mode) as output, tempfile.TemporaryFile(buffering=0) as file:
         with named_temporary_folder():
             temporary = TemporaryFile(file)
-            rows = temporary.checked(write)(temporary)
+            rows = temporary.raising_failed_writes(write)(temporary)
         file.seek(0)
         shutil.copyfileobj(file, OutputStream(output), BLOCK_BYTES)
         return WriteReport(os.fspath(target), rows, output.offset, None, export.names, {})
@@ -451,7 +451,7 @@ def write_file(
 class TemporaryFile(io.RawIOBase):
     """A temporary file in which no write fails for HDF5: one that fails while it closes a file crashes the process.
 
-    What cannot be written is kept in memory until HDF5 has closed the file; `checked` raises the error.
+    What cannot be written is kept in memory until HDF5 has closed the file; `raising_failed_writes` raises the error.
     """
 
     def __init__(self, file: Any) -> None:
@@ -459,16 +459,16 @@ class TemporaryFile(io.RawIOBase):
         self._kept: list[tuple[int, bytes]] = []  # offsets and contents
         self._error: OSError | None = None
 
-    def checked(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def raising_failed_writes(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """A function that raises the error of the first failed write after its call."""
 
-        def checked(*arguments: Any) -> Any:
+        def call_and_check(*arguments: Any) -> Any:
             result = call(*arguments)
             if self._error is not None:
                 raise self._error
             return result
 
-        return checked
+        return call_and_check
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         if whence == os.SEEK_END:

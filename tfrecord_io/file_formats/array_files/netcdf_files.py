@@ -33,7 +33,7 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
     library_errors,
     needs_extra,
 )
-from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of, of_one_shape
+from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
 from tfrecord_io.format.format_registry import HDF5, NETCDF
 from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.schema.array_attributes import RECORD
@@ -79,7 +79,7 @@ def open_netcdf(
             return stream_of_file(raw, source, opened, limits, project, **labelled)
         if not begin.startswith(NETCDF.magic):
             raise DecodeError("not a NetCDF-4 or classic NetCDF file", path=source.path, got=begin)
-        open_by = _by_netcdf4 if begin.startswith(_CDF5) else _by_scipy
+        open_by = _read_with_netcdf4 if begin.startswith(_CDF5) else _read_with_scipy
         with library_errors(source.path):
             attributes, variables = open_by(raw, opened, source.path)
         size = raw.seek(0, 2)
@@ -102,7 +102,7 @@ def open_netcdf(
 _Variables = dict[str, tuple[Label, Any]]  # with what is indexed for values
 
 
-def _by_scipy(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, Any], _Variables]:
+def _read_with_scipy(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, Any], _Variables]:
     with needs_extra(NETCDF):
         from scipy.io import netcdf_file
     file = opened.enter_context(netcdf_file(raw, "r", mmap=False, maskandscale=False))
@@ -113,7 +113,7 @@ def _by_scipy(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, An
     return _plain(file._attributes), variables
 
 
-def _by_netcdf4(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, Any], _Variables]:
+def _read_with_netcdf4(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, Any], _Variables]:
     """From a copy: the library opens files by their names, in no other storage."""
     try:
         import netCDF4
@@ -163,7 +163,7 @@ def to_netcdf(
     def write(temporary: TemporaryFile) -> int:
         with h5netcdf.File(temporary, "w") as file:
             file.dimensions = {RECORD: None}
-            return export.write(temporary.checked(_Writer(file, compressed, export).append))
+            return export.write(temporary.raising_failed_writes(_Writer(file, compressed, export).append))
 
     return write_file(target, export, mode, write)
 
@@ -177,7 +177,7 @@ class _Writer:
 
     def append(self, name: str, values: Array | Ragged, is_bytes: bool) -> None:
         """Add rows to a variable, which is made for the first ones."""
-        values, encoding = _encoded(of_one_shape(values, name, NETCDF.title), name, is_bytes)
+        values, encoding = _encode_values(require_one_shape(values, name, NETCDF.title), name, is_bytes)
         if name not in self._rows:
             self._create(name, values, encoding)
         begin = self._rows.get(name, 0)
@@ -218,7 +218,7 @@ class _Writer:
             variable.attrs[key] = value
 
 
-def _encoded(values: Array, name: str, is_bytes: bool) -> tuple[Array, dict[str, Any]]:
+def _encode_values(values: Array, name: str, is_bytes: bool) -> tuple[Array, dict[str, Any]]:
     """Values of a type that NetCDF has, and the attributes by which xarray decodes them."""
     kind = values.dtype.kind
     unit = _UNITS.get(np.datetime_data(values.dtype)[0]) if kind in "mM" else None

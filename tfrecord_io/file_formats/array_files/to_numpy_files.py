@@ -125,13 +125,13 @@ def to_npy(
             sink.write(Piece(data, 0))
 
         with _meter(scan) as meter:
-            forms, rows = _measured(scan, columns, meter.part())
+            forms, rows = _measure_columns(scan, columns, meter.part())
             if len(columns) == 1:
                 [(name, blocks)] = _arrays(scan, columns, forms, meter.part())
                 _write_rows(write, forms[name], rows, blocks, name)
             else:
                 dtype = np.dtype([(name, *form) for name, form in forms.items()])
-                blocks = _structured(dtype, _blocks(scan, columns, meter.part()))
+                blocks = _structure_blocks(dtype, _blocks(scan, columns, meter.part()))
                 _write_rows(write, (dtype, ()), rows, blocks, None)
     except BaseException:
         sink.discard()
@@ -192,7 +192,7 @@ def to_npz(
         _check_member(name)
     _warn_of_times(fields)
     with _meter(scan) as meter, open_output(target, storage, mode=mode) as output:
-        forms, rows = _measured(scan, names, meter.part())
+        forms, rows = _measure_columns(scan, names, meter.part())
         groups = _groups(forms, rows)
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
@@ -245,7 +245,7 @@ def _meter(scan: Scan) -> ProgressMeter:
     return ProgressMeter(scan.options.progress, None if size is None else 2 * size, "bytes")
 
 
-def _measured(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> tuple[dict[str, _Form], int]:
+def _measure_columns(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> tuple[dict[str, _Form], int]:
     """The dtype and the shape of all rows of each column, and the number of rows."""
     forms: dict[str, _Form] = {}
     rows = row = 0
@@ -292,7 +292,7 @@ def _arrays(
         yield from ((name, (blocks[name] for blocks in stored_blocks)) for name in group)
 
 
-def _structured(dtype: np.dtype[Any], blocks: Iterable[tuple[Mapping[str, Array], Reader]]) -> Iterator[Array]:
+def _structure_blocks(dtype: np.dtype[Any], blocks: Iterable[tuple[Mapping[str, Array], Reader]]) -> Iterator[Array]:
     """Blocks as structured arrays, whose fields are the columns."""
     for arrays, _ in blocks:
         block = np.empty(len(next(iter(arrays.values()))), dtype)
@@ -471,7 +471,7 @@ def chunk_of(shape: Sequence[int], item_bytes: int) -> tuple[int, ...]:
     return max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes)), *(max(1, size) for size in shape)
 
 
-def of_one_shape(values: Array | Ragged, name: str, title: str) -> Array:
+def require_one_shape(values: Array | Ragged, name: str, title: str) -> Array:
     """Rows as an array; EncodeError if they are lists of several lengths, which `title` does not have."""
     if not isinstance(values, Ragged):
         return values

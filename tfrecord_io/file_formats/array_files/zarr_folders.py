@@ -30,7 +30,7 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
     needs_extra,
     text_column,
 )
-from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of, of_one_shape
+from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
 from tfrecord_io.format.format_registry import ZARR
 from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
@@ -133,11 +133,11 @@ def _array(array: zarr.Array[Any], path: str, store: Any, max_expansion: int) ->
         chunks=tuple(max(1, size) for size in chunks),
         stored_bytes=lambda: store.bytes_read,
         max_expansion=max_expansion,
-        convert=text_column if isinstance(stored, VariableLengthUTF8) else _converted,
+        convert=text_column if isinstance(stored, VariableLengthUTF8) else _convert_values,
     )
 
 
-def _converted(values: Array) -> Values:
+def _convert_values(values: Array) -> Values:
     if values.dtype.kind == "T":
         return text_column(values)
     if values.dtype.kind != "O":
@@ -291,7 +291,7 @@ class _Writer:
         self._arrays: dict[str, zarr.Array[Any]] = {}
 
     def append(self, name: str, values: Array | Ragged, is_bytes: bool) -> None:
-        values = of_one_shape(values, name, ZARR.title)
+        values = require_one_shape(values, name, ZARR.title)
         if name not in self._arrays:
             self._arrays[name] = self._create(name, values, is_bytes)
         waiting, chunk = self._waiting.setdefault(name, []), self._arrays[name].chunks[0]

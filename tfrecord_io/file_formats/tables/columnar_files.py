@@ -22,7 +22,7 @@ from tfrecord_io.file_formats.tables.table_files import (
     TableSource,
     arrow_errors,
     check_schema,
-    metered,
+    meter_batches,
 )
 from tfrecord_io.format.format_registry import ARROW, ORC, PARQUET, Format
 from tfrecord_io.progress import ProgressMeter
@@ -45,7 +45,7 @@ def _source(format: Format, open: Callable[[Any], Opened], paths: list[str], opt
     first = files.sources[0]
 
     @contextmanager
-    def opened(source: Source) -> Iterator[Opened]:
+    def open_rows(source: Source) -> Iterator[Opened]:
         with closing(open_file(source)) as file:
             if file.peek(4).startswith(b"FEA1"):
                 raise DecodeError("Feather version 1", path=source.path, expected=format.title, hint=_REWRITE)
@@ -53,8 +53,8 @@ def _source(format: Format, open: Callable[[Any], Opened], paths: list[str], opt
                 opened_file = open(file)
             yield opened_file
 
-    with opened(first) as (schema, _, _):
-        names = files.selected(schema.names)
+    with open_rows(first) as (schema, _, _):
+        names = files.select_names(schema.names)
 
     @cache
     def categories() -> dict[str, pa.Array]:
@@ -64,12 +64,12 @@ def _source(format: Format, open: Callable[[Any], Opened], paths: list[str], opt
             [] if any(not source.can_be_read_again for source in files.sources) else _categorical(schema, names)
         )
         for source in files.sources if categorical else ():
-            with opened(source) as (file_schema, _, parts):
+            with open_rows(source) as (file_schema, _, parts):
                 check_schema(file_schema, schema, source.path, first.path)
                 for batch in _batches(parts, categorical, source.path, format.title):
                     for name in categorical:
                         by_name.setdefault(name, _Categories()).add(batch.column(name).dictionary)
-        united = {name: dictionary.united() for name, dictionary in by_name.items()}
+        united = {name: dictionary.unite() for name, dictionary in by_name.items()}
         return {
             name: dictionary
             for name, dictionary in united.items()
@@ -77,10 +77,12 @@ def _source(format: Format, open: Callable[[Any], Opened], paths: list[str], opt
         }
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
-        with opened(source) as (file_schema, rows, parts):
+        with open_rows(source) as (file_schema, rows, parts):
             check_schema(file_schema, schema, source.path, first.path)
-            parts_with_progress = metered(_batches(parts, names, source.path, format.title), rows, source.size, meter)
-            yield from _with_categories(parts_with_progress, categories())
+            parts_with_progress = meter_batches(
+                _batches(parts, names, source.path, format.title), rows, source.size, meter
+            )
+            yield from _apply_categories(parts_with_progress, categories())
 
     return TableSource(files, schema, batches)
 
@@ -121,16 +123,16 @@ class _Categories:
         self._held += len(categories)
         self._parts.append(categories)
         if self._held > 2 * len(self._parts[0]):  # so that all that is united takes linear time
-            self._parts = [self.united()]
+            self._parts = [self.unite()]
             self._held = len(self._parts[0])
 
-    def united(self) -> pa.Array:
+    def unite(self) -> pa.Array:
         none = pa.array([], pa.int64())  # which number more categories than the integers of a column may
         parts = pa.chunked_array([pa.DictionaryArray.from_arrays(none, part) for part in self._parts])
         return one_dictionary(parts).chunk(0).dictionary
 
 
-def _with_categories(batches: Iterator[pa.RecordBatch], by_name: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+def _apply_categories(batches: Iterator[pa.RecordBatch], by_name: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
     """The batches with these categories of their columns."""
     for run in _runs_of(batches, max(map(len, by_name.values()), default=0)):
         columns = {name: _beginning_with(by_name[name], [batch.column(name) for batch in run]) for name in by_name}

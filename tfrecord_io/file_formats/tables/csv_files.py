@@ -115,7 +115,7 @@ def csv_source(
         if (separator := next((mark for mark in ";\t|" if mark in name), None)) is not None:
             reason = f"{first.path}: one column, '{printable(name)}', as no ',' is in the header"
             warn(f"{reason}; if these are several columns, pass delimiter={separator!r}", SchemaWarning)
-    names = files.selected(header.names)
+    names = files.select_names(header.names)
     schema = declared_types(header, options, _can_parse)
     inferred = inferred_names(header.names if names is None else names, options)
     _refuse_rounding(head, first, inferred, cells)
@@ -268,7 +268,7 @@ def _rows(
         text_columns = list(dict.fromkeys([*zeros, *large]))
         as_text = cells.conversion(dict.fromkeys(text_columns, pa.string()), text_columns)
         rows = csv.read_csv(arrow_file(block), reading, parsing, as_text)
-        return table, _leading_zeros(rows.select(zeros)), _rounded(rows.select(large))
+        return table, _leading_zeros(rows.select(zeros)), _first_rounded(rows.select(large))
 
     with closing(open_text_file(source, meter)) as file:
         blocks = enumerate(_blocks(file, parsing.delimiter, source.path))
@@ -315,7 +315,7 @@ def _leading_zeros(table: pa.Table) -> dict[str, str]:
     return first_cells
 
 
-def _rounded(table: pa.Table) -> tuple[str, int] | None:
+def _first_rounded(table: pa.Table) -> tuple[str, int] | None:
     """The name of a column of text, of numbers, and the first row where float64 rounds an integer."""
     for name, column in zip(table.column_names, table.columns, strict=True):
         is_long = pc.fill_null(pc.match_substring_regex(column, _LONG_INTEGER), False)
@@ -375,12 +375,12 @@ def rows_end(data: bytes, delimiter: str) -> int:
     cell_begins = np.isin(content[quotes - 1], [ord(delimiter), *_LINE_ENDS]) | (quotes == 0)
     follows = np.append(False, np.diff(quotes) == 1)  # a doubled quote closes the cell, and opens it again
     if not (cell_begins | follows)[::2].all():
-        quotes = _without_literal(quotes, cell_begins)
+        quotes = _drop_literal_quotes(quotes, cell_begins)
     outside = ends[np.searchsorted(quotes, ends) % 2 == 0]
     return int(outside[-1]) + 1 if len(outside) else 0
 
 
-def _without_literal(quotes: Array, cell_begins: Array) -> Array:
+def _drop_literal_quotes(quotes: Array, cell_begins: Array) -> Array:
     """The quotes that begin or end quoted text, without those in a cell that begins with another character."""
     kept: list[int] = []
     for quote, begins in zip(quotes.tolist(), cell_begins.tolist(), strict=True):

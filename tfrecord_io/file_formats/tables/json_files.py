@@ -80,14 +80,14 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     """
     files = TableFiles.resolve(paths, (JSON,), options)
     options = files.options
-    inferred = _inferred(files)
+    inferred = _infer_schema(files)
     schema = declared_types(inferred, options, lambda type_: parsed_type(type_) is not None)
     unexpected = "error"
     if options.schema is not None:
         present = {*schema.names}
         names = [name for name in Schema.parse(options.schema).names if name in present]
         schema, unexpected = pa.schema([schema.field(name) for name in names]), "ignore"
-    files.selected(schema.names)
+    files.select_names(schema.names)
     if not options.named and {*files.projection(schema.names).order(schema.names)} >= _OF_COCO:
         advice = "source_format='coco' with images= reads its boxes; source_format='json' reads it as it is"
         raise ValueError(f"'{printable(paths[0])}' looks like a COCO file; {advice}")
@@ -125,7 +125,7 @@ def _check_size(block: Block, path: str, options: SourceOptions) -> None:
         raise DecodeError(reason, path=path, expected=expansion.room, got=size, hint=advice)
 
 
-def _inferred(files: TableFiles) -> pa.Schema:
+def _infer_schema(files: TableFiles) -> pa.Schema:
     """The schema of the first lines, with the types that are declared and pyarrow parses: of other columns, too."""
     options = files.options
     fields = [] if options.schema is None else [field.to_arrow() for field in Schema.parse(options.schema)]
@@ -170,7 +170,7 @@ def _batch(block: Block, path: str, parsed: pa.Schema, schema: pa.Schema, unexpe
             array.validate(full=True)  # UTF-8
             if any(pc.any(pc.is_inf(floats)).as_py() for floats in floats_in(array)):
                 _refuse_overflow(block, path, pa.schema([(name, array.type)]))
-            columns.append(decoded(array, field.type))
+            columns.append(decode_column(array, field.type))
     if not columns:  # the rows remain
         return pa.RecordBatch.from_struct_array(pa.array([{}] * table.num_rows, pa.struct([])))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -191,7 +191,7 @@ def _refuse_rounded(block: Block, path: str, batch: pa.RecordBatch, names: Set[s
     large = pa.schema([field for field, column in columns if field.name in names and has_large(column)])
     if not large or not _LONG_INTEGER.search(block.data):
         return
-    for row, name, _ in _numbers(block, large, rounded):
+    for row, name, _ in _numbers(block, large, rounding_type):
         raise rounding_error(path, row, name, large.field(name).type)
 
 
@@ -219,14 +219,14 @@ def _parse(block: Block, schema: pa.Schema, unexpected: str, path: str) -> pa.Ta
         except pa.ArrowInvalid:  # nulls are missing in lists, unless the type of their items is known and not null
             if not table.schema.equals(schema):
                 return read(data, table.schema)
-            columns = [[_restored(chunk, chunk.type) for chunk in column.chunks] for column in table.columns]
+            columns = [[_restore_type(chunk, chunk.type) for chunk in column.chunks] for column in table.columns]
             return pa.table([*map(pa.chunked_array, columns)], schema=table.schema)
         return table
 
     try:
         return read(block.data)
     except pa.ArrowInvalid:
-        for data in with_numbers(block.data, schema, inferring=unexpected == "infer"):
+        for data in rewrite_numbers(block.data, schema, inferring=unexpected == "infer"):
             with suppress(pa.ArrowInvalid):
                 return read(data)
         _refuse_overflow(block, path, schema)
@@ -444,20 +444,20 @@ def parsed_type(type_: pa.DataType) -> pa.DataType | None:
     return pa.string() if is_text else type_
 
 
-def decoded(array: pa.Array, type_: pa.DataType) -> pa.Array:
+def decode_column(array: pa.Array, type_: pa.DataType) -> pa.Array:
     """A parsed array as its column: objects with base64 become bytes, text in the form of ISO 8601 dates and times.
 
     ArrowInvalid if text is not base64 or of this form, or a value does not fit.
     """
     form = plain_form(type_)
-    array = _restored(array, form)
+    array = _restore_type(array, form)
     array = array if array.type == form else array.cast(form)
     return array if form == type_ else from_plain_form(array, type_)
 
 
-def _restored(array: pa.Array, type_: pa.DataType) -> pa.Array:
+def _restore_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if t.is_dictionary(type_):
-        return _restored(array, type_.value_type)
+        return _restore_type(array, type_.value_type)
     if array.type == _BASE64 and not t.is_struct(type_):
         return _bytes(array)
     if t.is_timestamp(type_) and t.is_string(array.type):
@@ -469,12 +469,12 @@ def _restored(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if t.is_float16(type_) and pc.any(pc.and_(pc.is_finite(array), pc.greater_equal(pc.abs(array), 65520))).as_py():
         raise pa.ArrowInvalid("a number is too large for float16")  # it would become an infinity
     if t.is_struct(array.type):
-        children = [_restored(array.field(at), child.type) for at, child in enumerate(type_)]
+        children = [_restore_type(array.field(at), child.type) for at, child in enumerate(type_)]
         names = [child.name for child in type_]
         return pa.StructArray.from_arrays(children, names, mask=array.is_null())
     if t.is_list(array.type):
         of_nulls = t.is_null(array.type.value_type)
-        values = pa.nulls(array.offsets[-1].as_py()) if of_nulls else _restored(array.values, type_.value_type)
+        values = pa.nulls(array.offsets[-1].as_py()) if of_nulls else _restore_type(array.values, type_.value_type)
         return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null())
     return array
 
@@ -549,14 +549,15 @@ class _Number(str):
     """A number as it is written."""
 
 
-def with_numbers(lines: bytes, schema: pa.Schema, *, inferring: bool) -> Iterator[bytes]:
+def rewrite_numbers(lines: bytes, schema: pa.Schema, *, inferring: bool) -> Iterator[bytes]:
     """JSON lines with bare NaN and Infinity, which pyarrow parses as numbers, instead of text, and text for numbers.
 
     First NaN in all places, if the types are known; then by type: text becomes a number in columns of floats and, while
     `inferring`, in unknown ones that hold numbers; numbers become text in columns of text. None if a number is beyond
     float64.
 
-    >>> list(with_numbers(b'{"x": "NaN", "s": 1.50}', pa.schema({"x": pa.float32(), "s": pa.string()}), inferring=True))
+    >>> schema = pa.schema({"x": pa.float32(), "s": pa.string()})
+    >>> list(rewrite_numbers(b'{"x": "NaN", "s": 1.50}', schema, inferring=True))
     [b'{"x": NaN, "s": "1.50"}']
     """
     if not inferring:
@@ -567,7 +568,7 @@ def with_numbers(lines: bytes, schema: pa.Schema, *, inferring: bool) -> Iterato
         rows = parse_rows(lines)
         numeric = set(numbers_by_path(rows)) if inferring else set()
         type_ = pa.struct(list(schema))
-        yield "\n".join(json.dumps(_converted(row, type_, (), numeric)) for row in rows).encode()
+        yield "\n".join(json.dumps(_convert_value(row, type_, (), numeric)) for row in rows).encode()
 
 
 def parse_rows(lines: bytes) -> list[Any]:
@@ -630,12 +631,12 @@ def overflowing(number: str, type_: pa.DataType | None) -> pa.DataType | None:
     return of_floats if not is_text and is_too_large(number, of_floats) else None
 
 
-def rounded(number: str, type_: pa.DataType | None) -> pa.DataType | None:
+def rounding_type(number: str, type_: pa.DataType | None) -> pa.DataType | None:
     """The type, if it is float64 and rounds an integer."""
     return type_ if type_ is not None and t.is_float64(type_) and is_rounded(number) else None
 
 
-def _converted(value: Any, type_: pa.DataType | None, path: _Path, numeric: set[_Path]) -> Any:
+def _convert_value(value: Any, type_: pa.DataType | None, path: _Path, numeric: set[_Path]) -> Any:
     """A value for pyarrow; `numeric` has the paths of numbers whose types are inferred."""
     if isinstance(value, _Number):
         if type_ is not None and (t.is_string(type_) or t.is_large_string(type_)):
@@ -648,7 +649,9 @@ def _converted(value: Any, type_: pa.DataType | None, path: _Path, numeric: set[
         return _NUMBERS.get(value, value) if is_number else value
     if isinstance(value, list):
         item_type = _type_at(type_, _ITEM)
-        return [_converted(item, item_type, (*path, _ITEM), numeric) for item in value]
+        return [_convert_value(item, item_type, (*path, _ITEM), numeric) for item in value]
     if isinstance(value, dict):
-        return {name: _converted(item, _type_at(type_, name), (*path, name), numeric) for name, item in value.items()}
+        return {
+            name: _convert_value(item, _type_at(type_, name), (*path, name), numeric) for name, item in value.items()
+        }
     return value

@@ -80,11 +80,11 @@ def libsvm_source(
     fields.append(pa.field(f"{FEATURES}/values", pa.list_(pa.float64()), metadata=sparse.metadata))
     parsed = pa.schema(fields)
     schema = declared_types(parsed, files.options, _is_number_or_list)
-    files.selected(schema.names)
+    files.select_names(schema.names)
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
         with closing(open_text_file(source, meter)) as file:
-            for lines in _parsed(file, source.path):
+            for lines in _parse_lines(file, source.path):
                 batch = _batch(lines, contents, parsed, source.path)
                 yield batch if schema.equals(parsed) else batch.cast(schema)
 
@@ -100,7 +100,7 @@ def _contents(sources: list[Source], zero_based: bool | None, n_features: int | 
     min_index, max_index, has_queries, many_labels = 1, -1, False, False
     for source in sources:
         with closing(open_text_file(source)) as file:
-            for lines in _parsed(file, source.path):
+            for lines in _parse_lines(file, source.path):
                 min_index = min(min_index, int(lines.indices.min(initial=min_index)))
                 max_index = max(max_index, int(lines.indices.max(initial=max_index)))
                 has_queries = has_queries or any(query is not None for query in lines.queries)
@@ -116,7 +116,7 @@ def _contents(sources: list[Source], zero_based: bool | None, n_features: int | 
     return _Contents(from_zero, n_features or feature_count, has_queries, many_labels)
 
 
-def _parsed(file: IO[bytes], path: str) -> Iterator[_Lines]:
+def _parse_lines(file: IO[bytes], path: str) -> Iterator[_Lines]:
     """The rows of a file, some megabytes at a time; empty lines and comments are left out."""
     number = 0
     while lines := file.readlines(_BLOCK_BYTES):

@@ -128,7 +128,7 @@ class TableFiles:
             folders, schema = folders.declared(Schema.parse(schema), sources)
         return cls(sources, folders, replace(options, schema=schema, schema_overrides=overrides, listings=None))
 
-    def selected(self, names: Sequence[str]) -> list[str] | None:
+    def select_names(self, names: Sequence[str]) -> list[str] | None:
         """Those of the columns in the files that are selected; None: all.
 
         Raises
@@ -159,11 +159,11 @@ class TableFiles:
         """The columns to read of those in the files and those of folders."""
         return self.options.projection([*names, *self.folders.names])
 
-    def delivered(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
+    def rows_to_convert(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
         """The rows to convert of batches that have the columns of the schema, or the selected ones."""
         options = self.options
-        rows = selected(schema, batches, options.projection(schema.names))
-        return rows if options.filters is None else filtered(rows, options.filters, options.columns)
+        rows = select_columns(schema, batches, options.projection(schema.names))
+        return rows if options.filters is None else filter_rows(rows, options.filters, options.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +185,9 @@ class TableSource:
     @property
     def schema(self) -> pa.Schema:
         """Of all columns, those of folders last."""
-        return self._with_folders(self.file_schema)
+        return self._add_folders(self.file_schema)
 
-    def _with_folders(self, schema: pa.Schema) -> pa.Schema:
+    def _add_folders(self, schema: pa.Schema) -> pa.Schema:
         folders = self.files.folders.fields
         return pa.schema([*schema, *folders], schema.metadata) if folders else schema
 
@@ -204,10 +204,10 @@ class TableSource:
         def batches() -> Generator[pa.RecordBatch]:
             for source in sources:
                 for batch in self.batches(source, meter):
-                    yield self.files.folders.add_to(batch, [source], self._with_folders(batch.schema), None)
+                    yield self.files.folders.add_to(batch, [source], self._add_folders(batch.schema), None)
 
         with closing(batches()) as parts:
-            yield self.files.delivered(self.schema, parts)
+            yield self.files.rows_to_convert(self.schema, parts)
 
 
 def suffixes_of(format: Format) -> tuple[str, ...]:
@@ -216,7 +216,9 @@ def suffixes_of(format: Format) -> tuple[str, ...]:
     return tuple(suffix + second for suffix in format.suffixes for second in ("", *packed))
 
 
-def selected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], projection: Projection) -> pa.RecordBatchReader:
+def select_columns(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch], projection: Projection
+) -> pa.RecordBatchReader:
     """The selected columns, in the order of the projection; `batches` have these or more."""
     if projection.takes_all:
         return pa.RecordBatchReader.from_batches(schema, batches)
@@ -225,7 +227,7 @@ def selected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], projection: P
     return pa.RecordBatchReader.from_batches(fields, parts)
 
 
-def filtered(stream: Any, filters: Any, columns: Columns) -> pa.RecordBatchReader:
+def filter_rows(stream: Any, filters: Any, columns: Columns) -> pa.RecordBatchReader:
     """The rows of a stream that a filter keeps, with some of the columns.
 
     Raises
@@ -236,10 +238,10 @@ def filtered(stream: Any, filters: Any, columns: Columns) -> pa.RecordBatchReade
     projection = Projection(columns)
     projection.check(stream.schema.names)
     if filters is None:
-        return selected(stream.schema, iter(stream), projection)
+        return select_columns(stream.schema, iter(stream), projection)
     row_filter = RowFilter.for_schema(filters, stream.schema)
     kept = (selectable(batch).filter(row_filter.mask(batch)) for batch in stream)
-    return selected(stream.schema, kept, projection)
+    return select_columns(stream.schema, kept, projection)
 
 
 def check_schema(schema: pa.Schema, first: pa.Schema, path: str, first_path: str) -> None:
@@ -295,7 +297,7 @@ class _MeteredFile(RawFile):
         return count
 
 
-def metered(
+def meter_batches(
     batches: Iterator[pa.RecordBatch], rows: int | None, size: int | None, meter: ProgressMeter
 ) -> Iterator[pa.RecordBatch]:
     """The batches of a file; `meter` is advanced by the part of its `size` that they are of its `rows`."""

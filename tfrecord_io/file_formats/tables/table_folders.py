@@ -335,7 +335,7 @@ class _Target:
                 with suppress(OSError):
                     remove_file(path, self._storage)
             raise
-        for entry in self._replaced(rows):
+        for entry in self._replaced_files(rows):
             self._fs.remove(entry.name)
         return files
 
@@ -350,7 +350,7 @@ class _Target:
         files = (e for e in list_directory(self._fs, entry.name) if not (e.directory or is_hidden(e.basename)))
         return [e for e in files if e.basename.lower().endswith(suffixes)]
 
-    def _replaced(self, rows: dict[str, int]) -> list[Entry]:
+    def _replaced_files(self, rows: dict[str, int]) -> list[Entry]:
         """The files that the new ones replace, by the mode."""
         if self._options.mode == "append":
             return []

@@ -130,7 +130,7 @@ def _datasource_class() -> type[Any]:
             scan = self._scan
             if self._predicate_expr is not None:
                 floats = {(field.name,) for field in scan.schema if field.type == pa.float32()}
-                scan = scan.filter(_with_doubles(condition_of(self._predicate_expr.to_pyarrow()), floats))
+                scan = scan.filter(_widen_floats(condition_of(self._predicate_expr.to_pyarrow()), floats))
             names = self._projection_map or {}
             if self._projection_map is not None:
                 scan = scan.only(list(names))
@@ -149,11 +149,11 @@ def _datasource_class() -> type[Any]:
     return TFRecordDatasource
 
 
-def _with_doubles(part: Condition, floats: Set[tuple[str, ...]]) -> Condition:
+def _widen_floats(part: Condition, floats: Set[tuple[str, ...]]) -> Condition:
     """The condition with float32 columns, `floats`, as float64 where Ray compares them as such: there, none is 0.1."""
     import pyarrow.compute as pc
 
-    arguments = [_with_doubles(argument, floats) for argument in part.arguments]
+    arguments = [_widen_floats(argument, floats) for argument in part.arguments]
     literals = [argument.value.type for argument in arguments if argument.value is not None]
     if part.name in COMPARISONS and pa.float64() in literals:
         double = Condition.parsed(pc.field("").cast(pa.float64()))
@@ -198,7 +198,7 @@ def _datasink_class() -> type[Any]:
         def write(self, blocks: Iterable[Any], ctx: Any) -> WrittenPart:
             tables = map(_columns, blocks)
             is_declared = self._writer.options.schema is not None
-            return self._writer.write_part(ctx.task_idx, tables if is_declared else _typed(tables))
+            return self._writer.write_part(ctx.task_idx, tables if is_declared else _add_types(tables))
 
         def on_write_complete(self, write_result: Any) -> None:
             self.report = self._writer.commit(write_result.write_returns)
@@ -229,7 +229,7 @@ def _columns(block: Any) -> Any:
     return {name: arrays[name] if name in extension_columns else block[name] for name in block.column_names}
 
 
-def _typed(tables: Iterator[Any]) -> Iterator[Any]:
+def _add_types(tables: Iterator[Any]) -> Iterator[Any]:
     """The tables, after one without rows that has types for the columns that are null throughout in the first ones.
 
     Ray infers the types of each block on its own. Tables wait in memory until all columns have a type.

@@ -133,8 +133,8 @@ class TFRecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
         context = TaskContext.get()
         assert context is not None  # Spark calls this in a task
         schema = pa.ipc.read_schema(pa.py_buffer(self._serialized))
-        batches = _with_vectors(iterator, self._vectors) if self._vectors else iterator
-        return WrittenMessage(self._writer.write_part(context.partitionId(), _with_tensors(batches, schema)))
+        batches = _add_vectors(iterator, self._vectors) if self._vectors else iterator
+        return WrittenMessage(self._writer.write_part(context.partitionId(), _restore_tensors(batches, schema)))
 
     def commit(self, messages: list[Any]) -> None:
         with suppress(*([FileExistsError] if self._ignores else [])):  # of a dataset that is there meanwhile
@@ -197,7 +197,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         form = keywords.pop("vectors", None)
         if form not in (None, *_VECTORS):
             raise ValueError(f"the option vectors={form!r}: expected {' or '.join(map(repr, _VECTORS))}")
-        options = WriteOptions.from_keywords(_with_mode(keywords, overwrite))
+        options = WriteOptions.from_keywords(_add_mode(keywords, overwrite))
         if not schema.fields:
             raise SchemaError("Spark passes no rows of a frame without columns", hint="select a column")
         arrow_schema, tensors = _arrow_schema(schema), {}
@@ -291,12 +291,12 @@ def _folder(path: Any) -> Any:
     return f"{path}/" if is_folder else path
 
 
-def _with_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
+def _add_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
     """The keywords of writing, with the mode that they state, or else Spark's, which is "overwrite" or "append".
 
-    >>> _with_mode({}, False), _with_mode({"mode": "ErrorIfExists"}, False)
+    >>> _add_mode({}, False), _add_mode({"mode": "ErrorIfExists"}, False)
     ({'mode': 'append'}, {'mode': 'error'})
-    >>> _with_mode({"partitionoverwritemode": "dynamic", "partition_by": ["day"]}, True)
+    >>> _add_mode({"partitionoverwritemode": "dynamic", "partition_by": ["day"]}, True)
     {'partition_by': ['day'], 'mode': 'overwrite_partitions'}
     """
     values = {name: value for name, value in keywords.items() if name != _PARTITION_MODE}
@@ -451,7 +451,7 @@ def vector_fields(field: pa.Field, form: str | None) -> list[pa.Field]:
     return dense + ([] if form == "dense" else [pa.field(f"{field.name}/{part}", parts[part]) for part in parts])
 
 
-def _with_vectors(batches: Iterator[pa.RecordBatch], vectors: Mapping[int, str | None]) -> Iterator[pa.RecordBatch]:
+def _add_vectors(batches: Iterator[pa.RecordBatch], vectors: Mapping[int, str | None]) -> Iterator[pa.RecordBatch]:
     """The batches, with the columns of `vector_fields` instead of the structs that Spark has for vectors."""
     for batch in batches:
         columns: dict[str, pa.Array] = {}
@@ -522,25 +522,25 @@ def _batches(scan: Scan, own: pa.Schema, schema: pa.Schema) -> Iterator[pa.Recor
     """The batches of a partition, in the types of Spark, with the names that it asks for."""
     with open_scan(scan) as batches:
         for batch in batches:
-            columns = (_converted(batch[field.name], field) for field in own)
+            columns = (_convert_column(batch[field.name], field) for field in own)
             pairs = zip(columns, schema.types, strict=True)  # names differ inside structs, too
             named = [column if column.type == type_ else column.view(type_) for column, type_ in pairs]
             yield batch_of(named, batch.num_rows, schema)
 
 
-def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
+def _convert_column(column: pa.Array, field: pa.Field) -> pa.Array:
     if column.null_count and not field.nullable:  # Spark would take what lies in its place for a value
         reason, advice = "it has a null, but the schema states that it has none", "state a nullable column"
         raise SchemaError(reason, feature=field.name, expected="not null", got="null", hint=advice)
     try:
-        nested = _nested(column)
+        nested = _to_nested_lists(column)
         return nested if nested.type == field.type else nested.cast(field.type)  # pyarrow (26) may refuse its own type
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         advice = "select other columns, or declare a type that holds them with schema_overrides="
         raise SchemaError(f"Spark cannot hold its values ({error})", feature=field.name, hint=advice) from error
 
 
-def _nested(column: pa.Array) -> pa.Array:
+def _to_nested_lists(column: pa.Array) -> pa.Array:
     """A tensor column as nested lists, or another one as it is."""
     if not isinstance(column.type, pa.BaseExtensionType):
         return column
@@ -560,7 +560,7 @@ def _lists(values: pa.Array, count: int, length: int, mask: pa.Array | None = No
     return pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * length), values, mask=mask)
 
 
-def _with_tensors(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _restore_tensors(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The batches of Spark with their nested arrays as the tensors that a schema declares; at least an empty one."""
     is_empty = True
     for batch in batches:
@@ -572,7 +572,7 @@ def _with_tensors(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Itera
 
 
 def _as_tensors(column: pa.Array, field: pa.Field) -> pa.Array:
-    """The inverse of `_converted` for a column of tensors, or another column as it is."""
+    """The inverse of `_convert_column` for a column of tensors, or another column as it is."""
     type_ = field.type
     if not is_any_tensor(type_):
         return column

@@ -163,11 +163,11 @@ def report(
     sources = [source] if compare is None else [source, compare]
     options = [ReadOptions.from_keywords(keywords, report, side).for_inspection() for side in sources]
     if target is None:
-        return _made(None, sources, options, limits, verify)
+        return _make_report(None, sources, options, limits, verify)
     if isinstance(target, str | os.PathLike) and not is_page(os.fspath(target)):
         raise ValueError(f"{printable(target)}: the name of a report ends in .html")
     with open_output(target, options[0].storage, mode=mode) as file:
-        page = _made(file.path, sources, options, limits, verify)
+        page = _make_report(file.path, sources, options, limits, verify)
         file.write(page.html.encode())
     return page
 
@@ -181,7 +181,7 @@ def is_page(name: str) -> bool:
     return name.lower().endswith((".html", ".htm"))
 
 
-def _made(
+def _make_report(
     out: str | None, paths: list[Any], options: list[ReadOptions], limits: SampleLimits, check: bool
 ) -> DatasetReport:
     examine = partial(dataset_statistics, limits=limits, check=check)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrecord_io.arrow.output.to_python import json_value
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, in_one_unit
+from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, convert_to_one_unit
 from tfrecord_io.plugins.report.number_statistics import NumberStatistics, edges_of, histogram
 
 BINS = 20  # of the histograms that are compared
@@ -95,7 +95,7 @@ def drift(a: FeatureStatistics | None, b: FeatureStatistics | None) -> FeatureDr
         new, lost = _only(right, left), _only(left, right)
         result = replace(result, new_values=tuple(new[:NEW_VALUES]), new_count=len(new))
         return replace(result, lost_values=tuple(lost[:NEW_VALUES]), lost_count=len(lost))
-    numbers = [side for side in in_one_unit((a, b)) or () if side is not None and side.count]
+    numbers = [side for side in convert_to_one_unit((a, b)) or () if side is not None and side.count]
     if len(numbers) < 2:
         return result
     return replace(result, measure="Jensen-Shannon", distance=jensen_shannon(*numbers))

@@ -324,10 +324,10 @@ def thumbnail(data: bytes, *, orient: bool = True, stated: tuple[Any, Any] = (No
         if len(data) <= MOST_BYTES and mime != _TIFF:
             return Thumbnail(data, mime)
         return Thumbnail(None, problem=f"{byte_size(len(data))}: thumbnails need the package pillow")
-    return _by_pillow(PIL.Image, data, orient, stated)
+    return _thumbnail_by_pillow(PIL.Image, data, orient, stated)
 
 
-def _by_pillow(pillow: Any, data: bytes, orient: bool, stated: tuple[Any, Any]) -> Thumbnail:
+def _thumbnail_by_pillow(pillow: Any, data: bytes, orient: bool, stated: tuple[Any, Any]) -> Thumbnail:
     try:
         with pillow.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
             width, height = image.size

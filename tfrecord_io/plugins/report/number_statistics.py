@@ -255,7 +255,7 @@ class SampleReader:
         self._scan = scan
         self._limits = limits
         self._total = self._known_total()
-        self._pieces, self._all_pieces = self._chosen()
+        self._pieces, self._all_pieces = self._choose_pieces()
         self._records = self._bytes = self._skipped = 0
         self._ended_early = False
 
@@ -274,7 +274,7 @@ class SampleReader:
         is_small = scan.bytes is not None and scan.bytes <= self._limits.bytes
         return count_scan(scan) if is_small and scan.options.counts_all else None
 
-    def _chosen(self) -> tuple[list[Scan], int]:
+    def _choose_pieces(self) -> tuple[list[Scan], int]:
         """The pieces to read, in order, and the number of all."""
         scan, limits = self._scan, self._limits
         has_few = self._total is not None and self._total <= limits.records

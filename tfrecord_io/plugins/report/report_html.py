@@ -16,7 +16,7 @@ from tfrecord_io.display import byte_size, counted, shape_ranges, short
 from tfrecord_io.errors import printable
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics
 from tfrecord_io.plugins.report.drift import FeatureDrift
-from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, in_one_unit, nanoseconds_of
+from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, convert_to_one_unit, nanoseconds_of
 from tfrecord_io.plugins.report.media import MediaSample
 from tfrecord_io.plugins.report.number_statistics import QUANTILES, Histogram, NumberStatistics, edges_of, histogram
 from tfrecord_io.tools.describe import temporal_value
@@ -168,7 +168,7 @@ def _is_listed(side: FeatureStatistics) -> bool:
 def _chart(sides: Sides) -> str:
     present = [side for side in sides if side is not None]
     if any(side.numbers is not None for side in present) and not all(map(_is_listed, present)):
-        drawn = in_one_unit(present)
+        drawn = convert_to_one_unit(present)
         return "" if drawn is None else _histograms(drawn, _label_of_all(present), "Values")
     for name, parts in (
         ("Length of values", [side.lengths for side in present]),
@@ -201,7 +201,7 @@ def _label(side: FeatureStatistics) -> Label:
 
 
 def _label_of_all(sides: Sequence[FeatureStatistics]) -> Label:
-    """That of numbers `in_one_unit`; of times in the coarsest one, which has them all."""
+    """That of numbers `convert_to_one_unit`; of times in the coarsest one, which has them all."""
     numbered = [side for side in sides if side.numbers is not None]
     units = [nanoseconds_of(side.value_type) for side in numbered]
     label, ratio = _label(numbered[units.index(max(units))]), max(units) // min(units)
@@ -217,8 +217,8 @@ def _numbers(sides: Sides) -> str:
         if any(cells):
             lines.append((name, cells))
 
-    add("mean", lambda s: _of(s, "mean"))
-    add("std. dev.", lambda s: _of(s, "deviation"))
+    add("mean", lambda s: _number_text(s, "mean"))
+    add("std. dev.", lambda s: _number_text(s, "deviation"))
     add("min", lambda s: "" if s.summary.minimum is None else value_text(s.summary.minimum))
     for share, name in _NAMED_QUANTILES:
         add(name, lambda s, q=share: _quantile(s, q))  # type: ignore[misc]
@@ -243,7 +243,7 @@ def _numbers(sides: Sides) -> str:
     return element("dl", rows, class_="numbers two" if is_wide else "numbers") if rows else ""
 
 
-def _of(side: FeatureStatistics, name: str) -> str:
+def _number_text(side: FeatureStatistics, name: str) -> str:
     value = None if side.numbers is None or side.is_temporal or _is_constant(side) else getattr(side.numbers, name)
     return "" if value is None else number(value)
 

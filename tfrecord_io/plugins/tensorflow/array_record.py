@@ -103,17 +103,17 @@ class _Records:
 
     def _frames(self) -> Generator[Array]:
         engine = get_engine()
-        with _on_this_machine(self.file) as file:
+        with _local_copy(self.file) as file:
             if self.length is not None:
                 check_length(self.file.path, len(_Opened(file, self.file.path, 0)), self.length)
             for payloads in _payloads(file, self.file.path, MAX_RECORD_BYTES, self.begin, self.end):
                 yield np.frombuffer(engine.frame(payloads), np.uint8)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpacked, (PackedSources.pack([self.file.absolute()]), self.begin, self.end, self.length)
+        return _unpack, (PackedSources.pack([self.file.absolute()]), self.begin, self.end, self.length)
 
 
-def _unpacked(packed: PackedSources, begin: int, end: int | None, length: int | None) -> _Records:
+def _unpack(packed: PackedSources, begin: int, end: int | None, length: int | None) -> _Records:
     (file,) = packed.unpack()
     return _Records(file, begin, end, length)
 
@@ -121,13 +121,13 @@ def _unpacked(packed: PackedSources, begin: int, end: int | None, length: int | 
 def _sources(paths: Any, options: ReadOptions) -> list[Source]:
     """The files that paths mean; of a folder those whose names are of ArrayRecord files, if there are any."""
     if isinstance(paths, list):
-        paths = [file for path in paths for file in _in_folder(path, options) or [path]]
+        paths = [file for path in paths for file in _files_in_folder(path, options) or [path]]
     else:
-        paths = _in_folder(paths, options) or paths
+        paths = _files_in_folder(paths, options) or paths
     return resolve_inputs(paths, options.storage, allow_missing_shards=options.allow_missing_shards)
 
 
-def _in_folder(path: Any, options: ReadOptions) -> list[Source]:
+def _files_in_folder(path: Any, options: ReadOptions) -> list[Source]:
     if not isinstance(path, str):
         return []
     fs, name = locate(path, options.storage)
@@ -176,7 +176,7 @@ class ArrayRecordFiles:
         engine, before = get_engine(), 0
         for source in self._sources:
             self._firsts.append(before)
-            with _on_this_machine(source) as file:
+            with _local_copy(source) as file:
                 for payloads in _payloads(file, source.path, self._options.limits.record_bytes):
                     before += len(payloads)
                     yield np.frombuffer(engine.frame(payloads), np.uint8)
@@ -185,7 +185,7 @@ class ArrayRecordFiles:
 
 
 @contextmanager
-def _on_this_machine(source: Source) -> Iterator[str]:
+def _local_copy(source: Source) -> Iterator[str]:
     """The path of a file that array_record can open: of one in a bucket, that of a copy."""
     if source.local and source.pipe is None:
         yield source.path

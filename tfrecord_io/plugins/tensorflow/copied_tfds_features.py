@@ -30,7 +30,7 @@ class SourceFeatures:
     _warned: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, data: Any) -> SourceFeatures | None:
+    def from_data(cls, data: Any) -> SourceFeatures | None:
         """Those of a Reader or a Dataset whose schema is stated, or that of a ``features.json``; None for others."""
         scan = data.scan if isinstance(data, Reader) else unwrapped(data)
         if not isinstance(scan, Scan) or scan.resolved.source not in (FEATURES, "schema="):
@@ -52,7 +52,7 @@ class SourceFeatures:
         keys = (*_ABOUT, "supervisedKeys") if {*columns} >= {*self.leaves} else _ABOUT
         return {} if info is None else {key: info.document[key] for key in keys if key in info.document}
 
-    def merged(self, own: Json, chosen: set[str]) -> Json | None:
+    def merge_features(self, own: Json, chosen: set[str]) -> Json | None:
         """The features of the source for columns that are stored as there, and those of `own` for the others.
 
         `chosen` are columns of which the caller states a feature. None if the two trees do not fit.
@@ -62,7 +62,7 @@ class SourceFeatures:
         if "type" in self.document:  # the form of old versions, of which no part can be left out
             return self.document if kept == {*self.leaves} == {*new_leaves} else None
         _drop_parts(self.document, kept, "")
-        tree = _kept(self.document, kept, "")
+        tree = _copy_columns(self.document, kept, "")
         joined = tree is not None and _join(own, tree, kept, "", 0)
         changed = (new_leaves.keys() & self.leaves.keys()) - (kept if joined else set()) - chosen
         if new := sorted(changed - self._warned):
@@ -76,7 +76,7 @@ class SourceFeatures:
         source = self.leaves.get(name)
         if source is None or (leaf.labels is not None and source.labels is None):
             return False
-        return _stored(source) == _stored(leaf) and (source.optional or not leaf.optional)
+        return _storage_of(source) == _storage_of(leaf) and (source.optional or not leaf.optional)
 
 
 def _children(node: Json) -> dict[str, Json] | None:
@@ -96,7 +96,7 @@ def _names(node: Json, name: str) -> set[str]:
     }
 
 
-def _below(name: str, key: str) -> str:
+def _path_below(name: str, key: str) -> str:
     return f"{name}/{key}" if name else key
 
 
@@ -105,25 +105,25 @@ def _drop_parts(node: Json, kept: set[str], name: str) -> None:
     children, inner = _children(node), _inner(node)
     if children is not None:
         for key, child in children.items():
-            _drop_parts(child, kept, _below(name, key))
+            _drop_parts(child, kept, _path_below(name, key))
     elif inner is not None:
         _drop_parts(inner, kept, name)
     elif not (names := _names(node, name)) <= kept:
         kept -= names
 
 
-def _kept(node: Json, kept: set[str], name: str) -> Json | None:
+def _copy_columns(node: Json, kept: set[str], name: str) -> Json | None:
     """A copy of a tree of features with the columns to keep; None if it has none of them."""
     children, inner = _children(node), _inner(node)
     if children is not None:
         copied_children = {
-            key: copy for key, child in children.items() if (copy := _kept(child, kept, _below(name, key)))
+            key: copy for key, child in children.items() if (copy := _copy_columns(child, kept, _path_below(name, key)))
         }
         return (
             {**node, "featuresDict": {**node["featuresDict"], "features": copied_children}} if copied_children else None
         )
     if inner is not None:
-        copied_inner = _kept(inner, kept, name)
+        copied_inner = _copy_columns(inner, kept, name)
         return {**node, "sequence": {**node["sequence"], "feature": copied_inner}} if copied_inner else None
     return node if _names(node, name) <= kept else None
 
@@ -136,7 +136,7 @@ def _join(own: Json, tree: Json, kept: set[str], name: str, levels: int) -> bool
     if children is None or new_children is None:
         return False
     for key, child in new_children.items():
-        below = _below(name, key)
+        below = _path_below(name, key)
         if _names(child, below) <= kept:
             continue
         if key in children:
@@ -166,7 +166,7 @@ def _inside(tree: Json, levels: int) -> Json | None:
     return tree
 
 
-def _stored(leaf: TfdsLeaf) -> tuple[Any, ...]:
+def _storage_of(leaf: TfdsLeaf) -> tuple[Any, ...]:
     """What decides how the values of a leaf are stored: a list of one length is stored as a tensor is."""
     dtype = "string" if leaf.dtype in ("string", "object", "str", "bytes") else leaf.dtype
     ragged = max(len(leaf.sequence) - 1, 0)

@@ -130,7 +130,7 @@ class _ListSplitter:
             hint=f"exclude it with columns=, or {_PARTS}",
             hint_cli=f"exclude it with --columns, or {_PARTS}",
         )
-        return self._located(error, walker, block, found.list)
+        return self._locate_error(error, walker, block, found.list)
 
     def _size_error(self, walker: BlockWalker, block: ListBlock, sizes: Array) -> tuple[int, TFRecordError]:
         """How many rows there is room for, and the error of the next one."""
@@ -146,9 +146,9 @@ class _ListSplitter:
             advice = f"{self._expansion.advice(size)}, or {_PARTS}"
             excess = self._expansion.excess(reason)
             error = DecodeError(excess, expected=room, got=size, hint=advice, of_memory=True)
-        return row, self._located(error, walker, block, at)
+        return row, self._locate_error(error, walker, block, at)
 
-    def _located(self, error: TFRecordError, walker: BlockWalker, block: ListBlock, at: int) -> TFRecordError:
+    def _locate_error(self, error: TFRecordError, walker: BlockWalker, block: ListBlock, at: int) -> TFRecordError:
         """The error, of a list of a block."""
         offset = walker.offset + int(block.payloads[at]) - HEADER_BYTES
         error.path, error.record, error.offset = walker.opened.path, walker.record + at, offset
@@ -208,11 +208,11 @@ class FeatureNames:
         faults = []
         if (fault := self._contexts.feed(block.data, block.part_starts, block.part_lengths)) is not None:
             at, start = int(block.parts[fault.record]), int(block.part_starts[fault.record])
-            faults.append(ListFault(block.first_row(at), at, _moved(fault, block, at, start)))
+            faults.append(ListFault(block.first_row(at), at, _move_fault(fault, block, at, start)))
         if (fault := self._examples.feed(block.data, block.starts, block.lengths)) is not None:
             row = fault.record
             at = int(block.lists[row])
-            moved = _moved(fault, block, at, int(block.starts[row]))
+            moved = _move_fault(fault, block, at, int(block.starts[row]))
             faults.append(ListFault(row, at, moved, row - block.first_row(at)))
         if self._twice(self._contexts.names, self._examples.names):
             faults.append(self._first_name(block, *before))
@@ -236,7 +236,7 @@ class FeatureNames:
         raise AssertionError
 
 
-def _moved(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
+def _move_fault(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
     """A fault of a part of a list, which begins at byte `start` of the block, as one of the record."""
     byte = start - int(block.payloads[at]) + fault.byte if fault.byte >= 0 else -1
     return replace(fault, record=at, offset=int(block.payloads[at]) - HEADER_BYTES, byte=byte)

@@ -214,9 +214,9 @@ class TfdsColumns:
 
     def features(self) -> Json:
         """The content of ``features.json``, after the last batch: it says which features were missing in some row."""
-        root = self._described(self._tree)
+        root = self._describe_node(self._tree)
         if self._source is not None:
-            merged = self._source.merged(root, {*self._images, *self._class_names})
+            merged = self._source.merge_features(root, {*self._images, *self._class_names})
             if merged is not None:
                 return merged
         if self._prefix is None:
@@ -229,12 +229,12 @@ class TfdsColumns:
         inside[key] = _sequence(inside[key], "dataset_feature.Dataset")
         return root
 
-    def _described(self, node: Any) -> Json:
+    def _describe_node(self, node: Any) -> Json:
         if isinstance(node, list):
             inner, length = node
-            return _sequence(self._described(inner), length=length)
+            return _sequence(self._describe_node(inner), length=length)
         if isinstance(node, dict):
-            features = {key: self._described(node[key]) for key in sorted(node)}
+            features = {key: self._describe_node(node[key]) for key in sorted(node)}
             return _feature("features_dict.FeaturesDict", featuresDict={"features": features})
         return self.leaves[node].feature()
 
@@ -294,16 +294,18 @@ class TfdsColumns:
         self._steps: tuple[str, Array] | None = None  # a column of steps, and how many each episode has
         columns: dict[str, pa.Array] = {}
         for column, array in zip(batch.schema, batch.columns, strict=True):
-            for name, stored in self._stored(column, array, []):
+            for name, stored in self._stored_columns(column, array, []):
                 if name in columns:
                     raise SchemaError("two columns are stored under this name", feature=name, hint="rename one")
                 columns[name] = stored
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
-    def _stored(self, column: pa.Field, array: pa.Array, lengths: list[Array]) -> Iterator[tuple[str, pa.Array]]:
+    def _stored_columns(
+        self, column: pa.Field, array: pa.Array, lengths: list[Array]
+    ) -> Iterator[tuple[str, pa.Array]]:
         if t.is_struct(column.type):
             for child, values in zip(column.type, array.flatten(), strict=True):
-                yield from self._stored(child, values, lengths)
+                yield from self._stored_columns(child, values, lengths)
             return
         leaf = self.leaves[self._leaf_number]
         if len(lengths) == leaf.levels:
@@ -317,7 +319,7 @@ class TfdsColumns:
         if not lengths and self._is_of_steps(leaf.name):
             self._check_steps(leaf.name, counts)
         inner = column.type.value_field.with_metadata(column.metadata)
-        yield from self._stored(inner, array.flatten(), [*lengths, counts])
+        yield from self._stored_columns(inner, array.flatten(), [*lengths, counts])
 
     def _check_steps(self, name: str, counts: Array) -> None:
         """Refuse episodes whose columns have different numbers of steps, of which TFDS makes no dataset."""
@@ -338,7 +340,7 @@ class TfdsColumns:
             array = _codes(leaf, array)
         if leaf.image is not None:
             self._refuse_nulls(leaf, array)
-            ends = np.cumsum(_in_rows(np.ones(len(array), np.int64), lengths))
+            ends = np.cumsum(_count_items(np.ones(len(array), np.int64), lengths))
             for at, cell in enumerate(array):
                 leaf.image.note(cell.as_buffer().to_pybytes(), self._row + int(ends.searchsorted(at, side="right")))
         if not leaf.shape and not lengths:
@@ -361,10 +363,10 @@ class TfdsColumns:
         flat = f"{leaf.name}/ragged_flat_values" if len(lengths) > 1 else leaf.name
         if lengths:
             size = int(np.prod(leaf.shape, dtype=np.int64))  # type: ignore[arg-type]  # none is unknown
-            counts = _in_rows(np.ones(len(array), np.int64), lengths) * size
+            counts = _count_items(np.ones(len(array), np.int64), lengths) * size
         yield flat, _lists(values, counts)
         for level, inner in enumerate(lengths[1:]):
-            per_row = _in_rows(np.ones(len(inner), np.int64), lengths[: level + 1])
+            per_row = _count_items(np.ones(len(inner), np.int64), lengths[: level + 1])
             yield f"{leaf.name}/ragged_row_lengths_{level}", _lists(int64_array(inner), per_row)
 
     def _refuse_least(self, leaf: LeafColumn, array: pa.Array) -> None:
@@ -435,7 +437,7 @@ def _values(leaf: LeafColumn, column: pa.Field, array: pa.Array) -> tuple[pa.Arr
     return array, np.full(rows, size)
 
 
-def _in_rows(ones: Array, lengths: Sequence[Array]) -> Array:
+def _count_items(ones: Array, lengths: Sequence[Array]) -> Array:
     """How many items each row has, of sequences of these lengths, outermost first."""
     counts = ones
     for inner in reversed(lengths):

@@ -116,7 +116,7 @@ class _Part:
         self._sink = PayloadSink()
         self.writer = Writer(None, options, self._sink)
 
-    def encoded(self, batch: pa.RecordBatch) -> list[bytes]:
+    def encode(self, batch: pa.RecordBatch) -> list[bytes]:
         if not self.names:
             return [b""] * len(batch)
         self.writer.write(batch.select(self.names))
@@ -165,7 +165,7 @@ class _Lists:
         examples, contexts = self.examples.writer, self.contexts.writer
         waiting, size = list[bytes](), 0
         try:
-            for record in self._joined(batches):
+            for record in self._join_lists(batches):
                 waiting.append(record)
                 size += len(record)
                 if size > _BATCH_BYTES:
@@ -179,13 +179,13 @@ class _Lists:
             contexts.discard()
             examples.discard()
 
-    def _joined(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    def _join_lists(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         row, key, shared, parts = 0, None, b"", list[bytes]()
         seen: set[Any] = set()
         before: pa.RecordBatch | None = None  # the last row
         for batch in batches:
             keys = batch.column(self._by).to_pylist()
-            examples, contexts = self.examples.encoded(batch), self.contexts.encoded(batch)
+            examples, contexts = self.examples.encode(batch), self.contexts.encode(batch)
             for at, (row_key, example, context) in enumerate(zip(keys, examples, contexts, strict=True)):
                 if row_key != key or not parts:
                     if parts:

@@ -127,7 +127,7 @@ def write_tfds(
         raise FileExistsError(17, f"the split '{split}' exists; mode='overwrite' replaces it", directory.path)
     source = open_input(data, index=False, nan_to_null=options.nan_to_null)
     modes = images if isinstance(images, Mapping) else dict.fromkeys(images)
-    described = SourceFeatures.of(data)
+    described = SourceFeatures.from_data(data)
     columns = TfdsColumns(source.schema, prefix, modes, class_names or {}, described)
     directory.take_labels(columns)
     if described is not None:

@@ -31,7 +31,14 @@ from tfrecord_io.arrow.image_header import (
 )
 from tfrecord_io.errors import DecodeError, SchemaError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled
+from tfrecord_io.file_formats.files_below import (
+    LeftOut,
+    find_folder,
+    read_files,
+    reader_threads,
+    row_batches,
+    shuffle_files,
+)
 from tfrecord_io.options import StorageOptions, leaves_out, raises
 from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
@@ -61,12 +68,12 @@ def read_annotations(
             reason = f"annotations of {size:,} bytes"
             raise DecodeError(reason, path=path, expected=f"at most {MOST_BYTES:,} bytes", got=size)
 
-    def checked() -> Iterator[tuple[tuple[T, str], FileSystem, Entry | None]]:
+    def checked_files() -> Iterator[tuple[tuple[T, str], FileSystem, Entry | None]]:
         for key, path, entry in files:
             check(None if entry is None else entry.size, path)
             yield (key, path), fs, entry
 
-    with closing(read_files(checked(), reader_threads(threads, fs))) as contents:
+    with closing(read_files(checked_files(), reader_threads(threads, fs))) as contents:
         for (key, path), content in contents:
             check(len(content or b""), path)
             yield key, content or b""
@@ -94,7 +101,7 @@ class BoxRule:
     left_out: int = 0
     first: str = field(default="", init=False)  # what was left out first
 
-    def normalized(
+    def normalize(
         self, objects: Objects, height: int, width: int, kind: str, image: str, path: str
     ) -> tuple[list[Any], ...]:
         """The columns xmin, xmax, ymin and ymax, from 0 to 1, and those of the values.
@@ -173,7 +180,7 @@ class StatedClass(NamedTuple):
     keypoints: Sequence[str] = ()  # their names
 
 
-def with_classes(column: pa.Field, classes: Sequence[StatedClass]) -> pa.Field:
+def add_classes(column: pa.Field, classes: Sequence[StatedClass]) -> pa.Field:
     """The column of labels, with all classes in its metadata."""
     class_rows = [
         {name: value for name, value in class_._asdict().items() if value or name == "id"} for class_ in classes
@@ -286,12 +293,12 @@ class Reading:
         """The stream of the images, whose files are below a folder; none is opened yet."""
         fs, files, left_out = _find_files(images, folder, self.options.storage, self.options.on_error)
         if self.options.shuffle_seed is not None:
-            files = shuffled(files, self.options.shuffle_seed)
+            files = shuffle_files(files, self.options.shuffle_seed)
         shapes = self.shapes.types if self.shapes else {}
         columns = {**_OBJECTS, **self.columns, **shapes}
         schema = pa.schema({**_IMAGE, **{f"{OBJECT}{name}": pa.list_(type_) for name, type_ in columns.items()}})
         at = schema.get_field_index(OBJECT + LABEL)
-        schema = schema.set(at, with_classes(schema.field(at), self.classes))
+        schema = schema.set(at, add_classes(schema.field(at), self.classes))
         turned = Turned(self.options.orient, len(files))
         batches = _Batches(self, fs, files, schema, left_out, turned).read()
         rows = None if leaves_out(self.options.on_error) else len(files)
@@ -362,9 +369,9 @@ class _Batches:
         if header.orientation != 1 and not is_turned:
             advice = 'on_error="skip" leaves it out; or remove the orientation from the file'
             advice_cli = "--on-error skip leaves it out; or remove the orientation from the file"
-            content = upright(content, header.orientation, path, advice)
+            content = remove_orientation(content, header.orientation, path, advice)
         size = (1, 1) if image.fractions else (height, width)
-        columns = rule.normalized(image.objects, *size, self.reading.kind, image.text, image.path)
+        columns = rule.normalize(image.objects, *size, self.reading.kind, image.text, image.path)
         shapes = self.reading.shapes
         if self.reading.options.invalid_boxes != "keep":
             self._check_points(image, *size)
@@ -396,14 +403,14 @@ class _Batches:
                     )
 
 
-def upright(content: bytes, orientation: int, path: str | None, advice: str) -> bytes:
+def remove_orientation(content: bytes, orientation: int, path: str | None, advice: str) -> bytes:
     """A photo whose boxes are those of the stored pixels, without its orientation; DecodeError if it has to stay.
 
     The value is replaced where it stands, so nothing is encoded again and nothing moves.
     """
     images = pillow("reading the orientation of images")
     try:
-        changed = _without_orientation(content, images)
+        changed = _drop_orientation(content, images)
         with images.open(io.BytesIO(changed), formats=IMAGE_FORMATS) as image:
             if image.format not in EXIF_FIRST:
                 image.load()
@@ -418,7 +425,7 @@ def upright(content: bytes, orientation: int, path: str | None, advice: str) -> 
     raise DecodeError(reason, path=path, expected=1, got=orientation, hint=advice)
 
 
-def _without_orientation(data: bytes, images: Any) -> bytes:
+def _drop_orientation(data: bytes, images: Any) -> bytes:
     changed = bytearray(_XMP.sub(rb"\g<1>1", data))
     with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
         if image.format not in EXIF_FIRST:
@@ -460,7 +467,7 @@ def _find_files(
         A file does not exist, unless those are left out; all of them do not; or the folder does not.
     """
     fs, root = find_folder(os.fspath(folder), storage)
-    names = [_below(image, root.name, is_local=isinstance(fs, LocalFileSystem)) for image in images]
+    names = [_path_below(image, root.name, is_local=isinstance(fs, LocalFileSystem)) for image in images]
     start = f"{below(root.name, '')}/"
     images = [image._replace(name=name.removeprefix(start)) for image, name in zip(images, names, strict=True)]
     entries = fs.entries(names)
@@ -484,7 +491,7 @@ def _find_files(
     return fs, files, left_out
 
 
-def _below(image: AnnotatedImage, root: str, *, is_local: bool) -> str:
+def _path_below(image: AnnotatedImage, root: str, *, is_local: bool) -> str:
     """The path of an image below a folder."""
     reason, name = leads_out(image.name), below(root, image.name)
     if reason is None and is_local and links_out(root, name):

@@ -423,7 +423,7 @@ class ClassNames:
             raise row.error(f"the label {key} has two names, {names}", OBJECT + _CLASS)
         return self._indices[key]
 
-    def without_objects(self, names: Mapping[int, str | None]) -> dict[int, str]:
+    def classes_without_objects(self, names: Mapping[int, str | None]) -> dict[int, str]:
         """The classes that are stated besides those of objects: not those whose name has another label there."""
         stated_names = self.stated_names if self.class_names is None else dict(enumerate(self.class_names, start=1))
         used_names = {
@@ -453,7 +453,7 @@ class ClassNames:
                 names[label] = name
             elif label is None and name:  # of objects with neither, `text` raises the error
                 unlabelled.add(name)
-        names |= self.without_objects(names)
+        names |= self.classes_without_objects(names)
         labels = {name: label for label, name in sorted(names.items(), reverse=True) if name is not None}
         unused = (number for number in itertools.count(1) if number not in names)
         labels |= {name: next(unused) for name in sorted(unlabelled - labels.keys())}

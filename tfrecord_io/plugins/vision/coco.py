@@ -168,7 +168,7 @@ def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
     if len(content) > MAX_RECORD_BYTES:
         raise DecodeError("the file is larger than 2 GiB", path=path, expected=_EXPECTED, hint="split its images")
     try:
-        hook = None if with_masks else _without_segmentation
+        hook = None if with_masks else _drop_segmentation
         return json.loads(content, object_hook=hook, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         form = looks_like(content)
@@ -176,7 +176,7 @@ def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
         raise DecodeError(reason, path=path, expected=_EXPECTED) from None
 
 
-def _without_segmentation(fields: dict[str, Any]) -> dict[str, Any]:
+def _drop_segmentation(fields: dict[str, Any]) -> dict[str, Any]:
     """An object of the document without its polygons, which are most of the file."""
     fields.pop("segmentation", None)
     return fields
@@ -205,9 +205,9 @@ class _Coco:
             for key, value in entry.items()
             if key not in read and value not in (None, [], {})
         }
-        self.columns = {name: _OPTIONAL[name] for name, is_stated in self._stated().items() if is_stated}
+        self.columns = {name: _OPTIONAL[name] for name, is_stated in self._find_stated_columns().items() if is_stated}
 
-    def _stated(self) -> dict[str, bool]:
+    def _find_stated_columns(self) -> dict[str, bool]:
         """Which of the optional columns the file has values for."""
         annotations = [annotation for annotation in self._document["annotations"] if isinstance(annotation, dict)]
         columns = {}

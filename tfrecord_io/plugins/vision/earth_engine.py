@@ -102,17 +102,17 @@ def read_earth_engine(
     with needs("earth_engine"):
         import xarray as xr
     options = ReadOptions.of_call(read_earth_engine, locals(), source)
-    layout = _Layout.of_mixer(mixer, options.storage)
+    layout = _Layout.from_mixer(mixer, options.storage)
     counts = {} if channels is None else channels
     if not isinstance(counts, Mapping) or any(type(count) is not int or count < 1 for count in counts.values()):
         expected = "the number of values per pixel by band: {'series': 3}"
         raise ValueError(f"channels={channels!r}: expected {expected}")
     sources, options = selection_of(source, options)
-    with open_path(_in_order(sources), options) as reader:
+    with open_path(_sort_by_number(sources), options) as reader:
         patches = _patches(reader, layout, kernel_size, counts)
     variables = {}
     for name in list(patches):
-        image = layout.joined(patches.pop(name), kernel_size, counts.get(name, 1))
+        image = layout.join_patches(patches.pop(name), kernel_size, counts.get(name, 1))
         dims = ("y", "x") if image.ndim == 2 else (f"{name}_channel", "y", "x")
         variables[name] = xr.Variable(dims, image)
     return xr.Dataset(variables, layout.coordinates(), {"crs": layout.crs, "transform": layout.affine})
@@ -171,14 +171,14 @@ def write_earth_engine(
         As in `write_tfrecord`.
     """
     options = replace(WriteOptions.of_call(write_earth_engine, locals()), embed_schema=False)
-    layout = _Layout.of_mixer(mixer, options.storage)
+    layout = _Layout.from_mixer(mixer, options.storage)
     for name, variable in dataset.data_vars.items():
         if variable.dims[-2:] != ("y", "x") or variable.ndim > 3 or variable.shape[-2:] != layout.shape:
             got = dict(zip(variable.dims, variable.shape, strict=True))
             reason = f"its dimensions are {got}, and those of the image y: {layout.shape[0]}, x: {layout.shape[1]}"
             advice = 'transpose it with dataset.transpose(..., "y", "x")'
             raise EncodeError(reason, feature=str(name), expected=layout.shape, got=variable.shape, hint=advice)
-    dataset = layout.arranged(dataset)
+    dataset = layout.arrange(dataset)
     images = {str(name): variable for name, variable in dataset.data_vars.items()}
     fields = [pa.field(name, pa.large_list(_value_type(image.dtype, name))) for name, image in images.items()]
     schema = pa.schema(fields)
@@ -221,7 +221,7 @@ class _Layout:
     affine: tuple[float, ...]  # x and y of a pixel's corner: a · column + b · row + c, d · column + e · row + f
 
     @classmethod
-    def of_mixer(cls, mixer: Mixer, storage: StorageOptions) -> _Layout:
+    def from_mixer(cls, mixer: Mixer, storage: StorageOptions) -> _Layout:
         content: Any
         if isinstance(mixer, Mapping):
             path, content = "mixer", mixer
@@ -233,7 +233,7 @@ class _Layout:
             try:
                 content = json.loads(data) if len(data) <= _MIXER_BYTES else None
             except (ValueError, RecursionError) as error:
-                raise _damaged(path, "it is not JSON") from error
+                raise _damage_error(path, "it is not JSON") from error
         try:
             (width, height), projection = content["patchDimensions"], content["projection"]
             numbers = (width, height, content["patchesPerRow"], content["totalPatches"])
@@ -241,13 +241,13 @@ class _Layout:
             crs = projection.get("crs") or projection["wkt"]
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             what = f"no {error}" if isinstance(error, KeyError) else "values of other types"
-            raise _damaged(path, f"it has {what}") from error
+            raise _damage_error(path, f"it has {what}") from error
         if not all(type(number) is int and number > 0 for number in numbers) or content["totalPatches"] % numbers[2]:
-            raise _damaged(path, f"no image has {numbers[3]} patches of {width} x {height}, {numbers[2]} per row")
+            raise _damage_error(path, f"no image has {numbers[3]} patches of {width} x {height}, {numbers[2]} per row")
         if width * height * numbers[3] > _PIXELS:
-            raise _damaged(path, f"an image of {width * height * numbers[3]} pixels is too large")
+            raise _damage_error(path, f"an image of {width * height * numbers[3]} pixels is too large")
         if len(affine) != 6 or not all(map(math.isfinite, affine)) or not isinstance(crs, str):
-            raise _damaged(path, "its projection needs a crs and an affine doubleMatrix of six numbers")
+            raise _damage_error(path, "its projection needs a crs and an affine doubleMatrix of six numbers")
         return cls(*numbers, crs, affine)
 
     @property
@@ -269,7 +269,7 @@ class _Layout:
             return {}
         return {"y": f + e * (np.arange(self.shape[0]) + 0.5), "x": c + a * (np.arange(self.shape[1]) + 0.5)}
 
-    def arranged(self, dataset: Any) -> Any:
+    def arrange(self, dataset: Any) -> Any:
         """A Dataset whose pixels are in the order of the image; EncodeError if they are those of another one."""
         crs = dataset.attrs.get("crs")
         if (
@@ -294,7 +294,7 @@ class _Layout:
                 dataset = dataset.isel({dim: np.argsort(order)})
         return dataset
 
-    def joined(self, patches: list[Array], kernel_size: tuple[int, int], channels: int) -> Array:
+    def join_patches(self, patches: list[Array], kernel_size: tuple[int, int], channels: int) -> Array:
         """The image of patches, flat ones as they are stored; it empties the list."""
         left, top = kernel_size[0] // 2, kernel_size[1] // 2
         image = np.empty((channels, *self.shape), patches[0].dtype)
@@ -330,7 +330,7 @@ def _order(coordinates: Array, centres: Array) -> tuple[str, Array | None]:
     )
 
 
-def _damaged(path: str, reason: str) -> DecodeError:
+def _damage_error(path: str, reason: str) -> DecodeError:
     return DecodeError(f"no mixer file of Earth Engine: {reason}", path=path, expected="mixer.json")
 
 
@@ -340,7 +340,7 @@ def _damaged(path: str, reason: str) -> DecodeError:
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)(?P<rest>(-of-\d+)?(\.[a-z_]+)*)$", re.IGNORECASE)
 
 
-def _in_order(sources: Sequence[Source]) -> list[Source]:
+def _sort_by_number(sources: Sequence[Source]) -> list[Source]:
     """The files of one export by the numbers in their names; DecodeError if these do not give their order."""
     if len(sources) < 2:
         return list(sources)

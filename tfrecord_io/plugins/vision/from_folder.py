@@ -27,7 +27,7 @@ from tfrecord_io.file_formats.files_below import (
     read_files,
     reader_threads,
     row_batches,
-    shuffled,
+    shuffle_files,
     warn_of_others,
 )
 from tfrecord_io.options import leaves_out
@@ -188,7 +188,7 @@ class _Reading:
     def _batches(self, folder: Folder, schema: pa.Schema, names: list[str] | None) -> Generator[pa.RecordBatch]:
         numbers = {name: number for number, name in enumerate(names or ())}
         seed = self.options.shuffle_seed
-        files = folder.files if seed is None else shuffled(folder.files, seed)
+        files = folder.files if seed is None else shuffle_files(folder.files, seed)
         threads = reader_threads(self.options.threads, folder.fs)
         left_out = LeftOut("files", len(files))
 

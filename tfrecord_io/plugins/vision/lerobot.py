@@ -99,7 +99,7 @@ class _Feature:
             raise missing(record=int(rows[int(np.asarray(values.is_null()).argmax()) // (len(values) // len(rows))]))
         return values if self.shape == (1,) else column
 
-    def of_episodes(self, array: pa.Array, begins: Array, ends: Array, rows: Array) -> dict[str, pa.Array]:
+    def episode_statistics(self, array: pa.Array, begins: Array, ends: Array, rows: Array) -> dict[str, pa.Array]:
         """The statistics of some episodes, which are taken into those of all, as columns of ``meta/episodes/``."""
         if self.kind == "string":
             return {}
@@ -166,13 +166,13 @@ class _Feature:
         self.quantiles += (quantiles - self.quantiles) * weight
         self.count, self.rows = self.count + count, rows
         self.minimum, self.maximum = np.minimum(self.minimum, minimum), np.maximum(self.maximum, maximum)
-        return self._described((minimum, maximum, mean, deviation, *quantiles), count)
+        return self._describe((minimum, maximum, mean, deviation, *quantiles), count)
 
     def statistics(self) -> dict[str, Any]:
         deviation = np.sqrt(self.squares / self.rows)
-        return self._described((self.minimum, self.maximum, self.mean, deviation, *self.quantiles), self.count)
+        return self._describe((self.minimum, self.maximum, self.mean, deviation, *self.quantiles), self.count)
 
-    def _described(self, found: Iterable[Array], count: int) -> dict[str, Any]:
+    def _describe(self, found: Iterable[Array], count: int) -> dict[str, Any]:
         shape = (self.shape[-1], 1, 1) if self.kind == "image" else self.shape
         names = ("min", "max", "mean", "std", *_QUANTILES)
         return {
@@ -209,7 +209,7 @@ def convert_to_lerobot(
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, options))
         seen = [0]
-        steps = explode(pa.RecordBatchReader.from_batches(reader.schema, _counted(reader, seen)), prefix=prefix)
+        steps = explode(pa.RecordBatchReader.from_batches(reader.schema, _count_rows(reader, seen)), prefix=prefix)
         folder = opened.enter_context(new_folder(os.fspath(target), options.target))
         names = step_columns(reader.schema, prefix)
         frames = opened.enter_context(_Frames(folder, steps.schema, names, prefix, task, fps))
@@ -220,7 +220,7 @@ def convert_to_lerobot(
     return WriteReport(os.fspath(target), frames.rows, frames.bytes, None, tuple(f.name for f in frames.features), {})
 
 
-def _counted(batches: Iterable[pa.RecordBatch], seen: list[int]) -> Iterator[pa.RecordBatch]:
+def _count_rows(batches: Iterable[pa.RecordBatch], seen: list[int]) -> Iterator[pa.RecordBatch]:
     """The batches; their rows are added to the number in `seen`."""
     for batch in batches:
         seen[0] += len(batch)
@@ -329,7 +329,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema()))
         episodes = self._places(begins, ends, texts)
         for feature, array in zip((*self.features, *self._own), arrays, strict=True):
-            episodes |= feature.of_episodes(array, begins, ends, records)
+            episodes |= feature.episode_statistics(array, begins, ends, records)
         more = {name: batch[name].take(int64_array(begins)) for name in self._of_episodes}
         _refuse_twice([*episodes, *more])
         episodes |= {name: getattr(column, "storage", column) for name, column in more.items()}

@@ -74,17 +74,19 @@ class ShapeColumns:
         """The values of the columns for the objects of an image; ValueError for a mask that cannot be drawn."""
         columns: list[list[Any]] = []
         if self.masks is not None:
-            segmentations = [_in_pixels(shape.segmentation, height, width, fractions=fractions) for shape in shapes]
+            segmentations = [
+                _scale_to_pixels(shape.segmentation, height, width, fractions=fractions) for shape in shapes
+            ]
             columns.append([self._mask(segmentation, height, width) for segmentation in segmentations])
         if self.keypoints:
-            points = [_padded(shape.keypoints, 3 * self.keypoints, 0) for shape in shapes]
+            points = [_pad(shape.keypoints, 3 * self.keypoints, 0) for shape in shapes]
             x, y = (1, 1) if fractions else (width, height)
             columns.append([value / x for values in points for value in values[0::3]])
             columns.append([value / y for values in points for value in values[1::3]])
             columns.append([int(value) for values in points for value in values[2::3]])
             columns.append([shape.labelled for shape in shapes])
         if self.named:
-            columns.append([name for shape in shapes for name in _padded(shape.names, self.keypoints, "")])
+            columns.append([name for shape in shapes for name in _pad(shape.names, self.keypoints, "")])
         return columns
 
     def _mask(self, segmentation: Any, height: int, width: int) -> str | bytes:
@@ -96,11 +98,11 @@ class ShapeColumns:
         return png_of(draw(segmentation, height, width))
 
 
-def _padded(values: Sequence[Any], length: int, value: Any) -> list[Any]:
+def _pad(values: Sequence[Any], length: int, value: Any) -> list[Any]:
     return [*values, *[value] * (length - len(values))]
 
 
-def _in_pixels(segmentation: Any, height: int, width: int, *, fractions: bool) -> Any:
+def _scale_to_pixels(segmentation: Any, height: int, width: int, *, fractions: bool) -> Any:
     if not fractions or not segmentation:
         return segmentation
     return [[value * (height if at % 2 else width) for at, value in enumerate(part)] for part in segmentation]

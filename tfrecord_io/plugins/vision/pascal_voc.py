@@ -392,7 +392,7 @@ def parse_xml(content: bytes, path: str) -> Element:
         nonlocal depth
         depth += 1
         if depth > _MOST_LEVELS:
-            raise _refused(f"elements are nested more than {_MOST_LEVELS} levels deep", parser, path)
+            raise _xml_error(f"elements are nested more than {_MOST_LEVELS} levels deep", parser, path)
         builder.start(tag, attributes)
 
     def end(tag: str) -> None:
@@ -402,7 +402,7 @@ def parse_xml(content: bytes, path: str) -> Element:
 
     def refuse(*_: object) -> NoReturn:
         reason = "it has a DOCTYPE, which may define entities that expand without limit"
-        raise _refused(reason, parser, path, advice="remove the DOCTYPE: annotations need none")
+        raise _xml_error(reason, parser, path, advice="remove the DOCTYPE: annotations need none")
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler = builder.data
@@ -410,14 +410,14 @@ def parse_xml(content: bytes, path: str) -> Element:
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
-        raise _refused(f"not well-formed XML: {expat.ErrorString(error.code)}", parser, path) from None
+        raise _xml_error(f"not well-formed XML: {expat.ErrorString(error.code)}", parser, path) from None
     except (LookupError, ValueError) as error:  # of a declared encoding that does not exist
         if isinstance(error, DecodeError):
             raise
-        raise _refused(f"not readable as XML: {printable(error, 100)}", parser, path) from None
+        raise _xml_error(f"not readable as XML: {printable(error, 100)}", parser, path) from None
     return builder.close()
 
 
-def _refused(reason: str, parser: expat.XMLParserType, path: str, advice: str | None = None) -> DecodeError:
+def _xml_error(reason: str, parser: expat.XMLParserType, path: str, advice: str | None = None) -> DecodeError:
     where = f"line {parser.ErrorLineNumber}, column {parser.ErrorColumnNumber + 1}"
     return DecodeError(f"{reason} ({where})", path=path, expected="XML", hint=advice)

@@ -96,10 +96,10 @@ class _Records:
             raise CorruptRecordError(reason, path=self.file.path, record=0, offset=0, hint=TAR.advice)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpacked, (PackedSources.pack([self.file.absolute()]),)
+        return _unpack, (PackedSources.pack([self.file.absolute()]),)
 
 
-def _unpacked(packed: PackedSources) -> _Records:
+def _unpack(packed: PackedSources) -> _Records:
     (file,) = packed.unpack()
     return _Records(file)
 
@@ -132,7 +132,7 @@ def _stream(archive: TarArchive, member: tarfile.TarInfo, path: str) -> Iterator
     stream = open_decompressed(_MemberFile(archive), infer(head, member.name), shown, head=head, size=member.size)
     is_named = is_record_file(base)
     try:
-        first = _filled(stream, HEADER_BYTES)
+        first = _read_fully(stream, HEADER_BYTES)
     except TFRecordError:
         if is_named:
             raise
@@ -140,7 +140,7 @@ def _stream(archive: TarArchive, member: tarfile.TarInfo, path: str) -> Iterator
     return _pieces(first, stream) if is_named or is_record_header(first.tobytes()) else None
 
 
-def _filled(stream: Stream, size: int) -> Array:
+def _read_fully(stream: Stream, size: int) -> Array:
     """The next bytes of a stream, fewer at its end."""
     data = np.empty(size, np.uint8)
     done = 0
@@ -152,4 +152,4 @@ def _filled(stream: Stream, size: int) -> Array:
 def _pieces(first: Array, stream: Stream) -> Iterator[Array]:
     while len(first):
         yield first
-        first = _filled(stream, _READ_BYTES)
+        first = _read_fully(stream, _READ_BYTES)

@@ -22,7 +22,7 @@ from tfrecord_io.file_formats.files_below import REMOTE_READERS
 from tfrecord_io.options import unwrapped
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.write import ExportOptions
-from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass, upright
+from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass, remove_orientation
 from tfrecord_io.plugins.vision.annotated_rows import (
     NUMBERS,
     AnnotatedRecords,
@@ -238,7 +238,7 @@ class _Coco(_Target):
             raise row.error(f"the label {category} has two supercategories, {both}", f"{OBJECT}class/supercategory")
         if (segmentation := _segmentation(each, row)) is not None:
             annotation["segmentation"] = segmentation
-        if points := _without_padding(each.keypoints) if self._has_names else each.keypoints:
+        if points := _drop_padding(each.keypoints) if self._has_names else each.keypoints:
             places = [(pixels_of(p.x, row.width), pixels_of(p.y, row.height), p.visibility) for p in points]
             annotation["keypoints"] = [value for place in places for value in place]
             labelled = each.get("keypoint/num")
@@ -261,7 +261,7 @@ class _Coco(_Target):
         self._flush()
         categories: list[str] = []
         names, stated_classes = self._names.seen, {class_.id: class_ for class_ in self._names.stated_classes}
-        names |= self._names.without_objects(names)
+        names |= self._names.classes_without_objects(names)
         for id_, name in sorted(names.items()):
             class_ = stated_classes.get(id_)
             class_ = class_ if class_ is not None and class_.name == name else StatedClass(id_, name)
@@ -275,7 +275,7 @@ class _Coco(_Target):
         self._output.write(b"]}\n")
 
 
-def _without_padding(points: Sequence[KeyPoint]) -> Sequence[KeyPoint]:
+def _drop_padding(points: Sequence[KeyPoint]) -> Sequence[KeyPoint]:
     """The key points of an object, without those that give it as many as the most of the file: these have no names."""
     named = [number for number, point in enumerate(points, start=1) if point.name]
     if named:
@@ -431,7 +431,7 @@ class _Yolo(_Target):
         if header.is_turned((row.height, row.width)) is not False:
             return content
         try:
-            return upright(data, header.orientation, path, "store the image without it")
+            return remove_orientation(data, header.orientation, path, "store the image without it")
         except DecodeError as error:
             error.record, error.feature = record, "image/encoded"
             raise
@@ -442,7 +442,7 @@ class _Yolo(_Target):
         if not all(-_EDGE <= begin < end <= 1 + _EDGE for begin, end in sides):
             text = f"the box of object {each.number} is empty or beyond the image, which {self.title} refuses"
             raise row.error(text, "image/object/bbox/xmin")
-        (x, width), (y, height) = (_centred(max(begin, 0.0), min(end, 1.0)) for begin, end in sides)
+        (x, width), (y, height) = (_centre_and_length(max(begin, 0.0), min(end, 1.0)) for begin, end in sides)
         if self._has_masks:
             return self._polygon(each, row)
         if not self._has_points:
@@ -462,7 +462,7 @@ class _Yolo(_Target):
             return x0, y0, x1, y0, x1, y1, x0, y1
         if not isinstance(segmentation, list):
             return None
-        polygon = _joined([np.reshape(part, (-1, 2)) for part in segmentation]) / (row.width, row.height)
+        polygon = _join_polygons([np.reshape(part, (-1, 2)) for part in segmentation]) / (row.width, row.height)
         return [round(min(max(value, 0.0), 1.0), 12) for value in polygon.ravel().tolist()]
 
     def finish(self) -> None:
@@ -470,11 +470,11 @@ class _Yolo(_Target):
         if self._points:
             lines.append(f"kpt_shape: [{self._points}, 3]")
         lines += ["names:" if self._names.numbered else "names: []"]
-        lines += (f"  {at}: {_quoted(name)}" for at, name in enumerate(self._names.numbered))
+        lines += (f"  {at}: {_quote(name)}" for at, name in enumerate(self._names.numbered))
         self._folder.write(DATA, "".join(f"{line}\n" for line in lines).encode())
 
 
-def _joined(parts: list[np.ndarray]) -> np.ndarray:
+def _join_polygons(parts: list[np.ndarray]) -> np.ndarray:
     """Polygons as one: there and back on the shortest line between two corners, which has no area."""
     joined, *other_parts = parts
     for part in other_parts:
@@ -486,7 +486,7 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
     return joined
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Text in YAML."""
     plain = (c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in text)
     return f'"{"".join(plain)}"'
@@ -496,7 +496,7 @@ def _text(value: float) -> str:
     return str(value) if value != int(value) else str(int(value))
 
 
-def _centred(begin: float, end: float) -> tuple[float, float]:
+def _centre_and_length(begin: float, end: float) -> tuple[float, float]:
     """The centre and the length of a side, with as few digits as give the same float32 edges."""
     centre, length = (begin + end) / 2, end - begin
     edges = np.float32(begin), np.float32(end)

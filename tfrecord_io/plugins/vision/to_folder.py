@@ -222,7 +222,7 @@ def _write_folder(
     options = ExportOptions.from_keywords(keywords, None, source)
     storage = options.target
     make_table = None if table is None else _table_format(table)
-    options = _with_columns(source, options, columns, kind, image, filename)
+    options = _select_columns(source, options, columns, kind, image, filename)
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, options))
         layout = _layout(reader.schema, kind, image, filename, table)
@@ -247,7 +247,7 @@ def _write_folder(
     return WriteReport(os.fspath(target), layout.rows, folder.bytes, None, written, {})
 
 
-def _with_columns(
+def _select_columns(
     source: Any, options: ExportOptions, columns: Any, kind: _Kind, image: str | None, filename: str | None
 ) -> ExportOptions:
     """The options with the `columns` of the table, and those with the images and their names."""
@@ -390,12 +390,12 @@ def write_files(folder: NewFolder, files: Iterable[NewFile], threads: int) -> No
     """Write files, several at a time; an error for the first, in this order, whose name another one has."""
 
     def write(name: str, content: Any, error: Callable[[str], EncodeError]) -> None:
-        with _named(name, error):
+        with _explain_name_clash(name, error):
             folder.write(name, content)
 
     def tasks() -> Iterator[Callable[[], None]]:
         for file in files:
-            with _named(file[0], file[2]):
+            with _explain_name_clash(file[0], file[2]):
                 folder.reserve(file[0])
             yield partial(write, *file)
 
@@ -405,7 +405,7 @@ def write_files(folder: NewFolder, files: Iterable[NewFile], threads: int) -> No
 
 
 @contextmanager
-def _named(name: str, error: Callable[[str], EncodeError]) -> Iterator[None]:
+def _explain_name_clash(name: str, error: Callable[[str], EncodeError]) -> Iterator[None]:
     """Name the record of a file whose name is taken: `write` finds what only the file system knows, such as case."""
     try:
         yield

@@ -63,8 +63,8 @@ class Archives:
             closing(_all_samples(files.sources, files.options, meter)) as samples,
         ):
             first, schema = _first(samples, files.options)
-            files.selected(schema.names)
-            yield files.delivered(schema, _batches(first, samples, schema))
+            files.select_names(schema.names)
+            yield files.rows_to_convert(schema, _batches(first, samples, schema))
 
     @property
     def schema(self) -> pa.Schema:
@@ -77,7 +77,7 @@ class Archives:
     def _table(self) -> TableSource:
         with closing(_all_samples(self.sources, self.files.options, None)) as all_samples:
             _, schema = _first(all_samples, self.files.options)
-        self.files.selected(schema.names)
+        self.files.select_names(schema.names)
 
         def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
             with closing(_all_samples([source], self.files.options, meter)) as samples:
@@ -147,11 +147,11 @@ def _samples(file: Any, path: str, options: SourceOptions) -> Generator[Sample]:
             yield sample
             sample, size = {}, 0
         if suffix in sample:
-            raise _damaged("two members have this name", path, name)
+            raise _damage_error("two members have this name", path, name)
         sample.setdefault(KEY, _text(key.encode("utf-8", "surrogateescape"), path, name))
         size += member.size
         if size > MAX_RECORD_BYTES:
-            raise _damaged(f"with it, its sample has {size} bytes, more than a record can have", path, name)
+            raise _damage_error(f"with it, its sample has {size} bytes, more than a record can have", path, name)
         sample[suffix] = _value(archive.read(), member, suffix, path)
         options.check_count(len(sample), path)
     if sample:
@@ -164,22 +164,22 @@ def _check_member(member: tarfile.TarInfo, suffix: str, path: str) -> None:
         kind = "hard link" if member.islnk() else "symbolic link" if member.issym() else "device or pipe"
         target = f" to '{printable(member.linkname)}'" if member.linkname else ""
         advice = "write the archive with the content of links (options dereference and hard-dereference of GNU tar)"
-        raise _damaged(f"a {kind}{target}, not a file", path, member.name, advice)
+        raise _damage_error(f"a {kind}{target}, not a file", path, member.name, advice)
     if not suffix:
-        raise _damaged("it ends with a dot, so its column has no name", path, member.name, "rename the member")
+        raise _damage_error("it ends with a dot, so its column has no name", path, member.name, "rename the member")
     if suffix == KEY:
         reason = f"its suffix is {KEY}, the column with the names of the samples"
-        raise _damaged(reason, path, member.name, "rename the member")
+        raise _damage_error(reason, path, member.name, "rename the member")
 
 
 def _value(content: bytes, member: tarfile.TarInfo, suffix: str, path: str) -> Any:
     name, size = member.name, member.size
     if len(content) < size:
-        raise _damaged(f"the archive ends after {len(content)} of its {size} bytes", path, name)
+        raise _damage_error(f"the archive ends after {len(content)} of its {size} bytes", path, name)
     if suffix in _INTEGERS:
         text = content.strip()
         if not text.removeprefix(b"-").isdigit() or len(text) > len(str(-(2**63))) or not -(2**63) <= int(text) < 2**63:
-            raise _damaged(f"a member .{suffix} is an integer, this is not", path, name)
+            raise _damage_error(f"a member .{suffix} is an integer, this is not", path, name)
         return int(text)
     return _text(content, path, name) if suffix in _TEXTS else content
 
@@ -188,10 +188,10 @@ def _text(content: bytes, path: str, name: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise _damaged("text is UTF-8, this is not", path, name) from None
+        raise _damage_error("text is UTF-8, this is not", path, name) from None
 
 
-def _damaged(reason: str, path: str, name: str, advice: str | None = None) -> DecodeError:
+def _damage_error(reason: str, path: str, name: str, advice: str | None = None) -> DecodeError:
     return DecodeError(f"member '{printable(name)}': {reason}", path=path, hint=advice)
 
 
@@ -374,7 +374,7 @@ class TarArchive:
                 return None
             raise self._error(f"at byte {at}: {printable(error)}") from error
         if info.size < 0:
-            raise _damaged(f"its size is {info.size}", self._path, info.name)
+            raise _damage_error(f"its size is {info.size}", self._path, info.name)
         return info
 
     def _extension(self, info: tarfile.TarInfo, what: str) -> bytes:
@@ -413,10 +413,10 @@ class TarArchive:
         info.linkname = stated.get("linkpath") or info.linkname
         if info.type == tarfile.GNUTYPE_SPARSE or "sparse" in stated:
             advice = "write the archive without the option sparse of GNU tar"
-            raise _damaged("a sparse file, of which the archive has parts", self._path, info.name, advice)
+            raise _damage_error("a sparse file, of which the archive has parts", self._path, info.name, advice)
         if size := stated.get("size"):
             if not (size.isascii() and size.isdigit() and len(size) <= _MOST_DIGITS):
-                raise _damaged(f"its size is '{printable(size, 40)}'", self._path, info.name)
+                raise _damage_error(f"its size is '{printable(size, 40)}'", self._path, info.name)
             info.size = int(size)
 
     def _error(self, reason: str, **numbers: Any) -> DecodeError:

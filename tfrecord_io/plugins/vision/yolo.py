@@ -201,7 +201,7 @@ class _Dataset(NamedTuple):
         """The images of a set, and their label files."""
         place = None if images is not None else self._place(image_set)
         if place is not None and place.endswith(".txt"):
-            return self._listed(place)
+            return self._images_of_list(place)
         images = images or (f"{self.path.rstrip('/')}/{place}" if place else self.path)
         folder = list_images(images, self.storage)
         if not folder.files:
@@ -211,7 +211,7 @@ class _Dataset(NamedTuple):
         non_images = [file for file in folder.other_files if not file.name.lower().endswith(_NO_IMAGES)]
         warn_of_others(folder.path, "not an image", non_images)
         names = [file.name for file in folder.files]
-        place = self._below(folder, names) if place is None else place
+        place = self._path_below(folder, names) if place is None else place
         if place is not None:
             labels, files = _label_files(place, names)
         else:
@@ -219,7 +219,7 @@ class _Dataset(NamedTuple):
             files = [_label_name(name) for name in names]
         return _Images(images, names, f"{self.root}/{labels}".rstrip("/"), files, self.fs, images)
 
-    def _below(self, images: Folder, names: Sequence[str]) -> str | None:
+    def _path_below(self, images: Folder, names: Sequence[str]) -> str | None:
         """Where a folder of images is below this one; None if it is not, or its path has no folder ``images``."""
         root = self.fs.display_path(self.root).rstrip("/") + "/"
         path = images.files[0].entry.name.removesuffix(names[0])
@@ -248,7 +248,7 @@ class _Dataset(NamedTuple):
             raise self._leads_out(f"'{image_set}'", wrong, place)
         return place
 
-    def _listed(self, place: str) -> _Images:
+    def _images_of_list(self, place: str) -> _Images:
         """The images that a text file names, relative to the folder."""
         entry, shown = self.fs.entry(f"{self.root}/{place}"), f"{self.path.rstrip('/')}/{place}"
         if entry is None:
@@ -305,14 +305,14 @@ def _contents(images: _Images, options: AnnotationOptions) -> Iterator[tuple[tup
         advice = "pass the folder with 'images' and 'labels', or read images without objects by open_image_folder"
         raise FileNotFoundError(errno.ENOENT, f"{reason}; {advice}", images.path)
 
-    def checked() -> Iterator[tuple[tuple[str, str], str, Entry | None]]:
+    def checked_files() -> Iterator[tuple[tuple[str, str], str, Entry | None]]:
         for name, path, entry in zip(images.names, paths, entries, strict=True):
             shown = fs.display_path(path)
             if entry is not None and isinstance(fs, LocalFileSystem) and links_out(images.labels, path):
                 raise DecodeError("a link leads out of the folder of labels", path=shown, hint="copy the file")
             yield (name, shown), shown, None if entry is None or entry.directory else entry
 
-    return read_annotations(checked(), fs, options.threads)
+    return read_annotations(checked_files(), fs, options.threads)
 
 
 def _warn_of_labels(images: _Images) -> None:
@@ -380,7 +380,7 @@ class _Labels(NamedTuple):
         if count:
             if len(values) != 4 + count * values_each:
                 raise ValueError(f"it has {len(numbers)} numbers, expected {5 + count * values_each}")
-            _check_fractions([*values[:4], *_labelled(values[4:], values_each)])
+            _check_fractions([*values[:4], *_labelled_coordinates(values[4:], values_each)])
             return int(label), _box(values[:4]), _points(values[4:], values_each)
         if len(values) == 4 or (len(values) >= 6 and len(values) % 2 == 0):
             _check_fractions(values)
@@ -390,7 +390,7 @@ class _Labels(NamedTuple):
             return int(label), box, Shape([corners])
         if len(values) < 6 or len(values) % 2:
             raise ValueError(f"it has {len(numbers)} numbers")
-        values = [_on_edge(value) for value in values]
+        values = [_snap_to_edge(value) for value in values]
         around = min(values[0::2]), min(values[1::2]), max(values[0::2]), max(values[1::2])
         return int(label), around, Shape([values])
 
@@ -398,11 +398,11 @@ class _Labels(NamedTuple):
 def _box(values: list[float]) -> tuple[float, float, float, float]:
     x, y, width, height = values
     corners = x - width / 2, y - height / 2, x + width / 2, y + height / 2
-    x0, y0, x1, y1 = map(_on_edge, corners)
+    x0, y0, x1, y1 = map(_snap_to_edge, corners)
     return x0, y0, x1, y1
 
 
-def _on_edge(value: float) -> float:
+def _snap_to_edge(value: float) -> float:
     return min(max(value, 0.0), 1.0) if -_ROUNDED <= value <= 1 + _ROUNDED else value
 
 
@@ -414,7 +414,7 @@ def _check_fractions(places: Sequence[float]) -> None:
             raise ValueError(f"{place} is not {expected}: it looks like pixels")
 
 
-def _labelled(values: list[float], size: int) -> Iterator[float]:
+def _labelled_coordinates(values: list[float], size: int) -> Iterator[float]:
     """The coordinates of the key points of an object, those that are not labelled left out: these say nothing."""
     for at in range(0, len(values), size):
         if size == 2 or values[at + 2 : at + 3] != [0]:
