@@ -1,4 +1,4 @@
-"""Conversion between TFRecord and other file formats, one source file after the other."""
+"""Conversion from and to TFRecord, file by file."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _PARSING = {"record_type", "filters", "schema", "schema_overrides", "column_enco
 
 
 def _options() -> dict[str, str]:
-    """How the options of all formats are written, those of other packages among them."""
+    """Templates for the options of all formats, with formats of plugins."""
     sides: dict[str, list[str]] = {}
     for side, role in (("source", "reads"), ("target", "writes")):
         for name in {name for row in FORMATS for name in getattr(row, role)}:
@@ -216,7 +216,7 @@ def convert(
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """What a caller says of the source and the target alone: formats, and their options."""
+    """Formats and options of the source and of the target, as the caller states them."""
 
     source_format: str | None
     target_format: str | None
@@ -248,7 +248,7 @@ class Sides:
         return both.changed(source_storage=TransferOptions.from_keywords({**places, **place_options[0]}).storage)
 
     def drop_defaults(self, *, beside_datasets: bool) -> Sides:
-        """Without options that have the value of their default, unless that may differ from what a dataset says."""
+        """Drop options equal to their default, unless a dataset may state another value."""
         source, target = (
             {key: value for key, value in side.items() if value is not _DEFAULTS.get(key, ...)}
             for side in (self.source_options, self.target_options)
@@ -329,7 +329,7 @@ def convert_given(
 
 
 def _copies(reads: Format, writes: Format, given: Mapping[str, Any]) -> bool:
-    """Whether the records of a format are written as they are; the schema of a dataset that gets them is compared."""
+    """True if the records of a format are written as they are; the schema of a dataset that gets them is compared."""
     is_added = given.get("mode") == "append"
     return reads.copied and writes is TFRECORD and not is_added and not _PARSING & given.keys()
 
@@ -364,14 +364,14 @@ class _Inputs:
     keywords: dict[str, Any]
 
     def records(self) -> tuple[Any, dict[str, Any]]:
-        """What is read of TFRecord files, and how; datasets have their own storage."""
+        """The sources with TFRecord, and the keywords to read them; datasets have their own storage."""
         assert self.format.records is not None
         storage_keywords = {} if datasets_in(self.paths) else self.storage.keywords
         inputs, reading = load(self.format.records)(single_or_all(self.paths), {**storage_keywords, **self.keywords})
         return inputs, reading
 
     def scan(self) -> Scan:
-        """What is read of TFRecord files, under one schema."""
+        """Plan a scan of TFRecord files under one schema."""
         inputs, reading = self.records()
         return plan_scan(inputs, ReadOptions.from_keywords(reading)).close()
 
@@ -417,7 +417,7 @@ class _Inputs:
 
 
 class _Needed:
-    """Selects the columns that are opened of a file, those of the filter among them."""
+    """Selects the columns to open in a file, including the filter's."""
 
     def __init__(self, columns: Any, filters: Any) -> None:
         self._options = SourceOptions(columns=columns, filters=filters)
@@ -480,7 +480,7 @@ def _check(
 
 
 def _embedding_of(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
-    """What adds the columns of files to a stream: the keywords ``embed``, ``embed_folder`` and ``missing_files``."""
+    """The function that embeds files into a stream, made of ``embed``, ``embed_folder`` and ``missing_files``."""
     if given and "embed" not in given:
         raise TypeError(f"{next(iter(given))}= has no effect without embed=")
     columns, folder, missing = (given.get(key) for key in EMBEDDING)
@@ -566,7 +566,7 @@ def _itself(part: WrittenPart) -> WrittenPart:
 
 
 def _settings(reads: Format, writes: Format, sides: Sides, given: Mapping[str, Any]) -> dict[str, str]:
-    """What the keywords of a conversion say about the content of its parts, as text that is equal in other processes.
+    """Keywords of a conversion that decide the content of the parts, as text, equal in all processes.
 
     Raises
     ------

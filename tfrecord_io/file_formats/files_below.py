@@ -76,7 +76,7 @@ def find_folder(path: str, storage: StorageOptions) -> tuple[FileSystem, Entry]:
 
 
 def is_hidden_file(name: str) -> bool:
-    """Whether a file or folder among files of any kind is left out: ``.x``, and what systems and tools leave there.
+    """True if a file or folder among files of any kind is left out: ``.x``, and leftovers of systems and tools.
 
     >>> is_hidden_file(".git"), is_hidden_file("__MACOSX"), is_hidden_file("_DSC0001.jpg")
     (True, True, False)

@@ -261,7 +261,7 @@ def _format_of_names(path: str, names: Sequence[str]) -> Format | None:
 
 
 def _has_records(fs: FileSystem, listing: list[Entry]) -> bool:
-    """Whether a folder without names of TFRecord files has the manifest of a dataset, or files with records."""
+    """True if a folder without names of TFRecord files has the manifest of a dataset, or files with records."""
     faults: list[CorruptRecordError] = []  # a damaged manifest is one: reading raises the error again
     manifests = Manifests(fs, check_sizes=False, faults=faults)
     files = manifests.apply(lambda: listing, lambda name: True, whole=True)

@@ -52,7 +52,7 @@ _MOST_FILES = 8  # that are read at a time
 def adopt(
     source: Path | OpenedDataset, *, storage_options: StorageLike | None = None, progress: ProgressLike = False
 ) -> WriteReport:
-    """Write a manifest for files that have none, such as those of spark-tfrecord, so that they are a dataset.
+    """Write a manifest for files without one, as spark-tfrecord writes them, to make them a dataset.
 
     The files are read for it, and stay as they are: their records are counted, and their checksums computed. Afterwards
     rows can be appended, ``mode="overwrite_partitions"``, `delete` and `compact` work, and readers see one version of
@@ -225,7 +225,7 @@ def _schema(
 
 
 def _inferred(sources: Sequence[Source], options: ReadOptions) -> tuple[bytes | None, tuple[str, ...]]:
-    """The schema that is inferred from all records, of one file after the other, so that no more is in memory.
+    """Infer the schema from all records, one file at a time, to bound memory.
 
     None where features are tensors by their companions, or described next to the files: each read finds that.
     """

@@ -127,7 +127,7 @@ def compact(
 
 @dataclass(frozen=True, repr=False)
 class CompactReport(WriteReport):
-    """What was written, instead of so many shards that were `joined`."""
+    """Report of a compaction: the shards written, in place of `joined` smaller ones."""
 
     joined: int = 0
 
@@ -188,7 +188,7 @@ class _Compaction(Replacement):
                 self.groups[self.plan(run)] = [by_path[file.path] for file in run]
 
     def open_sink(self, index: int, options: CopyOptions) -> FrameSink:
-        """The file of a joined shard, in the compression of the first of those that it replaces."""
+        """Open the file of a joined shard, with the compression of the first shard in it."""
         output = self.open_planned(index)
         codec = CODECS.of_path(output.path)
         return FrameSink(

@@ -46,7 +46,7 @@ Listing = Mapping[str, Entry]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is done to make a target the dataset of a manifest."""
+    """Steps that make a target the dataset of a manifest."""
 
     wanted: Manifest  # the manifest of the target at the end, but for its id
     moved: tuple[int, ...]  # numbers of the files to copy
@@ -125,12 +125,12 @@ def with_unused_names(wanted: Manifest, known: Manifest | None) -> Manifest:
 
 
 def is_begun_copy(wanted: Manifest, known: Manifest | None) -> bool:
-    """Whether a target has the manifest that a copy of the same files has begun with."""
+    """True if a target has the manifest of a copy of the same files that has begun."""
     return known is not None and not known.complete and _contents(known) == _contents(wanted)
 
 
 def _unknown_to_copies(manifest: Manifest) -> Manifest:
-    """A manifest of other contents, so that no copy goes on with what is stored behind it."""
+    """Change the checksums in a manifest, so that no copy resumes from its files."""
     return replace(manifest, files=tuple(replace(file, crc32c=file.crc32c ^ 0xFFFFFFFF) for file in manifest.files))
 
 
@@ -161,12 +161,12 @@ def _id_of(wanted: Manifest, known: Manifest | None, *, by_store: bool) -> str:
 
 
 def _following(id: str) -> str:
-    """The id that replaces one that cannot be used; it is the same in each copy."""
+    """Derive the id that replaces an unusable one, equal in each copy."""
     return hashlib.blake2b(id.encode(), digest_size=8).hexdigest()
 
 
 class CopiedDataset(Publication):
-    """A dataset that is copied to a directory, by a plan that was made with its manifest, if it is `known`.
+    """A dataset being copied to a directory, by a plan made with the target's manifest.
 
     It is used in this order: `begin`, `open` and store each file that is `moved`, `publish_copy`.
     """
@@ -190,14 +190,14 @@ class CopiedDataset(Publication):
         return []
 
     def _is_before(self, manifest: Manifest | None) -> bool:
-        """Whether a manifest of the target is the one that it had when the copy was planned."""
+        """True if the target still has the manifest from the time of the plan."""
         if manifest is None or self._before is None:
             return manifest is self._before
         is_same = (manifest.complete, manifest.files) == (self._before.complete, self._before.files)
         return is_same and (manifest.id == self._before.id or not manifest.complete)
 
     def begin(self) -> None:
-        """Make sure that no file is taken for one of a dataset before it is published.
+        """Hide the files from readers until the dataset is published.
 
         Only who has written the manifest removes files; a copy that goes on finds by another one that this was done.
         """
@@ -213,7 +213,7 @@ class CopiedDataset(Publication):
             self._stop_others(self._put_begun(known_to_copies=not self.plan.by_store).staged_before)
 
     def _put_begun(self, *, known_to_copies: bool) -> Manifest:
-        """Replace the manifest by one that readers refuse, with which copies of the same files go on, or do not."""
+        """Replace the manifest by an incomplete one, which readers refuse; copies resume it if `known_to_copies`."""
 
         def begun(manifest: Manifest | None) -> Manifest:
             if not self._is_before(manifest) and (manifest is None or manifest.id != self._id):
@@ -233,12 +233,12 @@ class CopiedDataset(Publication):
         return self.place.directory + self.plan.staged.get(path, path)
 
     def is_exclusive(self, number: int) -> bool:
-        """Whether a file is stored only if none has its name: another writer may give the same one."""
+        """True if a file is stored only under a free name, as another writer may choose the same one."""
         path = self.plan.wanted.files[number].path
         return self.plan.begins and path not in self.plan.staged and self.old.is_numbered(path)
 
     def make_room(self, number: int) -> None:
-        """Remove a file that is not to be what it is, as one that a writer stored which this one has overtaken."""
+        """Remove a stale file left by a writer that lost the race."""
         path = self.plan.wanted.files[number].path
         self.old.prepare_removal([path], self._id)
         self._check_still_begun()
@@ -261,7 +261,7 @@ class CopiedDataset(Publication):
 
     @property
     def changes(self) -> bool:
-        """Whether the manifest of the target is to be replaced."""
+        """True if the manifest of the target is to be replaced."""
         target_manifest, plan = self._before, self.plan
         if (
             target_manifest is None
@@ -313,7 +313,7 @@ class CopiedDataset(Publication):
         return () if manifest is None else tuple(name for name in manifest.replaces if name not in names)
 
     def discard(self, error: BaseException | None = None) -> None:
-        """Leave what was stored to a copy that goes on, or, under numbered names, to the writer that was faster.
+        """Leave stored files to a copy that resumes, or, under numbered names, to the faster writer.
 
         The error after which nothing else is done says that the copy is published, if it is.
         """
@@ -343,7 +343,7 @@ class CopiedDataset(Publication):
         )
 
     def _has_own(self, manifest: Manifest) -> bool:
-        """Whether a manifest has the files of the copy, and others only that were appended to it since."""
+        """True if a manifest has the files of the copy, and otherwise only appended ones."""
         is_named = {*_contents(self.plan.wanted)} <= {*_contents(manifest)}
         return manifest.complete and is_named and not {*self.plan.gone} & {*manifest.paths}
 

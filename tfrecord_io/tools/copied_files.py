@@ -63,7 +63,7 @@ class FoundDataset:
     is_part: bool = False  # whether the dataset has other files
 
     def source(self, file: ManifestFile) -> Source:
-        """A file, which is checked to be the one that the manifest states."""
+        """Open a file as a source, checked against the manifest."""
         entry = self.listing.get(file.path) or Entry(self.root + file.path, file.bytes, False, None)
         staged = None if file.staged is None else self.root + file.staged
         shard = ManifestShard(self.version, file.records, file.bytes, file.crc32c, staged, watched=False)
@@ -96,7 +96,7 @@ class FoundDataset:
 
 @dataclass(slots=True)
 class Found:
-    """What is copied."""
+    """Datasets and files to copy."""
 
     datasets: list[FoundDataset] = field(default_factory=list)
     # Files of no manifest that hold records, with their names in the target.
@@ -122,7 +122,7 @@ class Found:
 
 
 def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, all_files: bool) -> Found:
-    """Find what some paths mean, which are those of `tfrecord_io.read_table`."""
+    """Find the datasets and files at some paths, as `tfrecord_io.read_table` takes them."""
     sources_to_copy = Found()
     shards: dict[tuple[str, str], list[Source]] = {}  # by the path and the id of their manifest
     for path in paths:
@@ -184,7 +184,7 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
 
 
 def is_found_by(name: str) -> bool:
-    """Whether other files are read by this one, which is copied after them: of TFDS, or the manifest of a dataset."""
+    """True if readers find a dataset by this file, to be copied last: TFDS's info, or a manifest."""
     return name == INFO or stem_of(name.rpartition("/")[2]) is not None
 
 
@@ -260,7 +260,7 @@ def _below(fs: FileSystem, directory: str, within: frozenset[str]) -> Iterator[E
 
 
 def _is_of_writer(path: str) -> bool:
-    """Whether a file is one that writers make besides their data, or a shard of this directory that is not published.
+    """True if a file is a by-product of writers, or an unpublished shard of this directory.
 
     In folders that are not those of columns there are other datasets, whose manifests may name such shards.
     """

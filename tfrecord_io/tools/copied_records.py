@@ -95,7 +95,7 @@ class CopiedRecords:
         self._features = FolderFeatures(folder_columns, self.sources) if folder_columns.fields else None
 
     def _stored_schemas(self) -> tuple[dict[bytes, str], str | None]:
-        """The embedded schemas, each with the path of a file that has it, and the path of a file that has none."""
+        """The embedded schemas, each with the path of one of its files, and the path of a file without a schema."""
         stored: dict[bytes, str] = {}
         without: str | None = None
         for source in self.sources:
@@ -143,7 +143,7 @@ class CopiedRecords:
                 self._features.check_record_type()
 
     def _note_schema(self, walker: BlockWalker, frames: Extents) -> None:
-        """Shards that were added to a dataset, or before its new columns, do not embed the schema of its manifest."""
+        """Note the schema in the first record of a shard that embeds another schema than its manifest's."""
         shard = self.sources[walker.number].shard
         if walker.record == 0 and shard is not None and shard.manifest.schema is not None:
             content = embedded_content(walker.data[: int(frames.lengths[0]) + FRAME_BYTES])
@@ -197,7 +197,7 @@ class CopiedSchema:
     def decide(
         cls, sources: Sequence[Source], stored: Mapping[bytes, str], without: str | None, options: CopyOptions
     ) -> Self:
-        """Decide it by the embedded schemas that are `stored`, each with the path of a file that has it.
+        """Decide the schema of the copies by the `stored` embedded schemas, each with the path of one of its files.
 
         `without` is the path of a file of records that has none.
 
@@ -246,7 +246,7 @@ class CopiedSchema:
 
 
 def _united(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> EmbeddedSchema | None:
-    """The embedded schemas as one that covers them all, with the types of `overrides`."""
+    """Merge the embedded schemas, with the types of `overrides`."""
     schemas = [_overridden(EmbeddedSchema.parse(content, path), overrides) for content, path in stored.items()]
     try:
         united = reduce(merge, schemas) if schemas else None
@@ -440,7 +440,7 @@ def _tagged_lengths(lengths: Array) -> tuple[Array, Array]:
 
 
 def _first_schema(source: Source, reading: ReadOptions) -> tuple[bool, bytes | None]:
-    """Whether a file has records, and the content of the embedded schema of the first one, if it is readable."""
+    """Look at the first record: True if there is one, and its embedded schema if readable."""
     if source.shard is not None and (source.shard.records == 0 or source.shard.manifest.schema is not None):
         content = source.shard.manifest.schema
         return source.shard.records > 0, content if _is_readable(content) else None

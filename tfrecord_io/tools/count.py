@@ -118,7 +118,7 @@ def count(
 
 
 def _is_one_request(source: Source) -> bool:
-    """Whether reading a remote file takes no longer than a look for what may state the number of its records."""
+    """True if one request reads the whole remote file, no slower than a look for its index."""
     if source.remote is None or source.shard is not None or source.span is not None:
         return False
     return source.size is not None and source.size <= LIMITS.first_range_bytes

@@ -66,7 +66,7 @@ _WITHOUT_MANIFEST_CLI = (
 
 @dataclass(frozen=True, repr=False)
 class DeleteReport(Report):
-    """What was deleted, or would be.
+    """Rows and files deleted, or to be deleted in a dry run.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ class _Found:
 
 
 class _Deletion:
-    """The files of a dataset that have rows to remove, and what is done to them.
+    """Removes rows from the files of a dataset: finds them, and drops or rewrites the files.
 
     Without a `replacement`, `sources` is one file without a manifest. `meter` counts a file that is to be rewritten
     then, all others once they were searched.
@@ -408,7 +408,7 @@ class _Deletion:
                 index_columns(rewritten, names, options, is_optional=True)
 
     def report(self) -> DeleteReport:
-        """What was done, or would be."""
+        """The report of the deletion, or of a dry run."""
         files_with_rows = [*self._dropped, *self._rewritten]
         removed = sum(len(file_rows.rows) for file_rows in files_with_rows)
         folders: tuple[str, ...] = ()
@@ -446,7 +446,7 @@ def _refuse_shard(source: Source, options: ReadOptions) -> None:
 
 
 def _prefixed(frames: Frames, prefix: bytes, path: str) -> Frames:
-    """The records with the embedded schema in the first one, unless it has one of its own."""
+    """Put the embedded schema into the first record, unless it has a schema already."""
     data, sizes = frames
     first = data[: int(sizes[0])]
     if embedded_content(first) is not None:

@@ -30,7 +30,7 @@ _DIGEST_BYTES = HASH.itemsize
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """A column that only one dataset has, or that has two types; None: the column does not exist."""
+    """A column that is missing in one dataset, or has two types; None: the column does not exist."""
 
     column: str
     a: str | None
@@ -78,11 +78,11 @@ class DiffReport(Report):
 
     @property
     def equal(self) -> bool:
-        """Whether columns, types, numbers of records and values agree."""
+        """True if columns, types, numbers of records and values agree."""
         return not self.schema and not self.differing and self.records[0] == self.records[1]
 
     def title(self) -> str:
-        """What differs, in a line."""
+        """The differences, in a line."""
         if self.equal:
             return f"equal: {counted(self.records[0], 'record')}"
         counts = " and ".join(counted(count, "record") for count in self.records)
@@ -105,7 +105,7 @@ class DiffReport(Report):
         return ("record" if self.changed is None else "key", "column", "a", "b")
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON has it."""
+        """The report in types of JSON."""
         values = [asdict(difference) for difference in self.values]
         result = {
             "equal": self.equal,
@@ -278,7 +278,7 @@ class _RecordHashes:
 
 
 def _alike(a: pa.Schema, b: pa.Schema, columns: list[str]) -> set[str]:
-    """The columns that have one type in both datasets, one of which `column_hashes` compares the values."""
+    """Columns of the same type in both datasets, with values that `column_hashes` can compare."""
     return {
         name
         for name in columns
@@ -300,7 +300,7 @@ def _hashes(batch: pa.RecordBatch, name: str, alike: bool) -> list[Array]:
 def _in_any_order(
     sides: list[_Side], rows: list[_RecordHashes], columns: list[str], schema: tuple[SchemaDifference, ...], limit: int
 ) -> DiffReport:
-    """What records, counted with repetitions, only one of the datasets has."""
+    """Find records of only one dataset, counted with repetitions."""
     hashes = np.concatenate([side_rows.values for side_rows in rows])
     order = np.lexsort((hashes["second"], hashes["first"]))
     groups = np.empty(len(hashes), np.int64)
@@ -336,7 +336,7 @@ def _by_key(
     schema: tuple[SchemaDifference, ...],
     limit: int,
 ) -> DiffReport:
-    """What differs between the records of each key."""
+    """Compare the records of each key."""
     counts = len(rows[0]), len(rows[1])
     keys = np.concatenate([side_rows.keys for side_rows in rows])
     numbers = np.concatenate([np.arange(count) for count in counts])
@@ -453,7 +453,7 @@ def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
 
 
 def _is_equal(a: Any, b: Any) -> bool:
-    """Whether two values are equal, NaN to itself."""
+    """True if two values are equal, NaN to itself."""
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(_is_equal, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
@@ -485,7 +485,7 @@ def _digest(value: Any) -> bytes:
 
 
 def _canonical(value: Any) -> Any:
-    """One value for all that `_is_equal` takes for equal, such as -0.0, 0.0, 0 and False."""
+    """A representative of all values equal by `_is_equal`, such as -0.0, 0.0, 0 and False."""
     if isinstance(value, list | tuple):
         return [_canonical(item) for item in value]
     if isinstance(value, dict):

@@ -42,7 +42,7 @@ _MOST_PLANNED = 10_000  # features whose types are compared over the whole file
 
 @dataclass(slots=True)
 class FileContents:
-    """What the records of a file are, as far as they are good."""
+    """Schema and features of the good records of a file."""
 
     schema: EmbeddedSchema | None = None  # the embedded schema
     # The feature type of each feature with values, by name and whether it is a feature list; not of the features that
@@ -124,7 +124,7 @@ class RecordChecker:
         return RecordPart(self.plan, self._max_record_bytes)
 
     def join(self, part: RecordPart) -> bool:
-        """Whether the records of a part, which has no fault, would change nothing here; they count as checked then."""
+        """True if the records of a faultless part bring nothing new; they count as checked then."""
         if part.plan is not self.plan:
             return False
         if part.decoder is not None and self._decoder is not None:
@@ -215,7 +215,7 @@ class Problem:
 
     @property
     def reason(self) -> str:
-        """What is wrong, in a clause."""
+        """The fault, in a clause."""
         return getattr(self.error, "reason", None) or str(self.error)
 
     def to_dict(self) -> dict[str, Any]:

@@ -190,7 +190,7 @@ class _ImageCheck:
 
     @contextmanager
     def _errors_as_problems(self) -> Iterator[None]:
-        """Add an error of reading to the problems, unless it is one of the records, which are reported."""
+        """Add an error of reading to the problems, except faults of records, which are reported already."""
         try:
             yield
         except (ReplacedError, MissingDependencyError):
@@ -204,7 +204,7 @@ class _ImageCheck:
     def _tasks(
         self, batch: pa.RecordBatch, stated: Mapping[str, Mapping[str, str]]
     ) -> Iterator[Callable[[], tuple[int, str, list[Fault]]]]:
-        """What checks each image of a batch: it returns the row, the column and the faults."""
+        """Functions that check one image of a batch each, and return row, column and faults."""
         said = {name: batch.column(name).to_pylist() for of_image in stated.values() for name in of_image.values()}
         for row in range(len(batch)):
             for column, of_image in stated.items():
@@ -224,7 +224,7 @@ class _ImageCheck:
 
 
 def _faults(data: bytes | None, column: str, facts: Mapping[str, Any], *, full: bool) -> Iterator[Fault]:
-    """What is wrong with an image of which a record states some facts."""
+    """Find faults of an image, against facts that its record states."""
     if not data:
         yield "there is no image" if data is None else "it has no bytes", "an image", data
         return

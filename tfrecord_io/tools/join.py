@@ -254,7 +254,7 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
 
 
 def _kind(type_: pa.DataType) -> int | None:
-    """What the values of a type are: those of different kinds differ."""
+    """Number of the kind of a type: values of different kinds never match."""
     has_zone = lambda t: pa.types.is_timestamp(t) and t.tz is not None  # noqa: E731
     kinds = (lambda t: is_text(t) or is_bytes(t), pa.types.is_boolean, has_zone, pa.types.is_temporal)
     return next((number for number, is_kind in enumerate(kinds) if is_kind(type_)), None)

@@ -164,7 +164,7 @@ def _statuses(*paths: str) -> list[os.stat_result]:
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """What a manifest says of files, by their names with its directory."""
+    """Facts of a manifest about files, by their names with its directory."""
 
     dataset: str
     listed: frozenset[str]  # shards, also by the names that they are staged under
@@ -205,7 +205,7 @@ class _Manifests:
 
 
 def _left(manifests: _Manifests, folder: str, names: Collection[str]) -> set[str]:
-    """Of the names in a folder, which ends in a slash, those of temporary files, unpublished and replaced shards."""
+    """Names of temporary files, unpublished and replaced shards in a folder, which ends in a slash."""
     written = {name for name in names if parse_staged(name) or _id_of(name)}
     alone = {name: shard for name in names if (shard := _shard_gone(name, names)) is not None}
     if written or alone or any(stem_of(name) is not None for name in names):
@@ -224,7 +224,7 @@ def _shard_gone(name: str, names: Collection[str]) -> ShardName | None:
 
 
 def is_left(folder: str, name: str) -> bool:
-    """Whether no finished writer leaves a file of this name, whatever a manifest says."""
+    """True if no finished writer leaves a file of this name, whatever a manifest says."""
     of_conversion = parse_journal(name) is not None or parse_part(name) is not None
     return of_conversion or is_temporary(name) or is_condition(name) or is_claim(folder + name)
 
@@ -238,7 +238,7 @@ def _id_of(name: str) -> str:
 def _in_use(
     manifests: _Manifests, folder: str, names: Collection[str], written: set[str]
 ) -> tuple[set[str], set[str], set[str]]:
-    """The shards that a manifest lists, and those that were added to datasets without a manifest any longer.
+    """Shards listed by a manifest, and shards appended to datasets whose manifest is gone.
 
     And the shards that a manifest says were replaced, and its writer has not removed; and the datasets with a manifest.
 

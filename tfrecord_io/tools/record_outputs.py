@@ -134,7 +134,7 @@ class RecordOutput:
 
 
 class FolderOutputs:
-    """Writes copied records to the folders of a directory, which ends in a slash, one folder after the other.
+    """Writes copied records to the folders of a directory, which ends in a slash, folder by folder.
 
     Each has a file of this `name`; if it is empty, the folder is written to as a directory. `opened` gets their outputs
     in order; `parents` removes the directories that are made here, after an exception.
@@ -172,7 +172,7 @@ class FolderOutputs:
 
     @property
     def report(self) -> WriteReport:
-        """Of all folders together, after their `commit`."""
+        """Report of all folders together, after their `commit`."""
         reports = [output.report for output in self._outputs.values()]
         records, size = sum(report.records for report in reports), sum(report.bytes for report in reports)
         compression = reports[0].compression if reports else None

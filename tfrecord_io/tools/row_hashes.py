@@ -38,7 +38,7 @@ def joined_hashes(columns: Sequence[Sequence[Array]], count: int) -> Array:
 
 
 def run_starts(hashes: Array, order: Array) -> Array:
-    """Whether each hash differs from the one before it, in an order that puts equal ones together; the first does."""
+    """Mark the first of each run of equal hashes, in an `order` that puts equal hashes together."""
     starts = np.arange(len(order)) == 0
     for name in ("first", "second"):
         values = hashes[name][order]
@@ -47,7 +47,7 @@ def run_starts(hashes: Array, order: Array) -> Array:
 
 
 def has_hashes(type_: pa.DataType) -> bool:
-    """Whether `column_hashes` takes columns of a type: single values, and lists of those it takes."""
+    """True if `column_hashes` takes columns of a type: single values, and lists of those it takes."""
     if pa.types.is_dictionary(type_) or is_list_like(type_):
         return has_hashes(type_.value_type)
     return bool(

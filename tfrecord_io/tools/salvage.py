@@ -49,7 +49,7 @@ class SalvageReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was lost."""
+        """True if nothing was lost."""
         return not self.missing and not self.manifests and all(not file.region_count for file in self.files)
 
     @property
@@ -64,7 +64,7 @@ class SalvageReport(Report):
 
     @property
     def regions(self) -> list[SkippedRegion]:
-        """What was left out, of all files."""
+        """Regions left out, of all files."""
         return [region for file in self.files for region in file.regions]
 
     def to_dict(self) -> dict[str, Any]:

@@ -169,7 +169,7 @@ class IntactRecords:
 
 
 def is_message(frame: Any) -> bool:
-    """Whether a record parses as an Example or SequenceExample."""
+    """True if a record parses as an Example or SequenceExample."""
     plan = Plan(unknown="skip", record_type=RecordType.DETECT)
     return get_engine().decoder(plan).feed(frame).fault is None
 
@@ -269,7 +269,7 @@ def plan_targets(
 
 
 def _end_of(source: Source) -> str:
-    """What stays of a path below any other directory: its folders of columns, and its name."""
+    """The end of a path to keep below another directory: its folders of columns, and its name."""
     folders = folder_names(source.path, source.partitions)
     if source.shard is None and folders:  # other folders may be among them
         return source.path[f"/{source.path}".rindex(f"/{folders.partition('/')[0]}/") :]
@@ -288,7 +288,7 @@ def _relative_paths(paths: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _places(fs: FileSystem, name: str) -> set[tuple[Any, ...]]:
-    """What distinguishes a file: where it is and, of a local one, its inode."""
+    """Identities of a file: its place and, of a local one, its inode."""
     places: set[tuple[Any, ...]] = {identity(fs, name)}
     if isinstance(fs, LocalFileSystem):
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -323,7 +323,7 @@ def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SalvagedFile:
-    """What was kept of a file, and what was lost.
+    """Records kept of a file, and regions lost.
 
     Attributes
     ----------
@@ -554,5 +554,5 @@ def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool
 
 
 def _is_damage(error: Exception) -> bool:
-    """True if an error is one of bytes that are lost, and not of a record that does not fit a schema."""
+    """True if an error means lost bytes, and not a record that does not fit a schema."""
     return isinstance(error, CorruptRecordError | CompressionError)

@@ -185,7 +185,7 @@ def sample(
 
 
 def _no_memory(error: MemoryError, copied: CopiedRecords, memory_bytes: int) -> MemoryError:
-    """The error if memory is too small to shuffle records, which names the one that does not fit, if it is one."""
+    """Word the error of too little memory to shuffle records; a single record that does not fit is named."""
     size, number, path = copied.largest
     if size <= memory_bytes:
         text = error.args[0] if error.args else "not enough memory to shuffle the records"
@@ -209,7 +209,7 @@ def _in_order_of_keys(records: Iterable[Keyed], memory_bytes: int, depth: int, o
 def _gathered(
     records: Iterable[Keyed], memory_bytes: int, depth: int, stack: ExitStack
 ) -> tuple[list[Keyed], int, list[Spool]]:
-    """The records, their number, and temporary files that have them instead if they do not fit into memory.
+    """Collect the records in memory, or in temporary files if they do not fit; also return their number.
 
     A single record would fit no better alone in another file.
     """

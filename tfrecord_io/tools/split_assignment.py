@@ -97,7 +97,7 @@ def each_key(
     use: Callable[[list[pa.Array]], T],
     kinds: Kinds = VALUES,
 ) -> list[T]:
-    """What `use` returns for the values of some columns, batch by batch.
+    """Call `use` with the values of some columns, batch by batch, and collect the results.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Copy an object within a store, which moves the bytes itself and states the CRC32C of what it has stored.
+"""Copy an object within a store; the store moves the bytes, and states the CRC32C of the copy.
 
 Ceph, older releases of MinIO and some emulators state none. The first answer of a store decides: its objects are then
 read and stored, as those of two stores are.

@@ -57,7 +57,7 @@ class VerifyReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """True if nothing is wrong."""
         return all(file.error is None for file in self.files)
 
     @property
@@ -229,7 +229,7 @@ def _check_files(
     earlier_results: _Checked,
     images: bool | Literal["full"],
 ) -> VerifyReport:
-    """Check the files that are there now, and add their results to the earlier ones, which are not made again."""
+    """Check the files present now, except those with earlier results, and add the new results."""
     unnamed: dict[str, str] = {}
     faults: list[CorruptRecordError] = []
     sources_and_results = _found(paths, options, unnamed=unnamed, manifest_faults=faults)
@@ -307,7 +307,7 @@ _Checked = dict[_Content, tuple[FileChecker, FileCheck]]
 
 
 def _content(source: Source) -> _Content:
-    """What identifies the content of a file, as far as a dataset states it."""
+    """Identity of a file's content, as far as a dataset states it."""
     return source.path, source.size, None if source.shard is None else source.shard.crc32c
 
 

@@ -39,7 +39,7 @@ def show_versions() -> None:
 
 
 def _requirements() -> list[str]:
-    """The distributions that tfrecord_io uses, the optional ones of its extras last."""
+    """Distributions that tfrecord_io depends on, optional ones last."""
     try:
         requirements = metadata.requires("tfrecord_io") or []
     except metadata.PackageNotFoundError:  # a source tree that is not installed

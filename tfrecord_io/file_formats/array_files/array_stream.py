@@ -67,7 +67,7 @@ class ArrayStream(BatchStream):
 
     @property
     def schema(self) -> pa.Schema:
-        """Of every batch."""
+        """The schema of every batch."""
         return self._schema
 
     def __repr__(self) -> str:

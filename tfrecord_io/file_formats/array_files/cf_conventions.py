@@ -1,4 +1,4 @@
-"""Names of dimensions and packed values, as NetCDF files, and those that xarray writes, have them: the CF conventions.
+"""CF conventions of NetCDF files and of xarray: names of dimensions, packed values, and times.
 
 https://cfconventions.org: ``scale_factor``, ``add_offset`` and ``_FillValue`` of packed numbers, ``units`` of times.
 """
@@ -46,7 +46,7 @@ _RAW_CLI = "--no-decode-cf reads the stored values"
 
 @dataclass(slots=True)
 class Label:
-    """What a file says about an array, or, under the path of a group with its slash, about a group."""
+    """Dimensions and attributes of an array, or, under the path of a group with its slash, of a group."""
 
     dims: tuple[str, ...] | None = None  # None: they have no names
     attributes: dict[str, Any] = field(default_factory=dict)
@@ -87,7 +87,7 @@ def stream_of_group(
 
 
 def _restore_time_type(array: StoredArray, stated: str) -> StoredArray:
-    """An array of times with the type that it was written of, if these are decoded."""
+    """Cast decoded times back to the type from which they were written."""
     empty = array.empty()
     if not isinstance(empty, np.ndarray) or empty.dtype.kind not in "mM" or empty.ndim > 1:
         return array
@@ -175,7 +175,7 @@ def _coordinates(labels: Mapping[str, Label]) -> set[str]:
 
 
 def decode_array(name: str, array: StoredArray, attributes: Mapping[str, Any], is_text: bool) -> StoredArray:
-    """An array that decodes its values, by xarray, where its attributes ask for it, or its last axis has characters.
+    """Decode an array with xarray if the attributes ask for it, or the last axis has characters.
 
     Raises
     ------
@@ -253,7 +253,7 @@ def _missing_texts(attributes: Mapping[str, Any]) -> list[str]:
 
 
 def _mask_missing(values: Any, missing: list[str]) -> Any:
-    """A column of text or bytes, or of lists of these, with nulls instead of values that stand for missing ones."""
+    """Replace markers of missing values by nulls, in a column of text, of bytes, or of lists of these."""
     if not missing:
         return values
     if isinstance(values, np.ndarray):
@@ -266,7 +266,7 @@ def _mask_missing(values: Any, missing: list[str]) -> Any:
 
 
 def _attributes_of_content(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that say more than how values were stored."""
+    """Attributes of the content, without those of the packing."""
     return {name: value for name, value in attributes.items() if name not in (*PACKING, "coordinates")}
 
 

@@ -252,7 +252,7 @@ class _Column:
 
     @property
     def is_tensor(self) -> bool:
-        """Whether the column holds tensors: rank 0 and 1 are plain, unless Arrow lacks the type of the values."""
+        """True if the column holds tensors: rank 0 and 1 are plain, unless Arrow lacks the type of the values."""
         return len(self.shape) > 1 or self.dtype.kind in "cV"
 
     def field(self) -> pa.Field:

@@ -166,7 +166,7 @@ class _Links:
         return None if dataset.shape is None else dataset  # an empty dataspace has no values
 
     def datasets(self, path: str, most: int) -> Iterator[tuple[str, h5py.Dataset | str]]:
-        """The datasets by all their names, those of a group before those of the groups in it.
+        """Yield the datasets under all their names, those of a group before its subgroups.
 
         DecodeError if groups that are met again have more names than `most`.
         """
@@ -205,7 +205,7 @@ class _Links:
             pending.extend(reversed(groups))
 
     def _follow(self, group: int, target: _Target | h5py.SoftLink) -> _Target:
-        """What a link in a group leads to; KeyError if it leads nowhere."""
+        """Follow a link in a group to its target; KeyError if it leads nowhere."""
         names: list[str] = []  # that are left to be followed, the next one last
         for _ in range(_SOFT_LINKS + 1):
             while isinstance(target, int) and names:
@@ -284,7 +284,7 @@ def _scales(dataset: h5py.Dataset) -> list[str | None]:
 
 
 def _attributes(item: Any) -> dict[str, Any]:
-    """The attributes of a dataset or a group, without those of the libraries, and those of types that h5py lacks."""
+    """The attributes of a dataset or a group, except the libraries' own and types that h5py cannot read."""
     attributes = {}
     for name in item.attrs:
         if name in RESERVED or name.startswith("_Netcdf4"):
@@ -381,7 +381,7 @@ def _value_bytes(value: Any) -> int:
 
 
 def _conversion(dtype: np.dtype[Any], *, is_bytes: bool = False) -> tuple[bool, Callable[[Array], Values]]:
-    """Whether values have no fixed size, and what makes columns of them."""
+    """Choose how values become columns: True if they have no fixed size, and the function that converts them."""
     import h5py
 
     if (text := h5py.check_string_dtype(dtype)) is not None:
@@ -438,7 +438,7 @@ def to_hdf5(
 def write_file(
     target: Any, export: Export, mode: FileMode | None, write: Callable[[TemporaryFile], int]
 ) -> WriteReport:
-    """Write a temporary file, as h5py reads what it wrote, and copy it to the target; `write` returns the rows."""
+    """Write a temporary file, which h5py can read back, and copy it to the target; `write` returns the rows."""
     with open_output(target, export.storage, mode=mode) as output, tempfile.TemporaryFile(buffering=0) as file:
         with named_temporary_folder():
             temporary = TemporaryFile(file)
@@ -513,7 +513,7 @@ class TemporaryFile(io.RawIOBase):
 
 
 def filters(compressed: bool) -> dict[str, Any]:
-    """Of HDF5, for h5py and h5netcdf."""
+    """The filters of HDF5, for h5py and h5netcdf."""
     return {"compression": "gzip", "shuffle": True} if compressed else {}
 
 

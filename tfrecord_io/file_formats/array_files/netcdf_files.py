@@ -219,7 +219,7 @@ class _Writer:
 
 
 def _encode_values(values: Array, name: str, is_bytes: bool) -> tuple[Array, dict[str, Any]]:
-    """Values of a type that NetCDF has, and the attributes by which xarray decodes them."""
+    """Convert values to a type of NetCDF, with the attributes by which xarray decodes them."""
     kind = values.dtype.kind
     unit = _UNITS.get(np.datetime_data(values.dtype)[0]) if kind in "mM" else None
     if is_bytes or (values.dtype.str[1:] not in _STORED and kind not in "bTU" and unit is None):

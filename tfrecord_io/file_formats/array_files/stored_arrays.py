@@ -144,7 +144,7 @@ def library_errors(path: str, advice: str | None = None) -> Iterator[None]:
 
 @contextmanager
 def needs_extra(format: Format) -> Iterator[None]:
-    """Turn the ImportError of an import in its block into one that names the extra of a format."""
+    """Name the extra of a format in the ImportError of the block."""
     try:
         yield
     except ImportError as error:

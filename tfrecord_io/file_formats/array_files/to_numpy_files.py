@@ -204,7 +204,7 @@ def to_npz(
 
 
 def _warn_of_times(fields: Iterable[pa.Field]) -> None:
-    """Warn of columns whose times become others that are read back as such."""
+    """Warn of columns whose times NumPy cannot hold, and reads back as another type."""
     for field in fields:
         if (unknown_type := next(filter(is_other_time, types_within(field.type)), None)) is not None:
             become = "durations" if pa.types.is_time(unknown_type) else "times in UTC without a zone"
@@ -215,7 +215,7 @@ def _warn_of_times(fields: Iterable[pa.Field]) -> None:
 
 
 def _check_member(name: str) -> None:
-    """Refuse a name that leads out of the folder into which the archive is unpacked, or that zip files do not hold."""
+    """Refuse a name that zip files cannot hold, or that leads out of the folder when the archive is unpacked."""
     member = f"{name}.npy"
     reason = leads_out(member.replace("\\", "/"))
     if reason is None and len(member.encode()) > _LONGEST_NAME:

@@ -40,7 +40,7 @@ Opened = tuple[pa.Schema, int | None, Callable[[list[str] | None], Iterator[pa.R
 
 
 def _source(format: Format, open: Callable[[Any], Opened], paths: list[str], options: SourceOptions) -> TableSource:
-    """The rows of files with one schema, one file after the other; folders and globs in natural order."""
+    """Read files that have one schema, in the order of their paths; folders and globs in natural order."""
     files = TableFiles.resolve(paths, (format,), options)
     first = files.sources[0]
 
@@ -58,7 +58,7 @@ def _source(format: Format, open: Callable[[Any], Opened], paths: list[str], opt
 
     @cache
     def categories() -> dict[str, pa.Array]:
-        """Of the columns of categories, those of all files: a row group or a batch may have others than the next."""
+        """Collect the categories of each dictionary column from all files, as each row group or batch may add some."""
         by_name: dict[str, _Categories] = {}
         categorical = (
             [] if any(not source.can_be_read_again for source in files.sources) else _categorical(schema, names)
@@ -111,7 +111,7 @@ def _most_categories(type_: pa.DictionaryType) -> int:
 
 
 class _Categories:
-    """The categories of a column, in the order in which its batches have them."""
+    """The categories of a column, in order of first appearance."""
 
     def __init__(self) -> None:
         self._parts: list[pa.Array] = []

@@ -64,7 +64,7 @@ _LINE_ENDS = tuple(b"\r\n")
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What separates the cells of CSV files, and which of them are missing values."""
+    """The delimiter of CSV cells, and the texts of missing values."""
 
     delimiter: str | None = None  # None: that of the file's name
     null_values: Sequence[str] = ("",)
@@ -137,7 +137,7 @@ def csv_source(
 
 
 def _first_head(sources: Sequence[Source], options: SourceOptions, cells: Cells) -> tuple[Source, Any]:
-    """The first file that has a value in its first bytes, with its `_head`; the first of all if none has."""
+    """The first file with a value in its first bytes, and its `_head`; the first of all if none has."""
     heads = ((source, _head(source, options, cells)) for source in sources)
     first = next(heads)
     with_values = (head for head in chain([first], heads) if not all(map(t.is_null, head[1].schema.types)))
@@ -160,7 +160,7 @@ def _refuse_rounding(first: Any, source: Source, names: Sequence[str], cells: Ce
 
 
 def _infinite(batch: pa.RecordBatch, checked: set[str]) -> Iterator[str]:
-    """The columns of floats that have an infinite value, of those that are not yet checked."""
+    """Find unchecked columns of floats with an infinite value."""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if t.is_floating(column.type) and name not in checked and pc.any(pc.is_inf(column)).as_py():
             checked.add(name)
@@ -295,7 +295,7 @@ def _rows(
 
 
 def _may_have_leading_zeros(block: bytes, delimiter: str) -> bool:
-    """Whether a cell may begin with a zero and another digit or an x, after quotes, a sign or a space."""
+    """True if a cell may begin with a zero and another digit or an x, after quotes, a sign or a space."""
     content = np.frombuffer(block, np.uint8)
     zeros = np.flatnonzero(content[:-1] == ord("0"))
     zeros = zeros[_MAY_FOLLOW_ZERO[content[zeros + 1]]]
@@ -381,7 +381,7 @@ def rows_end(data: bytes, delimiter: str) -> int:
 
 
 def _drop_literal_quotes(quotes: Array, cell_begins: Array) -> Array:
-    """The quotes that begin or end quoted text, without those in a cell that begins with another character."""
+    """Keep the quotes that begin or end quoted text, and drop quotes inside plain cells."""
     kept: list[int] = []
     for quote, begins in zip(quotes.tolist(), cell_begins.tolist(), strict=True):
         is_inside = len(kept) % 2 == 1
@@ -424,7 +424,7 @@ def _too_long(path: str, limit: int) -> DecodeError:
 
 
 def _can_parse(type_: pa.DataType) -> bool:
-    """Whether pyarrow parses cells as this type."""
+    """True if pyarrow parses cells as this type."""
     from pyarrow import csv
 
     options = csv.ConvertOptions(column_types={"x": type_})
@@ -452,7 +452,7 @@ def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> _CsvWriter
 
 
 class _CsvWriter(AbstractContextManager["_CsvWriter"]):
-    """pyarrow's writer, without the times that it writes as text such as ``<value out of range: -1>``."""
+    """pyarrow's CSV writer, which refuses times outside its range (``<value out of range: -1>``)."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
@@ -473,7 +473,7 @@ class _CsvWriter(AbstractContextManager["_CsvWriter"]):
 
 
 def _is_written(column: pa.Array) -> bool:
-    """Whether CSV has a form for all times of a column."""
+    """True if CSV has a form for all times of a column."""
     type_ = column.type
     if t.is_dictionary(type_):
         return not t.is_temporal(type_.value_type) or _is_written(column.dictionary_decode())

@@ -108,7 +108,7 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
 
 
 def _width(type_: pa.DataType) -> int:
-    """The number of values that a row has, whether it states them or not."""
+    """The number of values in a row, including absent ones."""
     if t.is_struct(type_):
         return 1 + sum(_width(child.type) for child in type_)
     return 1
@@ -186,7 +186,7 @@ def _refuse_overflow(block: Block, path: str, schema: pa.Schema) -> None:
 
 
 def _refuse_rounded(block: Block, path: str, batch: pa.RecordBatch, names: Set[str]) -> None:
-    """Raise DecodeError for the first integer that is rounded, as other values of its column are floats."""
+    """Raise DecodeError for the first integer that a column of floats would round."""
     columns = zip(batch.schema, batch.columns, strict=True)
     large = pa.schema([field for field, column in columns if field.name in names and has_large(column)])
     if not large or not _LONG_INTEGER.search(block.data):
@@ -373,7 +373,7 @@ def _new_fields(value: Any, known: _Tree) -> int:
 
 
 def cut(block: Block, most_rows: int, path: str) -> Iterator[Block]:
-    """The same rows in blocks of at most `most_rows`."""
+    """Cut a block into blocks of at most `most_rows`."""
     if block.data.count(b"\n") < most_rows:
         yield block
         return

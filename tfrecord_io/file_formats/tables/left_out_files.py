@@ -27,7 +27,7 @@ _NUMBER = re.compile("[0-9]+")
 
 
 def warn_of_left_out(match: PathMatch, formats: Sequence[Format]) -> None:
-    """Warn of files of a directory that look like data of `formats`, and are not among those that are read.
+    """Warn of files in a directory that look like data of `formats` but are not read.
 
     A file counts by its content; of text, which says little, also by a name like those of the files that are read:
     ``part-1`` beside ``part-0.csv``. In a bucket, where each look is a request, only files with such names are looked
@@ -80,7 +80,7 @@ def _left_out(
 
 
 def _family(name: str) -> str:
-    """What shards of one dataset share: the name without suffixes, and with the same digit instead of all numbers.
+    """The part of a name that shards of a dataset share: no suffixes, and 0 instead of each number.
 
     >>> _family("part-12.csv.gz") == _family("part-3") != _family("README")
     True

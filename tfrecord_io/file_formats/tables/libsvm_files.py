@@ -54,7 +54,7 @@ class _Lines:
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What all files have in common."""
+    """Facts of all files together."""
 
     zero_based: bool
     features: int

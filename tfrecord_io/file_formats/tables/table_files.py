@@ -1,4 +1,4 @@
-"""What files of tables have in common: how they are read, one after the other or each by itself, and written."""
+"""Read and write files of tables: the part that CSV, JSON, LIBSVM and columnar files share."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class TableFiles:
         return cls(sources, folders, replace(options, schema=schema, schema_overrides=overrides, listings=None))
 
     def select_names(self, names: Sequence[str]) -> list[str] | None:
-        """Those of the columns in the files that are selected; None: all.
+        """The selected columns among those of the files; None: all.
 
         Raises
         ------
@@ -184,7 +184,7 @@ class TableSource:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of all columns, those of folders last."""
+        """The schema of all columns, those of folders last."""
         return self._add_folders(self.file_schema)
 
     def _add_folders(self, schema: pa.Schema) -> pa.Schema:
@@ -280,7 +280,7 @@ def open_decompressed_file(source: Source, meter: ProgressMeter | None = None) -
 
 
 class _MeteredFile(RawFile):
-    """A file that advances a progress by the bytes that are read, compressed if they are."""
+    """A file that advances a progress bar by the bytes read, before decompression."""
 
     def __init__(self, stream: Stream, size: int | None, meter: ProgressMeter) -> None:
         super().__init__(stream, None)

@@ -115,7 +115,7 @@ def write_table_folder(source: Any, target: Any, format: Format, keywords: dict[
 
 @contextmanager
 def _pyarrow_errors(path: str) -> Iterator[None]:
-    """Raise what pyarrow says of a column that it cannot write as an EncodeError."""
+    """Raise an EncodeError if pyarrow cannot write a column."""
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
@@ -312,7 +312,7 @@ class _Target:
             yield _Stage(root, scratch, "" if mode == "error" else new_id(), folder)
 
     def publish(self, stage: _Stage, rows: dict[str, int]) -> list[WrittenFile]:
-        """Put the files into the folder, and remove those that they replace."""
+        """Put the files into the folder, and remove the old versions."""
         files = [
             WrittenFile(f"{self.path}/{name}", count, os.path.getsize(stage.path(name))) for name, count in rows.items()
         ]
@@ -361,7 +361,7 @@ class _Target:
         return [e for e in self._old if e.name.removeprefix(root).rpartition("/")[0] in folders]
 
     def _check_appended(self, stored: pa.Schema) -> None:
-        """Raise SchemaError if files of the folder state other columns, which could not be read with the new ones."""
+        """Raise SchemaError if the folder has files of another schema, as readers take one schema for all."""
         if not self._old or not self._format.typed or self._format.plan is None:
             return
         options = SourceOptions(self._storage, named=True)

@@ -89,7 +89,7 @@ def floats_in(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def may_be_rounded(column: pa.ChunkedArray | pa.Array) -> bool:
-    """Whether all floats of a column, or of one of its fields, are whole, and one is beyond int64.
+    """True if all floats of a column, or of a field in it, are whole, and one is beyond int64.
 
     >>> may_be_rounded(pa.array([1.0, 2.0**63])), may_be_rounded(pa.array([0.5, 2.0**63]))
     (True, False)
@@ -102,7 +102,7 @@ def may_be_rounded(column: pa.ChunkedArray | pa.Array) -> bool:
 
 
 def has_large(array: pa.Array) -> bool:
-    """Whether a float64 of an array, or of one of its fields, is so large that an integer may have been rounded to it.
+    """True if a float64 of an array, or of a field in it, is beyond 2**53, where integers are rounded.
 
     >>> has_large(pa.array([[0.5, -(2.0**53)]])), has_large(pa.array([0.5, 1e15, None])), has_large(pa.array([2**53]))
     (True, False, False)
@@ -112,7 +112,7 @@ def has_large(array: pa.Array) -> bool:
 
 
 def is_rounded(text: str) -> bool:
-    """Whether a number is written as an integer, and float64 has neither that nor a number that is written so.
+    """True if a number in text is an integer that float64 cannot hold or print back.
 
     >>> is_rounded("9007199254740993"), is_rounded("9007199254740992"), is_rounded("9007199254740993.0")
     (True, False, False)
@@ -125,7 +125,7 @@ def is_rounded(text: str) -> bool:
 
 
 def is_too_large(text: str, type_: pa.DataType) -> bool:
-    """Whether a number, in digits, is an infinity in a type of floats.
+    """True if a number, in digits, is an infinity in a type of floats.
 
     >>> is_too_large("1e400", pa.float64()), is_too_large("-1e39", pa.float32()), is_too_large("inf", pa.float32())
     (True, True, False)

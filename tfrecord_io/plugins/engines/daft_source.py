@@ -117,7 +117,7 @@ class _Untranslated(Exception):
 
 
 def _translate(condition: Any, schema: pa.Schema) -> Condition | None:
-    """A condition in pyarrow that all rows fulfil which fulfil that of Daft; None if it cannot be translated."""
+    """Translate a condition of Daft to one that keeps at least the same rows; None if there is no translation."""
     try:
         translated = condition_of(_Translator(schema).visit(condition))
         RowFilter.for_schema(translated, schema)
@@ -142,7 +142,7 @@ def _kind(type: pa.DataType) -> str:
 
 
 class _Translator(PredicateVisitor[pc.Expression]):  # type: ignore[misc]
-    """Translates comparisons of a column with a value of its kind, and what connects them.
+    """Translates comparisons of a column with a value of its kind, and their and, or, not.
 
     Null is as in SQL on both sides.
     """

@@ -230,7 +230,7 @@ def _columns(block: Any) -> Any:
 
 
 def _add_types(tables: Iterator[Any]) -> Iterator[Any]:
-    """The tables, after one without rows that has types for the columns that are null throughout in the first ones.
+    """Put a table without rows before the tables, with types for columns that begin with nulls only.
 
     Ray infers the types of each block on its own. Tables wait in memory until all columns have a type.
     """

@@ -98,7 +98,7 @@ def set_sessions_of_writers() -> None:
 
 
 class WrittenMessage(WriterCommitMessage):  # type: ignore[misc]
-    """What a task wrote."""
+    """The part that a task wrote."""
 
     def __init__(self, part: WrittenPart) -> None:
         self.part = part
@@ -292,7 +292,7 @@ def _folder(path: Any) -> Any:
 
 
 def _add_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
-    """The keywords of writing, with the mode that they state, or else Spark's, which is "overwrite" or "append".
+    """Add the mode to the keywords of writing: the stated one, or else Spark's "overwrite" or "append".
 
     >>> _add_mode({}, False), _add_mode({"mode": "ErrorIfExists"}, False)
     ({'mode': 'append'}, {'mode': 'error'})
@@ -321,7 +321,7 @@ def _add_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
 
 
 def _is_catalog_table(options: Mapping[str, str]) -> bool:
-    """Whether Spark passes the properties of a table that CREATE TABLE makes."""
+    """True if Spark passes the properties of a table made by CREATE TABLE."""
     return options.get("provider") == FORMAT and "owner" in options
 
 

@@ -173,7 +173,7 @@ def report(
 
 
 def is_page(name: str) -> bool:
-    """Whether a name is one for HTML pages.
+    """True if a name is one for HTML pages.
 
     >>> is_page("words.html"), is_page("words.tfrecord")
     (True, False)

@@ -58,7 +58,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class DatasetStatistics:
-    """What a report states about a dataset.
+    """Statistics of a dataset in a report.
 
     Attributes
     ----------

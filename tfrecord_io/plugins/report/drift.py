@@ -54,7 +54,7 @@ class FeatureDrift:
 
     @property
     def is_notable(self) -> bool:
-        """Whether the feature is missing on one side, has another type, or differs by `NOTABLE` or more."""
+        """True if the feature is missing on one side, has another type, or differs by `NOTABLE` or more."""
         if None in self.types or self.types[0] != self.types[1]:
             return True
         shares = [share or 0.0 for share in self.presence]
@@ -92,7 +92,7 @@ def drift(a: FeatureStatistics | None, b: FeatureStatistics | None) -> FeatureDr
         if not (a.counts.exact and b.counts.exact):
             return result
         result = replace(result, measure="L-infinity", distance=l_infinity(left, right))
-        new, lost = _only(right, left), _only(left, right)
+        new, lost = _only_in_first(right, left), _only_in_first(left, right)
         result = replace(result, new_values=tuple(new[:NEW_VALUES]), new_count=len(new))
         return replace(result, lost_values=tuple(lost[:NEW_VALUES]), lost_count=len(lost))
     numbers = [side for side in convert_to_one_unit((a, b)) or () if side is not None and side.count]
@@ -101,9 +101,9 @@ def drift(a: FeatureStatistics | None, b: FeatureStatistics | None) -> FeatureDr
     return replace(result, measure="Jensen-Shannon", distance=jensen_shannon(*numbers))
 
 
-def _only(one: dict[Any, int], other: dict[Any, int]) -> list[Any]:
-    """The values of `one` that `other` lacks, the most frequent ones first."""
-    return [value for value, _ in sorted(one.items(), key=lambda item: -item[1]) if value not in other]
+def _only_in_first(first: dict[Any, int], second: dict[Any, int]) -> list[Any]:
+    """Values of the first counts that the second lack, most frequent first."""
+    return [value for value, _ in sorted(first.items(), key=lambda item: -item[1]) if value not in second]
 
 
 def l_infinity(a: dict[Any, int], b: dict[Any, int]) -> float:

@@ -68,12 +68,12 @@ class FeatureStatistics:
 
     @property
     def is_temporal(self) -> bool:
-        """Whether `numbers` are those of dates or times."""
+        """True if `numbers` are dates or times."""
         return bool(pa.types.is_temporal(self.value_type))
 
     @property
     def is_categorical(self) -> bool:
-        """Whether values are compared one by one: text, bytes, bools, and integers of which there are few."""
+        """True if values are compared one by one: text, bytes, bools, and integers with few distinct values."""
         if self.counts is None:
             return False
         return self.numbers is None or (self.counts.exact and self.counts.distinct <= CATEGORIES)

@@ -105,7 +105,7 @@ def galleries(rows: Sequence[Row], fields: Sequence[pa.Field]) -> Iterator[Galle
 
 
 def _first(value: Any) -> tuple[Any, str]:
-    """A value, or the first of a list of bytes or of pictures, and which one it is."""
+    """A value, or the first of a list of bytes or of pictures, and a text that names its place."""
     if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
         items = [item for item in value if item is not None]
         return (items[0], f"the first of {len(value):,}") if items else (None, "")
@@ -278,7 +278,7 @@ def png_of(pixels: Array) -> bytes:
 
 
 def is_picture(shape: tuple[int, ...]) -> bool:
-    """Whether a uint8 tensor of this shape is shown as a picture.
+    """True if a uint8 tensor of this shape is shown as a picture.
 
     >>> is_picture((28, 28)), is_picture((32, 32, 3)), is_picture((4,)), is_picture((100, 2, 7))
     (True, True, False, False)

@@ -76,11 +76,11 @@ class NumberStatistics:
 
     @property
     def histogram(self) -> Histogram | None:
-        """Of the values kept; None if there are none."""
+        """Histogram of the values kept; None if there are none."""
         return histogram(self.kept, edges_of(self)) if len(self.kept) else None
 
     def times(self, scale: int) -> NumberStatistics:
-        """Those of the numbers in a unit that is so many times finer."""
+        """Statistics of the numbers in a unit `scale` times finer."""
         if scale == 1:
             return self
         moments = (self.minimum, self.maximum, self.mean, self.deviation)
@@ -173,7 +173,7 @@ class NumberAccumulator:
 
 
 def edges_of(*statistics: NumberStatistics) -> Array:
-    """Edges of a histogram of all these numbers together, of which there is at least one: integers for integers.
+    """Edges of one histogram of the numbers of all sides, at least one number: integers for integers.
 
     >>> numbers = NumberAccumulator(np.random.default_rng(0))
     >>> numbers.add(np.array([1, 2, 4]))
@@ -315,7 +315,7 @@ class SampleReader:
 
     @property
     def sampling(self) -> Sampling:
-        """What has been read, after the iteration."""
+        """The share of the dataset that has been read, after the iteration."""
         whole = not self._ended_early and len(self._pieces) == self._all_pieces
         is_complete = whole and not self._scan.options.is_indivisible
         total = self._records if is_complete else self._total

@@ -159,7 +159,7 @@ def _presence(sides: Sides) -> str:
 
 
 def _is_listed(side: FeatureStatistics) -> bool:
-    """Whether values are listed, and not drawn as a histogram."""
+    """True if values are listed, and not drawn as a histogram."""
     if side.counts is None or not side.counts.counts:
         return False
     return side.numbers is None or _has_few(side)
@@ -201,7 +201,7 @@ def _label(side: FeatureStatistics) -> Label:
 
 
 def _label_of_all(sides: Sequence[FeatureStatistics]) -> Label:
-    """That of numbers `convert_to_one_unit`; of times in the coarsest one, which has them all."""
+    """Label numbers that `convert_to_one_unit` made; times in the coarsest unit of all sides."""
     numbered = [side for side in sides if side.numbers is not None]
     units = [nanoseconds_of(side.value_type) for side in numbered]
     label, ratio = _label(numbered[units.index(max(units))]), max(units) // min(units)

@@ -59,7 +59,7 @@ def _module() -> ModuleType:
 
 
 def array_record_rows(paths: Any, keywords: dict[str, Any]) -> tuple[list[Source], dict[str, Any]]:
-    """The records of ArrayRecord files as those of one TFRecord file, and the keywords with which it is to be read."""
+    """Present ArrayRecord files as one TFRecord file, with the keywords to read it."""
     options = ReadOptions.from_keywords(keywords)
     sources = _sources(paths, options)
     rows = ArrayRecordFiles(sources, options)

@@ -31,7 +31,7 @@ class SourceFeatures:
 
     @classmethod
     def from_data(cls, data: Any) -> SourceFeatures | None:
-        """Those of a Reader or a Dataset whose schema is stated, or that of a ``features.json``; None for others."""
+        """Features of a Reader or a Dataset with a stated schema or a ``features.json``; None for other data."""
         scan = data.scan if isinstance(data, Reader) else unwrapped(data)
         if not isinstance(scan, Scan) or scan.resolved.source not in (FEATURES, "schema="):
             return None
@@ -47,13 +47,13 @@ class SourceFeatures:
         return cls(document, {leaf.name: leaf for leaf in leaves_of(document)}, folder)
 
     def about(self, columns: Iterable[str]) -> Json:
-        """What ``dataset_info.json`` says of the dataset, and its supervised keys, if all columns are there."""
+        """Facts of the dataset in ``dataset_info.json``, and its supervised keys if all columns are there."""
         info = read_info(self.folder)
         keys = (*_ABOUT, "supervisedKeys") if {*columns} >= {*self.leaves} else _ABOUT
         return {} if info is None else {key: info.document[key] for key in keys if key in info.document}
 
     def merge_features(self, own: Json, chosen: set[str]) -> Json | None:
-        """The features of the source for columns that are stored as there, and those of `own` for the others.
+        """Merge two trees: features of the source for columns stored alike, features of `own` for the rest.
 
         `chosen` are columns of which the caller states a feature. None if the two trees do not fit.
         """
@@ -72,7 +72,7 @@ class SourceFeatures:
         return tree if joined else None
 
     def _is_stored_alike(self, name: str, leaf: TfdsLeaf) -> bool:
-        """Whether what is written of a column is what the feature of the source states."""
+        """True if a column is written as the feature of the source states."""
         source = self.leaves.get(name)
         if source is None or (leaf.labels is not None and source.labels is None):
             return False
@@ -167,7 +167,7 @@ def _inside(tree: Json, levels: int) -> Json | None:
 
 
 def _storage_of(leaf: TfdsLeaf) -> tuple[Any, ...]:
-    """What decides how the values of a leaf are stored: a list of one length is stored as a tensor is."""
+    """Facts of a leaf that decide how its values are stored: a list of one length is stored as a tensor is."""
     dtype = "string" if leaf.dtype in ("string", "object", "str", "bytes") else leaf.dtype
     ragged = max(len(leaf.sequence) - 1, 0)
     return dtype, leaf.encoding, leaf.sequence + leaf.shape, ragged, leaf.shape.count(None) > 1

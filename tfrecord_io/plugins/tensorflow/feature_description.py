@@ -201,7 +201,7 @@ def _dtype(f: Field, type_: pa.DataType) -> str | None:
 
 
 def _is_bytes(f: Field) -> bool:
-    """Whether each value, or array, is stored as bytes, which includes dtypes that have no lists of numbers."""
+    """True if each value, or array, is stored as bytes; so are dtypes without lists of numbers."""
     if encoding_rules(f.encoding).one_value_per_cell:
         return True
     if not is_any_tensor(f.value):

@@ -118,7 +118,7 @@ def _value_type(leaf: TfdsLeaf) -> pa.DataType:
 
 
 def has_least(type_: pa.DataType) -> bool:
-    """Whether TFDS writes the least value of the type for None."""
+    """True if TFDS writes the least value of the type for None."""
     return bool(pa.types.is_signed_integer(type_) or pa.types.is_float16(type_) or pa.types.is_float32(type_))
 
 

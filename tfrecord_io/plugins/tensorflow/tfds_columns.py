@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class DecodedImages:
-    """What TFDS decodes the images of a column to, as the headers of all of them state."""
+    """Dtype and channels to which TFDS decodes the images of a column, by their headers."""
 
     name: str
     mode: str | None  # as the caller states it
@@ -120,7 +120,7 @@ class LeafColumn:
 
     @property
     def is_stored_as_bytes(self) -> bool:
-        """Whether the sizes of an item are stored, and its values as bytes."""
+        """True if the sizes of an item are stored, and its values as bytes."""
         return self.shape.count(None) > 1
 
     def feature(self) -> Json:
@@ -139,7 +139,7 @@ class LeafColumn:
 
 
 def _is_decoded(header: ImageHeader, channels: int) -> bool:
-    """Whether TensorFlow's decoders make an array of so many channels of an image, and the right one."""
+    """True if TensorFlow decodes an image to so many channels, with the right values."""
     if header.format == "png":  # of few bits it sets the opacity to 1 of 255
         return channels < 4 or (header.bits >= 8 and not header.has_palette)
     if header.format == "bmp":

@@ -125,7 +125,7 @@ def _parse(content: bytes) -> Any:
 
 
 def _is_text_valid(message: Any) -> bool:
-    """Whether all strings of a message are UTF-8, which parsers of proto2 do not check."""
+    """True if all strings of a message are UTF-8, as parsers of proto2 do not check."""
     try:
         for field, value in message.ListFields():
             is_map = field.message_type is not None and field.message_type.GetOptions().map_entry

@@ -227,7 +227,7 @@ class _Version:
                 leaf.image.of_other_splits = old[leaf.name].pixels
 
     def publish(self, columns: TfdsColumns, split: str, report: WriteReport, statistics: Json) -> None:
-        """Write the files that describe the dataset, that which names the split last."""
+        """Write the files of the dataset's description; the file that names the split is last."""
         features = columns.features()
         stems = {leaf.name: leaf.labels for leaf in leaves_of(features)}
         for leaf in columns.leaves:

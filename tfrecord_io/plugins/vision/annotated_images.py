@@ -94,7 +94,7 @@ class Objects(NamedTuple):
 
 @dataclass(slots=True)
 class BoxRule:
-    """What becomes of boxes that are empty or beyond their image, and how many of those were left out."""
+    """Rule for boxes that are empty or beyond their image, and the number of boxes left out."""
 
     invalid: InvalidBoxes
     boxes: int = 0
@@ -239,7 +239,7 @@ class AnnotatedImage(NamedTuple):
 
 @dataclass(slots=True)
 class Turned:
-    """Which images' boxes are those of the picture that the EXIF orientation makes of the stored pixels."""
+    """Counts images whose boxes lie on the turned picture, after the EXIF orientation of the stored pixels."""
 
     orient: bool | None  # as stated by the caller
     images: int
@@ -248,7 +248,7 @@ class Turned:
     first: list[str] = field(default_factory=lambda: ["", ""], init=False)  # of each of the two
 
     def is_of(self, image: AnnotatedImage, header: ImageHeader, path: str) -> bool:
-        """Whether the boxes of an image are those of the turned picture; fractions of it are, as YOLO reads photos."""
+        """True if the boxes of an image lie on the turned picture; fractions do, as YOLO turns photos."""
         if header.orientation == 1:
             return False
         is_turned = header.is_turned((image.height, image.width)) if self.orient is None else self.orient

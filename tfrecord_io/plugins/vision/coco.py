@@ -387,7 +387,7 @@ def _is_score(value: Any) -> bool:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether text is without lone surrogates, which JSON can state and no file holds."""
+    """True if text is without lone surrogates, which JSON can state and no file holds."""
     try:
         text.encode()
     except UnicodeEncodeError:

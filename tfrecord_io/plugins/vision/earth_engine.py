@@ -252,12 +252,12 @@ class _Layout:
 
     @property
     def rows(self) -> int:
-        """Of patches."""
+        """Number of rows of patches."""
         return self.count // self.per_row
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the image."""
+        """Height and width of the image."""
         return self.rows * self.height, self.per_row * self.width
 
     def slice_of_row(self, row: int) -> slice:

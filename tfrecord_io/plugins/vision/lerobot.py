@@ -80,7 +80,7 @@ class _Feature:
     maximum: Any = -math.inf
 
     def array(self, column: pa.Array, rows: Array) -> pa.Array:
-        """The values of some frames, as LeRobot stores them, and the records that they are of."""
+        """Convert values of some frames to LeRobot's form; `rows` are their records, for errors."""
         missing = partial(EncodeError, "LeRobot has no missing values", feature=self.column, hint="fill them")
         if column.null_count:
             raise missing(record=int(rows[int(np.asarray(column.is_null()).argmax())]))

@@ -43,7 +43,7 @@ def pixels_in(text: str) -> float | None:
 
 
 class Shape(NamedTuple):
-    """What an annotation says of an object besides its box, in pixels, or of YOLO files as fractions."""
+    """Mask and key points of an object in an annotation, in pixels, or as fractions in YOLO files."""
 
     segmentation: Any = None  # checked by `check_segmentation`; None: no mask
     keypoints: Sequence[float] = ()  # x, y and visibility (0, 1, 2) of each

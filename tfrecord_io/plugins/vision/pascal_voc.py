@@ -229,7 +229,7 @@ def _find(path: str, storage: StorageOptions) -> _Folder:
 
 
 def _optional_columns(annotated: Sequence[AnnotatedImage]) -> dict[str, pa.DataType]:
-    """The columns of what some objects state, of which the others get the default; elements with no place are named."""
+    """Columns of elements that only some objects have; the rest get the default. Warns of elements without a column."""
     width = len(_COLUMNS) + 2  # values before those of these columns
     rows = [values for image in annotated for values in image.objects.values]
     chosen = [any(row[width + at] is not None for row in rows) for at in range(len(_OPTIONAL))]

@@ -47,7 +47,7 @@ def is_tar_of_records(path: str, storage: StorageOptions) -> bool:
 
 
 def _key(name: str) -> str:
-    """What the members of a WebDataset sample share."""
+    """The key that the members of a WebDataset sample share."""
     folder, slash, base = name.rpartition("/")
     return folder + slash + base.partition(".")[0]
 

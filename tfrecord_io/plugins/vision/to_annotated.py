@@ -276,7 +276,7 @@ class _Coco(_Target):
 
 
 def _drop_padding(points: Sequence[KeyPoint]) -> Sequence[KeyPoint]:
-    """The key points of an object, without those that give it as many as the most of the file: these have no names."""
+    """Drop the key points that pad an object to the largest number in the file: these have no names."""
     named = [number for number, point in enumerate(points, start=1) if point.name]
     if named:
         return points[: named[-1]]

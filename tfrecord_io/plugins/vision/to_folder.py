@@ -197,7 +197,7 @@ def to_file_folder(
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What is written, and the columns of it by default."""
+    """A kind of file to write, and its default columns."""
 
     keyword: str  # which names the column of bytes
     encoded: str
