@@ -223,14 +223,14 @@ class Sides:
     source_options: dict[str, Any]
     target_options: dict[str, Any]
 
-    def check(self, given: Mapping[str, Any], reads: Format, writes: Format) -> None:
+    def check(self, keywords: Mapping[str, Any], reads: Format, writes: Format) -> None:
         """Raise TypeError for an option that a format does not have, or that the caller gives twice."""
         for name, format, valid_keys in (
             ("source_options", reads, reads.reads),
             ("target_options", writes, writes.writes),
         ):
             for key in getattr(self, name):
-                if key in given:
+                if key in keywords:
                     raise TypeError(f"{key}= is given twice: leave it out of {name}=")
                 if key not in valid_keys:
                     meant, valid = did_you_mean(key, valid_keys), f"valid options: {', '.join(sorted(valid_keys))}"
@@ -269,14 +269,14 @@ def convert_given(
 ) -> WriteReport:
     """`convert` with keywords that go to the source and the target, if their formats have them; `places` to both."""
     has_datasets = bool(datasets_in(source))
-    of_source = {"on_error", "progress"} if has_datasets else set()  # which may differ from those of a dataset
+    of_source = {"on_error", "progress"} if has_datasets else set()  # a dataset may state others
     keywords_of_call = {
         name: value for name, value in keywords.items() if name in of_source or value is not _DEFAULTS.get(name, ...)
     }
     if resume and has_datasets:
         reason = "resume=True compares files and keywords with those of the call that was stopped"
         raise ValueError(f"{reason}: pass the path, and the options of the dataset in source_options=")
-    parts: Any = source if isinstance(source, list | tuple) else [source]  # what is read, by these paths
+    parts: Any = source if isinstance(source, list | tuple) else [source]  # the sources, one by one
     paths, name = _paths(paths_of(source) if has_datasets else source), path_text(target)
     both = sides.storage(places, source)
     read_from, write_to = storage_for(paths, both.source), storage_for([name], both.target)
@@ -305,7 +305,7 @@ def convert_given(
     if reads.plan and listings:
         reading["listings"] = listings
     if writes is TFRECORD:
-        reading.pop("compression", None)  # that of the target: a source shows its own
+        reading.pop("compression", None)  # the target's: a source shows its own
     inputs = _Inputs(reads, parts if has_datasets else paths, read_from, source_format is not None, reading)
     if writes is not TFRECORD:
         if files is not None and files not in FOLDERS:
@@ -328,10 +328,10 @@ def convert_given(
         return write(embedded(rows), target, options)
 
 
-def _copies(reads: Format, writes: Format, given: Mapping[str, Any]) -> bool:
+def _copies(reads: Format, writes: Format, keywords: Mapping[str, Any]) -> bool:
     """True if the records of a format are written as they are; the schema of a dataset that gets them is compared."""
-    is_added = given.get("mode") == "append"
-    return reads.copied and writes is TFRECORD and not is_added and not _PARSING & given.keys()
+    is_added = keywords.get("mode") == "append"
+    return reads.copied and writes is TFRECORD and not is_added and not _PARSING & keywords.keys()
 
 
 def _write_other(
@@ -440,27 +440,27 @@ def _paths(source: Any) -> list[str]:
     raise TypeError(f"expected a path or a list of paths, got a {type(first_other).__name__}; {advice}")
 
 
-def _is_folder_of_tables(path: str, writes: Format, given: Mapping[str, Any], storage: StorageOptions) -> bool:
+def _is_folder_of_tables(path: str, writes: Format, keywords: Mapping[str, Any], storage: StorageOptions) -> bool:
     """True if a target is a folder of files of a format of tables: by its slash, its keywords, or on the disk."""
     if not writes.writes >= IN_FOLDERS:
         return False
-    if path.endswith("/") or any(given.get(key) for key in FOLDER_OPTIONS):
+    if path.endswith("/") or any(keywords.get(key) for key in FOLDER_OPTIONS):
         return True
     fs, name = locate(path, storage)
     return isinstance(fs, LocalFileSystem) and os.path.isdir(name)
 
 
 def _check(
-    given: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str, *, is_folder: bool
+    keywords_of_call: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str, *, is_folder: bool
 ) -> None:
     """Raise TypeError for a keyword that neither the format of the source nor that of the target has."""
-    if not is_folder and writes.writes >= IN_FOLDERS and (mode := given.get("mode")) in ADDING:
+    if not is_folder and writes.writes >= IN_FOLDERS and (mode := keywords_of_call.get("mode")) in ADDING:
         text = f"mode={mode!r} adds to a folder, and '{printable(target)}' is one file"
         raise TypeError(f"{text}; end the target in a slash")
-    if writes is not TFRECORD and not is_folder and (mode := given.get("mode")) in ADDING:
+    if writes is not TFRECORD and not is_folder and (mode := keywords_of_call.get("mode")) in ADDING:
         text = f"mode={mode!r} is only for TFRecord targets, and '{printable(target)}' is {writes.title}"
         raise TypeError(f"{text}; target_format= names another format")
-    for key in given:
+    for key in keywords_of_call:
         if key in reads.reads or key in writes.writes:
             continue
         where, actual, advice = {}, [], []
@@ -479,16 +479,16 @@ def _check(
         raise TypeError(f"{text}; {keywords} names another format")
 
 
-def _embedding_of(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
+def _embedding_of(keywords_of_embedding: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
     """The function that embeds files into a stream, made of ``embed``, ``embed_folder`` and ``missing_files``."""
-    if given and "embed" not in given:
-        raise TypeError(f"{next(iter(given))}= has no effect without embed=")
-    columns, folder, missing = (given.get(key) for key in EMBEDDING)
+    if keywords_of_embedding and "embed" not in keywords_of_embedding:
+        raise TypeError(f"{next(iter(keywords_of_embedding))}= has no effect without embed=")
+    columns, folder, missing = (keywords_of_embedding.get(key) for key in EMBEDDING)
     keywords: dict[str, Any] = {"folder": folder, "missing": missing or "raise", "storage_options": storage.given}
     return lambda stream: stream if columns is None else embed_files(stream, columns, **keywords)
 
 
-# ---- convert(resume=True): one source file after the other, which goes on after a stop
+# ---- convert(resume=True): file by file, to go on after a stop
 
 # Keywords that a later call may change: the parts do not depend on them.
 _WITHOUT_EFFECT = {"mode", "progress", "threads", "batch_size", "batch_bytes", "allow_missing_shards"}
@@ -565,7 +565,7 @@ def _itself(part: WrittenPart) -> WrittenPart:
     return part
 
 
-def _settings(reads: Format, writes: Format, sides: Sides, given: Mapping[str, Any]) -> dict[str, str]:
+def _settings(reads: Format, writes: Format, sides: Sides, keywords_of_parts: Mapping[str, Any]) -> dict[str, str]:
     """Keywords of a conversion that decide the content of the parts, as text, equal in all processes.
 
     Raises
@@ -577,7 +577,7 @@ def _settings(reads: Format, writes: Format, sides: Sides, given: Mapping[str, A
     if writes is not TFRECORD or reads not in can_resume:
         titles = ", ".join(row.title for row in can_resume)
         raise ValueError(f"resume=True converts {titles} files to shards of TFRecord, a shard for each file")
-    keywords = {**given, **sides.source_options}
+    keywords = {**keywords_of_parts, **sides.source_options}
     twice = sides.target_options.keys() & sides.source_options.keys()
     keywords |= {f"target {key}" if key in twice else key: value for key, value in sides.target_options.items()}
     for name in _OF_ALL_FILES:

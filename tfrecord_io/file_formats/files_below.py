@@ -120,10 +120,10 @@ def list_images(path: str, storage: StorageOptions) -> Folder:
     return folder
 
 
-def images_by_content(folder: Folder, most: int | None = None) -> list[FolderFile]:
+def images_by_content(folder: Folder, max_files: int | None = None) -> list[FolderFile]:
     """The images among the files of a folder without a suffix, of which at most so many are looked at."""
     unnamed = [file for file in folder.other_files if other_suffix(file.name) is None and not is_record_file(file.name)]
-    unnamed = unnamed[:most]
+    unnamed = unnamed[:max_files]
     if not unnamed:
         return []
     threads = min(reader_threads(None, folder.fs), len(unnamed))
@@ -139,10 +139,10 @@ def _is_image(fs: FileSystem, entry: Entry) -> bool:
         return False
 
 
-def warn_of_others(path: str, reason: str, others: Sequence[FolderFile]) -> None:
+def warn_of_others(path: str, reason: str, other_files: Sequence[FolderFile]) -> None:
     """Warn of files of a folder that are left out."""
-    if others:
-        named = f"'{printable(others[0].name)}'{and_more(len(others) - 1)}"
+    if other_files:
+        named = f"'{printable(other_files[0].name)}'{and_more(len(other_files) - 1)}"
         warn(f"{printable(path)}: {reason}, left out: {named}", UserWarning)
 
 

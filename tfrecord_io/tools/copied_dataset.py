@@ -50,9 +50,9 @@ class Plan:
 
     wanted: Manifest  # the manifest of the target at the end, but for its id
     moved: tuple[int, ...]  # numbers of the files to copy
-    stored: tuple[int, ...]  # those of the files that a copy which was killed has stored
+    stored: tuple[int, ...]  # numbers of files stored by a killed copy
     kept: int  # how many files the target had
-    staged: Mapping[str, str]  # by the name of a file, the one under which it waits
+    staged: Mapping[str, str]  # by the name of a file, its temporary name
     stale: tuple[str, ...]  # files under names of the dataset, before and after, whose content may be another
     gone: tuple[str, ...]  # files that the target had, and the source has not
     begins: bool  # whether a manifest that readers refuse is written first
@@ -98,7 +98,7 @@ def plan(
             moved.append(number)
     names = set(wanted.paths)
     begins = not is_complete and not stages_all
-    # A copy by the store replaces what has a name with an id, which another one may have published meanwhile.
+    # A copy by the store overwrites a file with an id in its name, which another copy may have published meanwhile.
     is_right = {wanted.files[number].path for number in stored} | {path for path in names if by_store and id_in(path)}
     stale = tuple(name for name in dict.fromkeys((*before, *names)) if name in listing and name not in is_right)
     gone = tuple(name for name in before if name not in names)
@@ -354,7 +354,7 @@ def check_may_write(
     """Raise FileExistsError if a target has another dataset that is not to be replaced, or files of none."""
     path = fs.display_path(directory + manifest_name(wanted.dataset))
     if known is not None:
-        # A copy of the same files, whether or not others go on with what it stored.
+        # A copy of the same files, resumable or not.
         is_own = is_begun_copy(wanted, known) or is_begun_copy(_unknown_to_copies(wanted), known)
         if replaces or is_own:
             return

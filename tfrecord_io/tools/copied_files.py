@@ -48,7 +48,7 @@ from tfrecord_io.tools.leftovers import is_left
 _LOOKUPS = 3
 _OF_TFDS = (FEATURES, INFO)
 _LABELS = ".labels.txt"  # names of classes, of TFDS
-_INDEXES = (".tfindex", ".idx")  # that other tools write beside a file
+_INDEXES = (".tfindex", ".idx")  # of other tools, beside a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Found:
     datasets: list[FoundDataset] = field(default_factory=list)
     # Files of no manifest that hold records, with their names in the target.
     files: list[tuple[str, Source]] = field(default_factory=list)
-    # What belongs to them, in the order in which it is copied after them.
+    # Files that belong to them, in the order of the copy, after them.
     others: list[tuple[str, Source]] = field(default_factory=list)
     directories: int = 0  # how many of the paths are directories; their files keep their names in it
 

@@ -189,8 +189,8 @@ class CopiedSchema:
     # file with records has none.
     content: bytes | None
     columns: tuple[str, ...]  # its columns
-    united: EmbeddedSchema | None  # the schema that covers the embedded schemas of the files that have one
-    declared: Schema | None  # the one of `content`, if the caller has declared it, or types of its columns
+    united: EmbeddedSchema | None  # all embedded schemas merged
+    declared: Schema | None  # the caller's schema, or types of columns
     folders: PartitionColumns  # the columns of folders that become features
 
     @classmethod

@@ -36,7 +36,7 @@ from tfrecord_io.typing import RecordTypeName
 
 _SAMPLE = 100  # records by whose values columns of images are found
 _ENCODED = "image/encoded"  # of TensorFlow's scripts
-_STATED = {  # what records state of an image, and under which names, behind a prefix
+_STATED = {  # facts in records about an image, with their names behind a prefix
     "height": ("height",),
     "width": ("width",),
     "format": ("format",),

@@ -34,7 +34,7 @@ def record_outputs(
     """
     schema, options = records.schema, records.options
     outputs: list[RecordOutput | FolderOutputs] = []
-    opened: list[RecordOutput] = []  # what is published: the outputs, or those of their folders
+    opened: list[RecordOutput] = []  # to publish: the outputs, or the outputs of their folders
     with ExitStack() as parents:
         try:
             for name in names:
@@ -52,7 +52,7 @@ def record_outputs(
             if options.partitions == "folders" and names == ("",):
                 for folder in records.folders:  # those without records are written, too
                     outputs[0].folder(folder)
-                # A directory before those in it, which would be files of another dataset.
+                # A directory before its subdirectories, where files would belong to another dataset.
                 opened.sort(key=attrgetter("path"))
             for output in opened:
                 output.finish()

@@ -181,8 +181,8 @@ class Target:
     source: Source
     path: str
     dataset: tuple[str, str] | None  # the directory and the name of the dataset that it is a shard of
-    same_name: bool  # whether it has the name of its source, and so its compression; else the suffix of `path` decides
-    # The folders of columns between that directory and the file, each with its slash, if a manifest names it.
+    same_name: bool  # True: name and compression of the source; else the suffix of `path` decides
+    # The folders of columns between directory and file, with slashes, if a manifest names the file.
     folder: str = ""
 
     def codec(self, source_compression: str | None) -> str | None:
@@ -370,7 +370,7 @@ class SalvageWriter:
     options: SalvageOptions
     dry_run: bool
     progress: ProgressMeter
-    _schemas: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)  # that its shards have, by dataset
+    _schemas: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)  # of the shards, by dataset
 
     def run(self) -> list[SalvagedFile]:
         """Salvage all files; returns a result for each, in order."""

@@ -46,7 +46,7 @@ def _requirements() -> list[str]:
         requirements = []
     used = [text for text in requirements if not re.search(r"extra == .(test|dev)\b", text)]
     names = dict.fromkeys(re.split(r"[^\w.-]", text)[0] for text in used)
-    return [name for name in names if name != "tfrecord_io"]  # which the extra "all" requires, with its other extras
+    return [name for name in names if name != "tfrecord_io"]  # the extra "all" requires the package with its extras
 
 
 def _version(distribution: str, module: str) -> str:

@@ -86,19 +86,19 @@ def stream_of_group(
     return stream_of(arrays, files, 1, advice=EXCLUDE)
 
 
-def _restore_time_type(array: StoredArray, stated: str) -> StoredArray:
+def _restore_time_type(array: StoredArray, type_name: str) -> StoredArray:
     """Cast decoded times back to the type from which they were written."""
     empty = array.empty()
     if not isinstance(empty, np.ndarray) or empty.dtype.kind not in "mM" or empty.ndim > 1:
         return array
     try:
-        type_ = as_arrow_type(stated)
+        type_ = as_arrow_type(type_name)
     except (SchemaError, TypeError):
         type_ = pa.null()
     is_time = pa.types.is_time(type_)
     if not is_other_time(type_) or is_time != (empty.dtype.kind == "m"):
-        reason = f"its attribute '{TYPE}' is '{printable(stated)}', and its values are {empty.dtype}"
-        raise DecodeError(reason, path=array.path, expected="times of day, or with a zone", got=stated)
+        reason = f"its attribute '{TYPE}' is '{printable(type_name)}', and its values are {empty.dtype}"
+        raise DecodeError(reason, path=array.path, expected="times of day, or with a zone", got=type_name)
     steps = [pa.timestamp(type_.unit)] if not is_time else [pa.duration(type_.unit), pa.int64()]
     if is_time and type_.bit_width == 32:
         steps.append(pa.int32())
@@ -135,7 +135,7 @@ def put_rows_first(
             reason: str = f"record_dim={record_dim!r}: its dimensions have no names"
             raise EncodeError(reason, feature=nameless, path=arrays[nameless].path, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
         first = {array_dims[0]: name for name, array_dims in named.items() if array_dims}
-        if len(first) > 1:  # of which positions would be joined, as others tell nothing
+        if len(first) > 1:  # arrays would be joined by position, for lack of names
             shown = ", ".join(f"'{printable(dim)}' ({printable(name)})" for dim, name in list(first.items())[:8])
             nameless = next(name for name in dims if name not in named)
             reason = f"its dimensions have no names, and the first ones of other arrays differ: {shown}"
@@ -212,7 +212,7 @@ def decode_array(name: str, array: StoredArray, attributes: Mapping[str, Any], i
                 xr.Dataset({name: variable}), decode_coords=False, decode_times=times, decode_timedelta=durations
             )
             result = dataset.variables[name]
-            return result.copy(data=result.values)  # which decodes them
+            return result.copy(data=result.values)  # `values` decodes
 
     ends = [array.rows_of(0, 1), array.rows_of(array.rows - 1, array.rows)] if array.rows and is_time else []
     sample = as_variable(np.concatenate(ends) if ends else np.empty((0, *array.shape[1:]), array.dtype))

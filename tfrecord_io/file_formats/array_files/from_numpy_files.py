@@ -142,7 +142,7 @@ def open_idx(
     paths = [file for group in path for file in ([group] if isinstance(group, str | os.PathLike) else group)]
     files: list[Source] = []
     for file in paths:
-        match = find_files(file, "", storage)  # one, or those that a glob matches
+        match = find_files(file, "", storage)  # one file, or the matches of a glob
         files += [match.single("")] if match.is_directory else match.sources
     columns = [idx_name(array_name(source.path)) for source in files] if names is None else list(names)
     if len(columns) != len(files):

@@ -53,7 +53,7 @@ _BYTES = "tfrecord_io.bytes"  # attribute of datasets with lists of uint8 that a
 _ROWS = 16  # whose values of no fixed size are read at a time
 _CHUNK_BYTES = 1 << 20
 _CACHE_BYTES, _CACHE_SLOTS = 1 << 20, 521  # of the chunks of each dataset; HDF5 2 has eight times as much
-_SOFT_LINKS = 16  # which are followed one after the other, as HDF5 does
+_SOFT_LINKS = 16  # links in a row that are followed, as HDF5 does
 SINGLE = "convert them one by one"
 _COPY = f"copy it into the file, or {EXCLUDE}"
 _NONE = np.dtype(object)  # instead of a dtype that is not known
@@ -142,7 +142,7 @@ class _Links:
             if address not in self._groups:
                 self._groups[address] = {name: self._read(group, name, pending) for name in group}
 
-    def _read(self, group: h5py.Group, name: str, rest: list[tuple[int, h5py.Group]]) -> _Target | h5py.SoftLink:
+    def _read(self, group: h5py.Group, name: str, pending: list[tuple[int, h5py.Group]]) -> _Target | h5py.SoftLink:
         import h5py
 
         try:
@@ -156,7 +156,7 @@ class _Links:
         object_id = h5py.h5o.open(group.id, group._e(name))
         if isinstance(object_id, h5py.h5g.GroupID):
             address = int(h5py.h5o.get_info(object_id).addr)
-            rest.append((address, h5py.Group(object_id)))
+            pending.append((address, h5py.Group(object_id)))
             return address
         if not isinstance(object_id, h5py.h5d.DatasetID):
             return None
@@ -165,10 +165,10 @@ class _Links:
         dataset = h5py.Dataset(object_id)
         return None if dataset.shape is None else dataset  # an empty dataspace has no values
 
-    def datasets(self, path: str, most: int) -> Iterator[tuple[str, h5py.Dataset | str]]:
+    def datasets(self, path: str, max_names: int) -> Iterator[tuple[str, h5py.Dataset | str]]:
         """Yield the datasets under all their names, those of a group before its subgroups.
 
-        DecodeError if groups that are met again have more names than `most`.
+        DecodeError if groups that are met again have more names than `max_names`.
         """
         inside: list[int] = []  # the group and those around it
         met: set[int] = set()
@@ -181,12 +181,12 @@ class _Links:
                 continue
             inside.append(address)
             links += (1 + len(self._groups[address])) * (address in met)
-            if links > most:
-                reason = f"links to groups give the datasets more than {most:,} further names"
+            if links > max_names:
+                reason = f"links to groups give the datasets more than {max_names:,} further names"
                 raise DecodeError(
                     reason,
                     path=path,
-                    expected=most,
+                    expected=max_names,
                     hint="raise tfr.dataset(…, limits=tfr.Limits(features=…)) if intended",
                 )
             met.add(address)
@@ -206,7 +206,7 @@ class _Links:
 
     def _follow(self, group: int, target: _Target | h5py.SoftLink) -> _Target:
         """Follow a link in a group to its target; KeyError if it leads nowhere."""
-        names: list[str] = []  # that are left to be followed, the next one last
+        names: list[str] = []  # still to be followed, the next name last
         for _ in range(_SOFT_LINKS + 1):
             while isinstance(target, int) and names:
                 group, target = target, self._groups[target][names.pop()]

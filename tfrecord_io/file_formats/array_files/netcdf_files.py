@@ -192,7 +192,7 @@ class _Writer:
                 refuse_nuls(name, values)
                 raise
 
-    def _create(self, name: str, values: Array, own: Mapping[str, Any]) -> None:
+    def _create(self, name: str, values: Array, encoding: Mapping[str, Any]) -> None:
         import h5py
 
         shape, attributes = values.shape[1:], self._export.attributes[name]
@@ -210,11 +210,11 @@ class _Writer:
         )
         for key, value in attributes.items():
             _check_name(key, name)
-            if key in own:
+            if key in encoding:
                 reason = f"its attribute '{printable(key)}' is one by which NetCDF stores times, durations and bools"
                 raise EncodeError(reason, feature=name, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
             variable.attrs[key] = _attribute(name, key, value, values.dtype)
-        for key, value in own.items():
+        for key, value in encoding.items():
             variable.attrs[key] = value
 
 

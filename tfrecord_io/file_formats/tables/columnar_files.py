@@ -35,7 +35,7 @@ _AHEAD_BYTES = 64 << 20  # of row groups that are read in advance
 _BUFFER_BYTES = 1 << 20  # of a column that is read by itself
 _REWRITE = "rewrite it: pyarrow.feather.write_feather(pyarrow.feather.read_table(path), target)"
 
-# The schema of an open file, the number of its rows if it is known, and its batches, of some columns or of all.
+# Schema of an open file, number of rows if known, and a function that reads batches of some or all columns.
 Opened = tuple[pa.Schema, int | None, Callable[[list[str] | None], Iterator[pa.RecordBatch]]]
 
 
@@ -174,7 +174,7 @@ def _parquet(file: Any) -> Opened:
 
     metadata = pq.read_metadata(file)
     sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
-    # pyarrow keeps all that it reads in advance until the end of a call; without that, it reads column by column.
+    # With pre-buffering, pyarrow keeps all bytes until the end of a call; without, it reads column by column.
     ahead = max(sizes, default=0) <= _AHEAD_BYTES
     options = {"pre_buffer": True} if ahead else {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
     opened = pq.ParquetFile(file, metadata=metadata, **options)

@@ -324,10 +324,10 @@ def line_blocks(file: Any, path: str) -> Iterator[Block]:
             row += 0 if ended else sum(1 for line in block.split(b"\n") if line.strip())
 
 
-def count_fields(block: bytes, most: int) -> tuple[int, int]:
+def count_fields(block: bytes, max_fields: int) -> tuple[int, int]:
     """The number of objects in a block of at most 100 levels, and of their different fields at all levels.
 
-    It ends where there are more than `most` fields, or text that is not JSON, on which pyarrow ends, too.
+    It ends where there are more than `max_fields` fields, or text that is not JSON, on which pyarrow ends, too.
 
     >>> count_fields(b'{"a": 1, "b": [{"a": 2}]}\\n{"a": {"c": 3}}\\n', 10)
     (2, 4)
@@ -336,7 +336,7 @@ def count_fields(block: bytes, most: int) -> tuple[int, int]:
     fields = rows = 0
     for value in _values(block, object_pairs_hook=tuple, parse_int=float):
         fields, rows = fields + _new_fields(value, tree), rows + 1
-        if fields > most:
+        if fields > max_fields:
             break
     return rows, fields
 
@@ -358,17 +358,17 @@ def _values(block: bytes, **hooks: Any) -> Iterator[Any]:
 _Tree = dict[str, "_Tree"]
 
 
-def _new_fields(value: Any, known: _Tree) -> int:
+def _new_fields(value: Any, known_fields: _Tree) -> int:
     """Add the fields of a value, whose objects are tuples of pairs, to those that are known; returns their number."""
     if isinstance(value, list):
-        return sum(_new_fields(item, known) for item in value if isinstance(item, list | tuple))
+        return sum(_new_fields(item, known_fields) for item in value if isinstance(item, list | tuple))
     new = 0
     for name, item in value if isinstance(value, tuple) else ():
-        if name not in known:
-            known[name] = {}
+        if name not in known_fields:
+            known_fields[name] = {}
             new += 1
         if isinstance(item, list | tuple):
-            new += _new_fields(item, known[name])
+            new += _new_fields(item, known_fields[name])
     return new
 
 

@@ -46,7 +46,7 @@ OpenWriter = Callable[[Any, pa.Schema], Any]
 Columns = Sequence[str] | str | None
 
 _BUFFER = 1 << 20
-_BYTE_ORDER_MARKS = (  # that of UTF-32 begins like that of UTF-16
+_BYTE_ORDER_MARKS = (  # UTF-32's before UTF-16's, as it begins alike
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
     (codecs.BOM_UTF16_LE, "UTF-16"),

@@ -152,10 +152,10 @@ def refuse_rounding(texts: Iterable[str], name: str, type_: pa.DataType, path: s
                 raise DecodeError(reason, path=path, feature=name, expected="int64", got=text, hint=advice)
 
 
-def rounding_error(path: str, row: int, name: str, type_: pa.DataType, other: str = _ROUND) -> DecodeError:
-    """The error for an integer that `is_rounded`, in a column that is inferred as `type_`; `other` is advice, too."""
+def rounding_error(path: str, row: int, name: str, type_: pa.DataType, alternative: str = _ROUND) -> DecodeError:
+    """The error for an integer that `is_rounded`, in a column inferred as `type_`; `alternative` is advice, too."""
     reason = f"{type_} rounds this integer beyond 2**53: it is the type of the column as it has floats, or NaN"
-    advice = f"{text_advice(name, type_)}, or {other}"
+    advice = f"{text_advice(name, type_)}, or {alternative}"
     return DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), hint=advice)
 
 

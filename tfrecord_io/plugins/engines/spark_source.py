@@ -110,14 +110,17 @@ class TFRecordReader(DataSourceReader):  # type: ignore[misc]
     It takes no filters: Spark 4.3 keeps those of one query for the next ones of the same DataFrame.
     """
 
-    def __init__(self, scan: Scan, own: pa.Schema, schema: pa.Schema, split: tuple[int | None, int]) -> None:
-        self._scan, self._own, self._schema, self._split = scan.only(own.names), own, schema, split
+    def __init__(
+        self, scan: Scan, selected_schema: pa.Schema, schema: pa.Schema, split: tuple[int | None, int]
+    ) -> None:
+        self._scan, self._selected_schema = scan.only(selected_schema.names), selected_schema
+        self._schema, self._split = schema, split
 
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(part) for part in self._scan.tasks(*self._split)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        return _batches(partition.value, self._own, self._schema)
+        return _batches(partition.value, self._selected_schema, self._schema)
 
 
 class TFRecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
@@ -171,7 +174,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: Any) -> DataSourceReader:
         options = self.options
-        if not options:  # perhaps a catalog's table, which has them in its schema
+        if not options:  # perhaps a catalog's table, with options in the schema
             texts = [field.metadata[_OPTIONS_KEY] for field in schema.fields if _OPTIONS_KEY in field.metadata]
             options = json.loads(texts[0]) if texts else {}
         wanted = _arrow_schema(schema)
@@ -345,17 +348,19 @@ def _arrow_schema(schema: Any) -> pa.Schema:
     return arrow_schema
 
 
-def _named_as(wanted: list[pa.Field], known: list[pa.Field], struct: str = "") -> list[pa.Field]:
+def _named_as(wanted: list[pa.Field], dataset_fields: list[pa.Field], struct: str = "") -> list[pa.Field]:
     """Columns, or fields of a struct, with the names that the dataset has for them, perhaps in another case.
 
     >>> _named_as([pa.field("ID", pa.int32())], [pa.field("id", pa.int64()), pa.field("x", pa.int64())])
     [pyarrow.Field<id: int32>]
     """
-    by_name, exact_names = {field.name: field for field in known}, {field.name for field in wanted}
+    by_name, exact_names = {field.name: field for field in dataset_fields}, {field.name for field in wanted}
     named = []
     for field in wanted:
         matches = [by_name[field.name]] if field.name in by_name else []
-        matches = matches or [f for f in known if f.name.lower() == field.name.lower() and f.name not in exact_names]
+        matches = matches or [
+            f for f in dataset_fields if f.name.lower() == field.name.lower() and f.name not in exact_names
+        ]
         if len(matches) > 1:
             reason = f"the dataset has {' and '.join(repr(f.name) for f in matches)}, which differ in case only"
             raise SchemaError(reason, feature=field.name, hint="write the name as the dataset has it")
@@ -372,40 +377,46 @@ def _named_as(wanted: list[pa.Field], known: list[pa.Field], struct: str = "") -
     return named
 
 
-def _type_named_as(wanted: pa.DataType, known: pa.DataType, struct: str) -> pa.DataType:
-    if t.is_struct(wanted) and t.is_struct(known):
-        return pa.struct(_named_as(list(wanted), list(known), struct))
-    if is_list_like(wanted) and is_list_like(known):
-        return pa.list_(wanted.value_field.with_type(_type_named_as(wanted.value_type, known.value_type, struct)))
+def _type_named_as(wanted: pa.DataType, dataset_type: pa.DataType, struct: str) -> pa.DataType:
+    if t.is_struct(wanted) and t.is_struct(dataset_type):
+        return pa.struct(_named_as(list(wanted), list(dataset_type), struct))
+    if is_list_like(wanted) and is_list_like(dataset_type):
+        return pa.list_(
+            wanted.value_field.with_type(_type_named_as(wanted.value_type, dataset_type.value_type, struct))
+        )
     return wanted
 
 
-def _read_as(wanted: list[pa.Field], known: list[pa.Field], own: list[pa.Field]) -> list[pa.Field]:
-    """The fields to read, of columns or of a struct: those of the dataset, `own`, where Spark has them as `wanted`.
+def _read_as(wanted: list[pa.Field], dataset_fields: list[pa.Field], scan_fields: list[pa.Field]) -> list[pa.Field]:
+    """The fields to read, of columns or of a struct: `scan_fields`, unless Spark wants another type.
 
-    `known` are the types that Spark has for `own`. So a column that is not wanted in another type keeps its unit of
+    `dataset_fields` are the `scan_fields` in Spark's types. A column that Spark wants as it is keeps its unit of
     time and its encoding.
     """
-    pairs = {pair[0].name: pair for pair in zip(known, own, strict=True)}
+    pairs = {pair[0].name: pair for pair in zip(dataset_fields, scan_fields, strict=True)}
     return [_field_read_as(field, *pairs[field.name]) if field.name in pairs else field for field in wanted]
 
 
-def _field_read_as(wanted: pa.Field, known: pa.Field, own: pa.Field) -> pa.Field:
-    types = (wanted.type, known.type, own.type)
-    if wanted.type == known.type:
-        return own
+def _field_read_as(wanted: pa.Field, dataset_field: pa.Field, scan_field: pa.Field) -> pa.Field:
+    types = (wanted.type, dataset_field.type, scan_field.type)
+    if wanted.type == dataset_field.type:
+        return scan_field
     if all(map(t.is_struct, types)):  # of the fields of the dataset, as any one says that the struct is not null
-        asked = [part for part in wanted.type if own.type.get_field_index(part.name) >= 0]
-        other_fields = [part for part in own.type if wanted.type.get_field_index(part.name) < 0]
-        return wanted.with_type(pa.struct(_read_as(asked, list(known.type), list(own.type)) + other_fields))
+        asked = [part for part in wanted.type if scan_field.type.get_field_index(part.name) >= 0]
+        other_fields = [part for part in scan_field.type if wanted.type.get_field_index(part.name) < 0]
+        return wanted.with_type(
+            pa.struct(_read_as(asked, list(dataset_field.type), list(scan_field.type)) + other_fields)
+        )
     if all(map(is_list_like, types)):
         return wanted.with_type(pa.list_(_field_read_as(*(type_.value_field for type_ in types))))
-    if t.is_temporal(wanted.type) and t.is_temporal(known.type):
-        if wanted.type.id == known.type.id:  # in UTC or without a time zone
-            return own
-        reason = f"the dataset has {known.type}, whose numbers would have another unit as {wanted.type}"
+    if t.is_temporal(wanted.type) and t.is_temporal(dataset_field.type):
+        if wanted.type.id == dataset_field.type.id:  # in UTC or without a time zone
+            return scan_field
+        reason = f"the dataset has {dataset_field.type}, whose numbers would have another unit as {wanted.type}"
         advice = "state the type of the dataset, and cast the column in Spark"
-        raise SchemaError(reason, feature=wanted.name, expected=str(known.type), got=str(wanted.type), hint=advice)
+        raise SchemaError(
+            reason, feature=wanted.name, expected=str(dataset_field.type), got=str(wanted.type), hint=advice
+        )
     return wanted
 
 
@@ -518,11 +529,11 @@ def _refuse_large(count: int) -> None:
         raise EncodeError(reason, expected=_MOST_DENSE_BYTES // 8, got=count, hint=advice)
 
 
-def _batches(scan: Scan, own: pa.Schema, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(scan: Scan, fields: pa.Schema, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The batches of a partition, in the types of Spark, with the names that it asks for."""
     with open_scan(scan) as batches:
         for batch in batches:
-            columns = (_convert_column(batch[field.name], field) for field in own)
+            columns = (_convert_column(batch[field.name], field) for field in fields)
             pairs = zip(columns, schema.types, strict=True)  # names differ inside structs, too
             named = [column if column.type == type_ else column.view(type_) for column, type_ in pairs]
             yield batch_of(named, batch.num_rows, schema)

@@ -188,7 +188,7 @@ def _make_report(
     datasets: tuple[DatasetStatistics, ...]
     if len(paths) == 1:
         datasets = (examine(paths[0], options[0]),)
-    else:  # one progress of both; its total is known only when the second one is opened
+    else:  # one progress bar for both sides; the total is known once the second is open
         with ProgressMeter(options[0].progress, None, "records") as meter:
             both = zip(paths, options, strict=True)
             datasets = tuple(examine(path, replace(its, progress=meter.part())) for path, its in both)

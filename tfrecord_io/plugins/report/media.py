@@ -153,7 +153,7 @@ def _image(row: Row, name: str, value: Any, note: str, orient: bool, box_forms: 
     captions = _captions(row, name)
     if isinstance(value, bytes):
         folder = name.rpartition("/")[0]
-        preview = thumbnail(value, orient=orient, stated=(row.get(f"{folder}/height"), row.get(f"{folder}/width")))
+        preview = thumbnail(value, orient=orient, stated_size=(row.get(f"{folder}/height"), row.get(f"{folder}/width")))
         size = [f"{preview.width} × {preview.height}"] if preview.width is not None else []
         notes = [*size, preview.mime.removeprefix("image/").upper() if size == [] else "", byte_size(len(value)), note]
     elif isinstance(value, np.ndarray) and value.dtype == np.uint8 and is_picture(value.shape):
@@ -308,7 +308,7 @@ def image_mime(data: bytes) -> str | None:
     return _MIMES.get(looks_like(data[:18]) or "")
 
 
-def thumbnail(data: bytes, *, orient: bool = True, stated: tuple[Any, Any] = (None, None)) -> Thumbnail:
+def thumbnail(data: bytes, *, orient: bool = True, stated_size: tuple[Any, Any] = (None, None)) -> Thumbnail:
     """A small copy of an encoded image of untrusted content, as its boxes are drawn on it.
 
     With `orient` it is turned as its EXIF data says, unless the height and width that are stated are those of the
@@ -324,10 +324,10 @@ def thumbnail(data: bytes, *, orient: bool = True, stated: tuple[Any, Any] = (No
         if len(data) <= MOST_BYTES and mime != _TIFF:
             return Thumbnail(data, mime)
         return Thumbnail(None, problem=f"{byte_size(len(data))}: thumbnails need the package pillow")
-    return _thumbnail_by_pillow(PIL.Image, data, orient, stated)
+    return _thumbnail_by_pillow(PIL.Image, data, orient, stated_size)
 
 
-def _thumbnail_by_pillow(pillow: Any, data: bytes, orient: bool, stated: tuple[Any, Any]) -> Thumbnail:
+def _thumbnail_by_pillow(pillow: Any, data: bytes, orient: bool, stated_size: tuple[Any, Any]) -> Thumbnail:
     try:
         with pillow.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
             width, height = image.size
@@ -336,7 +336,7 @@ def _thumbnail_by_pillow(pillow: Any, data: bytes, orient: bool, stated: tuple[A
                 problem = f"not decoded: {width} × {height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
                 return Thumbnail(None, width=width, height=height, problem=problem)
             if image.format == "TIFF":  # Pillow turns it, and has values of more than 8 bits in several modes
-                orient = orient and is_turned(stated, (height, width), orientation_of(image)) is not False
+                orient = orient and is_turned(stated_size, (height, width), orientation_of(image)) is not False
                 reader = PixelReader("", ImageForm(mode="RGB", orient=orient), pillow, decode_jpeg=None)
                 image = pillow.fromarray(reader.read((0, data))[1])
             image.draft("RGB", (2 * SIDE, 2 * SIDE))  # decodes a large JPEG at a fraction of its size
@@ -346,7 +346,7 @@ def _thumbnail_by_pillow(pillow: Any, data: bytes, orient: bool, stated: tuple[A
             if image.mode.startswith("I"):  # the upper 8 of 16 bits, as `tfrecord_io.image` takes
                 small = pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
             small.thumbnail((SIDE, SIDE))
-            if orient and orientation in TURNS and is_turned(stated, (height, width), orientation) is not False:
+            if orient and orientation in TURNS and is_turned(stated_size, (height, width), orientation) is not False:
                 small = small.transpose(pillow.Transpose[TURNS[orientation]])
     except MemoryError:
         raise

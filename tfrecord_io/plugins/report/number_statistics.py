@@ -290,7 +290,7 @@ class SampleReader:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         records = size = 0
-        for done, piece in enumerate(self._pieces):  # those after it may use what a piece leaves of its share
+        for done, piece in enumerate(self._pieces):  # later pieces may use the rest of a piece's share
             left = len(self._pieces) - done
             records = max(records, -(-(self._limits.records - self._records) // left))
             size = max(size, -(-(self._limits.bytes - self._bytes) // left))

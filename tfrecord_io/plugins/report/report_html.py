@@ -132,9 +132,9 @@ def card(sides: Sides, texts: Sequence[str], anchor: str, drift: FeatureDrift | 
     return element("article", _header(present) + "".join(body), class_="card", id=anchor)
 
 
-def _header(known: Sequence[FeatureStatistics]) -> str:
-    first = known[0]
-    types = list(dict.fromkeys(side.summary.shown_type for side in known))
+def _header(present: Sequence[FeatureStatistics]) -> str:
+    first = present[0]
+    types = list(dict.fromkeys(side.summary.shown_type for side in present))
     details = [part for part in (first.kind, _PART.get(first.part, "")) if part]
     badges = "".join(element("span", text(name, 80), class_="badge") for name in types)
     badges += "".join(element("span", text(detail), class_="detail") for detail in details)

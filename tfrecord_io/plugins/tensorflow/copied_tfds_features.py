@@ -52,18 +52,18 @@ class SourceFeatures:
         keys = (*_ABOUT, "supervisedKeys") if {*columns} >= {*self.leaves} else _ABOUT
         return {} if info is None else {key: info.document[key] for key in keys if key in info.document}
 
-    def merge_features(self, own: Json, chosen: set[str]) -> Json | None:
-        """Merge two trees: features of the source for columns stored alike, features of `own` for the rest.
+    def merge_features(self, new_tree: Json, chosen: set[str]) -> Json | None:
+        """Merge two trees: features of the source for columns stored alike, features of `new_tree` for the rest.
 
         `chosen` are columns of which the caller states a feature. None if the two trees do not fit.
         """
-        new_leaves = {leaf.name: leaf for leaf in leaves_of(own)}
+        new_leaves = {leaf.name: leaf for leaf in leaves_of(new_tree)}
         kept = {name for name, leaf in new_leaves.items() if name not in chosen and self._is_stored_alike(name, leaf)}
         if "type" in self.document:  # the form of old versions, of which no part can be left out
             return self.document if kept == {*self.leaves} == {*new_leaves} else None
         _drop_parts(self.document, kept, "")
         tree = _copy_columns(self.document, kept, "")
-        joined = tree is not None and _join(own, tree, kept, "", 0)
+        joined = tree is not None and _join(new_tree, tree, kept, "", 0)
         changed = (new_leaves.keys() & self.leaves.keys()) - (kept if joined else set()) - chosen
         if new := sorted(changed - self._warned):
             self._warned.update(new)
@@ -128,11 +128,11 @@ def _copy_columns(node: Json, kept: set[str], name: str) -> Json | None:
     return node if _names(node, name) <= kept else None
 
 
-def _join(own: Json, tree: Json, kept: set[str], name: str, levels: int) -> bool:
+def _join(new_tree: Json, tree: Json, kept: set[str], name: str, levels: int) -> bool:
     """Put the features of columns that are not kept into a tree, inside so many sequences; whether they fit."""
     while (inner := _inner(tree)) is not None:
         tree, levels = inner, levels + 1
-    children, new_children = _children(tree), _children(own)
+    children, new_children = _children(tree), _children(new_tree)
     if children is None or new_children is None:
         return False
     for key, child in new_children.items():

@@ -29,7 +29,7 @@ class ListBlock:
     parts: Array  # by part of a context, as the field may occur several times: the number of its list,
     part_starts: Array  # and its extent in `data`
     part_lengths: Array
-    contexts: Array  # the parts of contexts one after the other, which are merged so
+    contexts: Array  # the parts of contexts in order, as parsers merge them
     context_starts: Array  # by list, in `contexts`
     context_lengths: Array
     context_at: Array  # by list: the first byte of its only context in the payload; −1 if there is not exactly one

@@ -114,23 +114,23 @@ class _ListSplitter:
         yield from block.frames(numbers, rows, engine)
         return error
 
-    def _list_error(self, walker: BlockWalker, block: ListBlock, found: ListFault) -> TFRecordError:
-        if found.fault is not None:
-            error = walker.fault_error(found.fault)
-            part = "its context" if found.example is None else f"its example {found.example}"
+    def _list_error(self, walker: BlockWalker, block: ListBlock, fault: ListFault) -> TFRecordError:
+        if fault.fault is not None:
+            error = walker.fault_error(fault.fault)
+            part = "its context" if fault.example is None else f"its example {fault.example}"
             error.reason = f"{part}: {error.reason}"
             error.advice = _OTHER_MESSAGE
             return error
         reason = "the name is used in the context and in the examples"
-        if found.name in (RECORD, POSITION):
+        if fault.name in (RECORD, POSITION):
             reason = "open_elwc adds a column of this name"
         error = SchemaError(
             reason,
-            feature=found.name,
+            feature=fault.name,
             hint=f"exclude it with columns=, or {_PARTS}",
             hint_cli=f"exclude it with --columns, or {_PARTS}",
         )
-        return self._locate_error(error, walker, block, found.list)
+        return self._locate_error(error, walker, block, fault.list)
 
     def _size_error(self, walker: BlockWalker, block: ListBlock, sizes: Array) -> tuple[int, TFRecordError]:
         """How many rows there is room for, and the error of the next one."""

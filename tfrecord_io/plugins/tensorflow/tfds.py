@@ -135,7 +135,7 @@ class TfdsLeaf:
     optional: bool = False  # it may be None
     labels: str | None = None  # stem of the file with the names of a ClassLabel, or of the values of an image's pixels
     pixels: tuple[str, int] | None = None  # of an image: the dtype and channels that it is decoded to
-    boxes: str | None = None  # of a box: the order and unit of its numbers, if they are not those of most
+    boxes: str | None = None  # of a box: order and unit of the numbers, where unusual
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,9 +97,9 @@ class DecodedImages:
             expected = f"{self.of_other_splits[1]} channels of {self.of_other_splits[0]}, as of the other splits"
             raise self._error(row, f"has {channels} channels of {dtype}", expected, "convert it")
 
-    def _error(self, row: int, found: str, expected: str, advice: str) -> EncodeError:
-        reason = f"the image {found}; expected {expected}"
-        return EncodeError(reason, feature=self.name, record=row, expected=expected, got=found, hint=advice)
+    def _error(self, row: int, description: str, expected: str, advice: str) -> EncodeError:
+        reason = f"the image {description}; expected {expected}"
+        return EncodeError(reason, feature=self.name, record=row, expected=expected, got=description, hint=advice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ class TfdsColumns:
             return len(self.leaves) - 1
         if is_list_like(type_):
             inner = self._node(type_.value_field.with_metadata(column.metadata), name, levels + 1)
-            # Of a sequence of others TFDS looks for its values under other names if it has a length.
+            # In a sequence of features with a fixed length, TFDS looks for values under other names.
             is_alone = not levels and isinstance(inner, int)
             length = type_.list_size or None if t.is_fixed_size_list(type_) and is_alone else None
             return inner if not levels and self._is_of_steps(name) else [inner, length]

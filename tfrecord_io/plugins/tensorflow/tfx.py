@@ -147,7 +147,7 @@ def to_tfx(fields: Iterable[Field]) -> str:
     message = SchemaMessage()
     for column in fields:
         for field in _flat(column):
-            single = SchemaMessage()  # of this feature and its tensor, unless that uses other features, too
+            single = SchemaMessage()  # of this feature, and of its tensor if made of it alone
             _add_feature(field, single)
             _add_representation(field, single, with_sparse=False)
             target = _add_feature(field, message)
@@ -340,14 +340,14 @@ def _sparse(fields: _Fields, name: str, indices: list[str], values: str, shape: 
     fields[CONTEXT, values] = replace(field, metadata=metadata)
 
 
-def _sequence_name(message: Any, given: str | None) -> str | None:
+def _sequence_name(message: Any, sequence_feature: str | None) -> str | None:
     """The STRUCT feature that contains the feature lists, if the schema has one."""
     structs = {feature.name: feature for feature in message.feature if feature.type == STRUCT and _is_in_use(feature)}
-    if given is not None:
-        if given not in structs:
-            reason = f"sequence_feature={given!r}: the schema has no STRUCT of this name"
-            raise SchemaError(reason, expected=sorted(structs), got=given)
-        return given
+    if sequence_feature is not None:
+        if sequence_feature not in structs:
+            reason = f"sequence_feature={sequence_feature!r}: the schema has no STRUCT of this name"
+            raise SchemaError(reason, expected=sorted(structs), got=sequence_feature)
+        return sequence_feature
     if SEQUENCE in structs or len(structs) != 1:
         return SEQUENCE
     ((name, only),) = structs.items()

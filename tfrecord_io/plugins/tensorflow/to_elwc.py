@@ -211,9 +211,9 @@ class _Lists:
             raise EncodeError(reason, feature=self._by, record=row, hint="sort the rows by this column")
         seen.add(key)
 
-    def _refuse_difference(self, before: pa.RecordBatch | None, own: pa.RecordBatch, row: int) -> None:
+    def _refuse_difference(self, before: pa.RecordBatch | None, row_context: pa.RecordBatch, row: int) -> None:
         assert before is not None
-        names = [name for name in self.contexts.names if not before.column(name).equals(own.column(name))]
+        names = [name for name in self.contexts.names if not before.column(name).equals(row_context.column(name))]
         reason = "a column of the context differs from that of the row before it in the same list"
         raise EncodeError(reason, feature=names[0] if names else None, record=row, hint="leave it out of context=")
 

@@ -141,7 +141,7 @@ def _is_inside(box: Sequence[float], height: int, width: int) -> bool:
 OBJECT = "image/object/"
 LABEL = "class/label"
 CLASSES_KEY = b"tfrecord_io.classes"  # in the metadata of the column of labels: all classes, also those of no object
-FRACTIONS = (-0.1, 1.1)  # what the boxes of a trainer may be: of others TensorFlow says that they are pixels
+FRACTIONS = (-0.1, 1.1)  # range of fractions in boxes for trainers: TensorFlow takes larger numbers for pixels
 _LEAST, _MOST = (float(np.float32(edge)) for edge in FRACTIONS)
 _IMAGE = {
     "image/height": pa.int64(),
@@ -244,7 +244,7 @@ class Turned:
     orient: bool | None  # as stated by the caller
     images: int
     kept: int = field(default=0, init=False)  # the images that are turned
-    unknown: int = field(default=0, init=False)  # of which it was not stated
+    unknown: int = field(default=0, init=False)  # images without a stated orientation
     first: list[str] = field(default_factory=lambda: ["", ""], init=False)  # of each of the two
 
     def is_of(self, image: AnnotatedImage, header: ImageHeader, path: str) -> bool:

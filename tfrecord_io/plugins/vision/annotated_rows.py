@@ -104,13 +104,13 @@ class AnnotatedRow:
     def error(self, reason: str, feature: str | None = None, advice: str | None = None) -> EncodeError:
         return row_error(self.reader, self.number, reason, feature, advice)
 
-    def flag(self, each: DetectedObject, name: str) -> int:
+    def flag(self, object_: DetectedObject, name: str) -> int:
         """A value that is 0 or 1, by default 0."""
-        value = each.get(name) or 0
+        value = object_.get(name) or 0
         if value not in (0, 1):
             feature = f"{OBJECT}{name}"
             advice = f"columns={f'!{feature}'!r} leaves the column out"
-            raise self.error(f"the value of object {each.number} is {value}, expected 0 or 1", feature, advice)
+            raise self.error(f"the value of object {object_.number} is {value}, expected 0 or 1", feature, advice)
         return int(value)
 
 
@@ -196,9 +196,9 @@ class AnnotatedRecords:
                 for labels, names in zip(of_labels, of_names, strict=True):
                     yield from itertools.zip_longest(labels or (), names or ())
 
-    def warn(self, title: str, held: frozenset[str]) -> None:
+    def warn(self, title: str, held_columns: frozenset[str]) -> None:
         """Warn of what the files of a format do not hold."""
-        possible = _OBJECTS.keys() - held - _NEVER_LOST
+        possible = _OBJECTS.keys() - held_columns - _NEVER_LOST
         lost = self.other_columns + [name for name in self.columns if name.removeprefix(OBJECT) in possible]
         if lost:
             warn(f"{title} files do not hold these columns, left out: {printable(', '.join(lost), 400)}", UserWarning)
@@ -363,15 +363,15 @@ class ClassNames:
         if "" in self.class_names:
             raise ValueError("class_names= has an empty name")
 
-    def text(self, each: DetectedObject, row: AnnotatedRow) -> str:
+    def text(self, object_: DetectedObject, row: AnnotatedRow) -> str:
         """The name of the class of an object."""
-        if (name := each.get(_CLASS)) is not None:
+        if (name := object_.get(_CLASS)) is not None:
             if not name:
-                raise row.error(f"the class of object {each.number} has an empty name", OBJECT + _CLASS)
+                raise row.error(f"the class of object {object_.number} has an empty name", OBJECT + _CLASS)
             return str(name)
-        label = each.get(_LABEL)
+        label = object_.get(_LABEL)
         if label is None:
-            raise row.error(f"object {each.number} has no class", OBJECT + _LABEL)
+            raise row.error(f"object {object_.number} has no class", OBJECT + _LABEL)
         if self.class_names is None:
             if label in self.stated_names:
                 return self.stated_names[label]
@@ -382,12 +382,12 @@ class ClassNames:
             )
         return self.class_names[label - 1]
 
-    def category(self, each: DetectedObject, row: AnnotatedRow, rows: AnnotatedRecords) -> int:
+    def category(self, object_: DetectedObject, row: AnnotatedRow, rows: AnnotatedRecords) -> int:
         """The label of an object, which always has the same name.
 
         Without one, the number of its name: that of `class_names`, or of the sorted names of all records.
         """
-        name, label = self.text(each, row), each.get(_LABEL)
+        name, label = self.text(object_, row), object_.get(_LABEL)
         if label is None:
             if self.class_names is not None and name not in self.class_names:
                 raise row.error(f"the class '{printable(name, 80)}' is not among class_names=", OBJECT + _CLASS)
@@ -409,9 +409,9 @@ class ClassNames:
         self.numbered = [name for name in names.values() if name is not None]
         self._indices = {label: at for at, label in enumerate(names)}
 
-    def index(self, each: DetectedObject, row: AnnotatedRow, rows: AnnotatedRecords) -> int:
+    def index(self, object_: DetectedObject, row: AnnotatedRow, rows: AnnotatedRecords) -> int:
         """The number of the class of an object, after `number_all`."""
-        name, key = self.text(each, row), each.get(_LABEL)
+        name, key = self.text(object_, row), object_.get(_LABEL)
         if self.class_names is not None:
             key = name
         elif key is None:

@@ -115,7 +115,7 @@ class _Feature:
         floats = pa.list_(pa.float64())
         type_ = pa.list_(pa.list_(floats)) if self.kind == "image" else floats
         types = {**dict.fromkeys(statistics[0], type_), "count": pa.list_(pa.int64())}
-        if self.kind.startswith(("bool", "int", "uint")):  # as LeRobot writes them, which mixes no types when it merges
+        if self.kind.startswith(("bool", "int", "uint")):  # as LeRobot writes them: merging does not mix types
             exact = pa.int64() if self.kind not in ("bool", "uint64") else flat.type
             types |= dict.fromkeys(("min", "max"), pa.list_(exact))
         return {
@@ -172,11 +172,11 @@ class _Feature:
         deviation = np.sqrt(self.squares / self.rows)
         return self._describe((self.minimum, self.maximum, self.mean, deviation, *self.quantiles), self.count)
 
-    def _describe(self, found: Iterable[Array], count: int) -> dict[str, Any]:
+    def _describe(self, statistics: Iterable[Array], count: int) -> dict[str, Any]:
         shape = (self.shape[-1], 1, 1) if self.kind == "image" else self.shape
         names = ("min", "max", "mean", "std", *_QUANTILES)
         return {
-            **{key: values.reshape(shape).tolist() for key, values in zip(names, found, strict=True)},
+            **{key: values.reshape(shape).tolist() for key, values in zip(names, statistics, strict=True)},
             "count": [count],
         }
 

@@ -25,9 +25,9 @@ MOST_DIGITS = 40  # of a number
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")  # Python's float takes other digits, and "_"
 
 
-def number_below(value: Any, most: float) -> float | None:
+def number_below(value: Any, maximum: float) -> float | None:
     """A number whose absolute value is less; None if a value is none."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < most:
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < maximum:
         return float(value)  # NaN is never less
     return None
 

@@ -213,14 +213,16 @@ class _Coco(_Target):
         self._ids.add(number)
         return number
 
-    def _annotation(self, each: DetectedObject, row: AnnotatedRow, image: int) -> dict[str, Any]:
-        category = self._names.category(each, row, self._rows)
-        x, width = _length(each.xmin, each.xmax, row.width)
-        y, height = _length(each.ymin, each.ymax, row.height)
+    def _annotation(self, object_: DetectedObject, row: AnnotatedRow, image: int) -> dict[str, Any]:
+        category = self._names.category(object_, row, self._rows)
+        x, width = _length(object_.xmin, object_.xmax, row.width)
+        y, height = _length(object_.ymin, object_.ymax, row.height)
         if width < 0 or height < 0:
-            text = f"the box of object {each.number} of {row.text} ends before it begins: it is {width}×{height} pixels"
+            text = (
+                f"the box of object {object_.number} of {row.text} ends before it begins: it is {width}×{height} pixels"
+            )
             raise row.error(text, f"{OBJECT}bbox/{'xmax' if width < 0 else 'ymax'}")
-        area, annotation_id = each.get("area"), each.get("annotation_id")
+        area, annotation_id = object_.get("area"), object_.get("annotation_id")
         id_ = self._count if annotation_id is None else int(annotation_id)
         if id_ in self._annotation_ids:
             advice = "columns='!image/object/annotation_id' numbers the annotations"
@@ -228,20 +230,20 @@ class _Coco(_Target):
         self._annotation_ids.add(id_)
         annotation: dict[str, Any] = {"id": id_, "image_id": image, "category_id": category}
         annotation |= {"bbox": [x, y, width, height], "area": width * height if area is None else shortest(area)}
-        annotation["iscrowd"] = row.flag(each, "is_crowd")
-        if (score := each.get("score")) is not None:
+        annotation["iscrowd"] = row.flag(object_, "is_crowd")
+        if (score := object_.get("score")) is not None:
             annotation["score"] = shortest(score)
-        if attributes := each.get("attributes"):
-            annotation["attributes"] = _json(attributes, "attributes", each, row)
-        if (group := each.get("class/supercategory")) and self._groups.setdefault(category, group) != group:
+        if attributes := object_.get("attributes"):
+            annotation["attributes"] = _json(attributes, "attributes", object_, row)
+        if (group := object_.get("class/supercategory")) and self._groups.setdefault(category, group) != group:
             both = f"'{printable(self._groups[category], 80)}' and '{printable(group, 80)}'"
             raise row.error(f"the label {category} has two supercategories, {both}", f"{OBJECT}class/supercategory")
-        if (segmentation := _segmentation(each, row)) is not None:
+        if (segmentation := _segmentation(object_, row)) is not None:
             annotation["segmentation"] = segmentation
-        if points := _drop_padding(each.keypoints) if self._has_names else each.keypoints:
+        if points := _drop_padding(object_.keypoints) if self._has_names else object_.keypoints:
             places = [(pixels_of(p.x, row.width), pixels_of(p.y, row.height), p.visibility) for p in points]
             annotation["keypoints"] = [value for place in places for value in place]
-            labelled = each.get("keypoint/num")
+            labelled = object_.get("keypoint/num")
             annotation["num_keypoints"] = sum(p.visibility > 0 for p in points) if labelled is None else labelled
             names = [p.name for p in points]
             if any(names) and self._keypoints.setdefault(category, names) != names:
@@ -283,28 +285,30 @@ def _drop_padding(points: Sequence[KeyPoint]) -> Sequence[KeyPoint]:
     return points if any(point.visibility or point.x or point.y for point in points) else ()
 
 
-def _json(text: str, name: str, each: DetectedObject, row: AnnotatedRow) -> Any:
+def _json(text: str, name: str, object_: DetectedObject, row: AnnotatedRow) -> Any:
     """The value of JSON text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        reason = f"the value of object {each.number} is not JSON: {printable(error, 120)}"
+        reason = f"the value of object {object_.number} is not JSON: {printable(error, 120)}"
         raise row.error(reason, f"{OBJECT}{name}", f"columns={f'!{OBJECT}{name}'!r} leaves it out") from None
 
 
-def _segmentation(each: DetectedObject, row: AnnotatedRow) -> Any:
+def _segmentation(object_: DetectedObject, row: AnnotatedRow) -> Any:
     """The mask of an object in COCO's form; None if it has none."""
     try:
-        if (text := each.get("segmentation")) is not None:
+        if (text := object_.get("segmentation")) is not None:
             segmentation = json.loads(text)
             check_segmentation(segmentation, row.height, row.width)
             return segmentation
-        if (png := each.get("mask")) is not None:
+        if (png := object_.get("mask")) is not None:
             mask = mask_of_png(png, row.height, row.width)
             return encode_mask(mask) if mask.any() else None  # a list of images has one for each object
     except (ValueError, RecursionError) as error:
-        feature = "image/object/segmentation" if each.get("segmentation") is not None else "image/object/mask"
-        raise row.error(f"the mask of object {each.number} cannot be used: {printable(error, 120)}", feature) from None
+        feature = "image/object/segmentation" if object_.get("segmentation") is not None else "image/object/mask"
+        raise row.error(
+            f"the mask of object {object_.number} cannot be used: {printable(error, 120)}", feature
+        ) from None
     return None
 
 
@@ -365,16 +369,16 @@ class _Voc(_Target):
         self._folder.write(f"{SETS}/{self._set}.txt", "".join(f"{stem}\n" for stem in self._stems).encode())
 
 
-def _parts(each: DetectedObject, row: AnnotatedRow) -> str:
+def _parts(object_: DetectedObject, row: AnnotatedRow) -> str:
     """The parts of an object, such as head and hands: ``[{"name": …, "bndbox": {"xmin": …, …}}, …]``."""
-    text = each.get("part")
-    parts = _json(text, "part", each, row) if text else []
+    text = object_.get("part")
+    parts = _json(text, "part", object_, row) if text else []
     elements = []
     for part in parts if isinstance(parts, list) else [None]:
         box = part.get("bndbox") if isinstance(part, dict) else None
         name = part.get("name") if isinstance(part, dict) else None
         if not isinstance(name, str) or not isinstance(box, dict) or not box.keys() <= {*CORNERS}:
-            raise row.error(f"a part of object {each.number} is not a name with a box", f"{OBJECT}part")
+            raise row.error(f"a part of object {object_.number} is not a name with a box", f"{OBJECT}part")
         corners = "".join(_element(side, str(value), row) for side, value in box.items())
         elements.append(f"<part>{_element('name', name, row)}<bndbox>{corners}</bndbox></part>")
     return "".join(elements)
@@ -436,29 +440,29 @@ class _Yolo(_Target):
             error.record, error.feature = record, "image/encoded"
             raise
 
-    def _words(self, each: DetectedObject, row: AnnotatedRow) -> Sequence[float] | None:
+    def _words(self, object_: DetectedObject, row: AnnotatedRow) -> Sequence[float] | None:
         """The numbers of a line after the class; None if YOLO cannot hold them."""
-        sides = [(each.xmin, each.xmax), (each.ymin, each.ymax)]
+        sides = [(object_.xmin, object_.xmax), (object_.ymin, object_.ymax)]
         if not all(-_EDGE <= begin < end <= 1 + _EDGE for begin, end in sides):
-            text = f"the box of object {each.number} is empty or beyond the image, which {self.title} refuses"
+            text = f"the box of object {object_.number} is empty or beyond the image, which {self.title} refuses"
             raise row.error(text, "image/object/bbox/xmin")
         (x, width), (y, height) = (_centre_and_length(max(begin, 0.0), min(end, 1.0)) for begin, end in sides)
         if self._has_masks:
-            return self._polygon(each, row)
+            return self._polygon(object_, row)
         if not self._has_points:
             return x, y, width, height
-        count = len(each.keypoints)
+        count = len(object_.keypoints)
         if self._points not in (None, count):
-            text = f"object {each.number} has {count} key points, those before {self._points}"
+            text = f"object {object_.number} has {count} key points, those before {self._points}"
             raise row.error(text, "image/object/keypoint/x")
         self._points = count
-        points = (value for p in each.keypoints for value in (shortest(p.x), shortest(p.y), p.visibility))
+        points = (value for p in object_.keypoints for value in (shortest(p.x), shortest(p.y), p.visibility))
         return x, y, width, height, *points
 
-    def _polygon(self, each: DetectedObject, row: AnnotatedRow) -> Sequence[float] | None:
-        segmentation = _segmentation(each, row)
+    def _polygon(self, object_: DetectedObject, row: AnnotatedRow) -> Sequence[float] | None:
+        segmentation = _segmentation(object_, row)
         if segmentation == [] or segmentation is None:  # a line of a box would be one of another kind
-            x0, x1, y0, y1 = map(shortest, (each.xmin, each.xmax, each.ymin, each.ymax))
+            x0, x1, y0, y1 = map(shortest, (object_.xmin, object_.xmax, object_.ymin, object_.ymax))
             return x0, y0, x1, y0, x1, y1, x0, y1
         if not isinstance(segmentation, list):
             return None

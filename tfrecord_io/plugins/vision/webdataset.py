@@ -96,10 +96,10 @@ def _all_samples(
                 yield source.path, sample
 
 
-def _first(found: Iterator[tuple[str, Sample]], options: SourceOptions) -> tuple[list[tuple[str, Sample]], pa.Schema]:
+def _first(samples: Iterator[tuple[str, Sample]], options: SourceOptions) -> tuple[list[tuple[str, Sample]], pa.Schema]:
     """The first samples, and the schema of the columns that these have."""
     first, size, names = [], 0, dict[str, None]()
-    for path, sample in found:
+    for path, sample in samples:
         first.append((path, sample))
         names |= dict.fromkeys(sample)
         options.check_count(len(names), path)
@@ -113,12 +113,12 @@ def _first(found: Iterator[tuple[str, Sample]], options: SourceOptions) -> tuple
 
 
 def _batches(
-    first: list[tuple[str, Sample]], rest: Iterator[tuple[str, Sample]], schema: pa.Schema
+    first: list[tuple[str, Sample]], samples: Iterator[tuple[str, Sample]], schema: pa.Schema
 ) -> Generator[pa.RecordBatch]:
     schema_names = set(schema.names)
 
     def rows() -> Iterator[tuple[list[Any], int]]:
-        for path, sample in chain(first, rest):
+        for path, sample in chain(first, samples):
             if new := sample.keys() - schema_names:
                 name = min(new)
                 reason = f"the sample '{printable(sample[KEY])}' has a member that the first samples do not have"
@@ -406,15 +406,15 @@ class TarArchive:
             begin = end
         return records
 
-    def _apply(self, info: tarfile.TarInfo, stated: dict[str, str]) -> None:
+    def _apply(self, info: tarfile.TarInfo, headers: dict[str, str]) -> None:
         """Give a member what its extension headers state."""
-        if name := stated.get("path"):
+        if name := headers.get("path"):
             info.name = name.rstrip("/")
-        info.linkname = stated.get("linkpath") or info.linkname
-        if info.type == tarfile.GNUTYPE_SPARSE or "sparse" in stated:
+        info.linkname = headers.get("linkpath") or info.linkname
+        if info.type == tarfile.GNUTYPE_SPARSE or "sparse" in headers:
             advice = "write the archive without the option sparse of GNU tar"
             raise _damage_error("a sparse file, of which the archive has parts", self._path, info.name, advice)
-        if size := stated.get("size"):
+        if size := headers.get("size"):
             if not (size.isascii() and size.isdigit() and len(size) <= _MOST_DIGITS):
                 raise _damage_error(f"its size is '{printable(size, 40)}'", self._path, info.name)
             info.size = int(size)

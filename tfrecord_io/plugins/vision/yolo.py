@@ -421,9 +421,13 @@ def _labelled_coordinates(values: list[float], size: int) -> Iterator[float]:
             yield from values[at : at + 2]
 
 
-def _points(values: list[float], each: int) -> Shape:
-    x, y = values[0::each], values[1::each]
-    visible = values[2::each] if each == 3 else [0.0 if place == (0, 0) else 2.0 for place in zip(x, y, strict=True)]
+def _points(values: list[float], values_each: int) -> Shape:
+    x, y = values[0::values_each], values[1::values_each]
+    visible = (
+        values[2::values_each]
+        if values_each == 3
+        else [0.0 if place == (0, 0) else 2.0 for place in zip(x, y, strict=True)]
+    )
     if not set(visible) <= {0.0, 1.0, 2.0}:
         raise ValueError("the visibility of a key point is not 0, 1 or 2")
     points = [value for point in zip(x, y, visible, strict=True) for value in point]
