@@ -238,7 +238,7 @@ class Sides:
                     raise TypeError(f"{reason}; {meant} {valid}".replace(";  ", "; "))
 
     def storage(self, places: Mapping[str, Any], source: FilesLike) -> TransferOptions:
-        """The storage of both, by the places that both have; its options are taken out of those of the formats."""
+        """The storage of source and target; the options of places are taken out of the format options."""
         place_options = [
             {key: side.pop(key) for key in _PLACES & side.keys()} for side in (self.source_options, self.target_options)
         ]
@@ -543,7 +543,7 @@ def convert_by_file(
             return writer.add(part, version)
 
         def make_parts() -> Iterator[Callable[[], WrittenPart]]:
-            """The parts in order; what stores each may run beside those that follow."""
+            """Parts in order, as calls that store them; a call may run while later parts are read."""
             for task, (source, version) in enumerate(zip(files.sources, versions, strict=True)):
                 try:
                     part = writer.finished_part(task, version)

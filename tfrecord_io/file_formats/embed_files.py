@@ -92,7 +92,7 @@ def embed_files(
 
 
 class _Embedding:
-    """How files are embedded."""
+    """Options and state of embedding files."""
 
     def __init__(self, columns: dict[str, str], folder: Path | None, missing: str, options: FileOptions) -> None:
         self._columns, self._missing, self._options = columns, missing, options

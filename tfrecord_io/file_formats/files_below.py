@@ -45,7 +45,7 @@ class FolderFile:
 
     @property
     def top(self) -> str | None:
-        """The folder directly below the root that it is in; None if it is in the root."""
+        """The folder directly below the root that holds the file; None for a file in the root."""
         first, slash, _ = self.name.partition("/")
         return first if slash else None
 
@@ -132,7 +132,7 @@ def images_by_content(folder: Folder, max_files: int | None = None) -> list[Fold
 
 
 def _is_image(fs: FileSystem, entry: Entry) -> bool:
-    """True if a file begins as an image that is read; False also for one that cannot be opened, which is left out."""
+    """True if a file begins as a supported image; False also if the file cannot be opened."""
     try:
         return bool(entry.size) and looks_like(read_whole(fs, entry, 0)) in _READ_IMAGES
     except OSError:
@@ -256,7 +256,7 @@ def _read(key: T, fs: Any, entry: Entry | None, *, in_advance: bool) -> tuple[T,
 
 @dataclass(slots=True)
 class LeftOut:
-    """How many images, files or annotations are left out, and why the first of them is.
+    """Number of images, files or annotations left out, with the reason for the first.
 
     >>> left_out = LeftOut("images", 1200)
     >>> left_out.add("'a.png' is damaged")
@@ -291,7 +291,7 @@ class LeftOut:
 
 
 def row_batches(rows: Iterable[tuple[Sequence[Any], int]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Batches of rows, each with its size in bytes: a batch ends at the row that makes it large enough.
+    """Group rows, given with their sizes in bytes, into batches: a row that reaches the limit ends its batch.
 
     >>> schema = pa.schema({"n": pa.int64()})
     >>> [batch["n"].to_pylist() for batch in row_batches([([1], 1), ([2], 64 << 20), ([3], 1)], schema)]

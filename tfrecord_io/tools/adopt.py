@@ -1,4 +1,4 @@
-"""Adopt files that another tool wrote as a dataset: a manifest that names them is written, and nothing else."""
+"""Adopt files of other tools as a dataset: only a manifest is written, with the names of the files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _MOST_FILES = 8  # that are read at a time
 def adopt(
     source: Path | OpenedDataset, *, storage_options: StorageLike | None = None, progress: ProgressLike = False
 ) -> WriteReport:
-    """Write a manifest for files without one, as spark-tfrecord writes them, to make them a dataset.
+    """Make files of another writer, such as spark-tfrecord, a dataset: write a manifest for them.
 
     The files are read for it, and stay as they are: their records are counted, and their checksums computed. Afterwards
     rows can be appended, ``mode="overwrite_partitions"``, `delete` and `compact` work, and readers see one version of
@@ -180,7 +180,7 @@ def _partition_columns(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _stem(names: Sequence[str]) -> str:
-    """The name of the dataset: that of its shards, or that of a directory's."""
+    """The name of the dataset: the stem of the shards' names, or the default for a directory."""
     shards = [parse_shard(name) for name in names]
     stems = {None if shard is None else shard.stem for shard in shards}
     if len(stems) == 1 and not any("/" in name for name in names):

@@ -1,4 +1,4 @@
-"""A dataset that is copied with its manifest: what its target has, and what is to be stored and removed there.
+"""A dataset copied with its manifest: compare the target, then store missing files and remove surplus ones.
 
 Files wait where no reader takes them for data:
 
@@ -66,7 +66,7 @@ class Plan:
 def plan(
     wanted: Manifest, known: Manifest | None, listing: Listing, *, keeps: bool, stages_all: bool, by_store: bool
 ) -> Plan:
-    """Compare a manifest with what a target has: its manifest, and its files.
+    """Compare a manifest with the manifest and the files of a target.
 
     With `keeps`, equal files stay. What is copied `by_store` is checked when it has its name already: no copy goes on
     with such files, and none is stored under a name by which another would.
@@ -275,7 +275,7 @@ class CopiedDataset(Publication):
         return replace(self._final(target_manifest), id=target_manifest.id) != target_manifest
 
     def publish_copy(self, listing: Listing) -> None:
-        """Replace the manifest, and settle what follows from it; `listing` is that of the plan."""
+        """Replace the manifest, then rename staged files and remove old ones; `listing` is the plan's."""
         if not self.changes:
             return
         self.old.remove([index for name in sorted(self.plan.new()) for index in index_names(name) if index in listing])
@@ -308,7 +308,7 @@ class CopiedDataset(Publication):
         return self._copy_id in manifest.replaced_ids
 
     def _left_in(self, manifest: Manifest | None) -> tuple[str, ...]:
-        """The files to be removed that a manifest states: a writer that was overtaken may have added its own."""
+        """Files to remove, as a manifest states: an overtaken writer may have added some."""
         names = set(self.plan.wanted.paths)
         return () if manifest is None else tuple(name for name in manifest.replaces if name not in names)
 

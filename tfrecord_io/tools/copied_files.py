@@ -1,4 +1,4 @@
-"""Find what is copied: datasets with a manifest, other files, and the files that belong to them."""
+"""Find datasets with a manifest, other files, and their companions, to copy."""
 
 from __future__ import annotations
 

@@ -291,7 +291,7 @@ def _check_described(known: EmbeddedSchema, sources: Sequence[Source], reading: 
 
 
 def _warn_of_lost_types(sources: Sequence[Source], types_of_dataset: Mapping[str, Any] | None) -> None:
-    """Warn of columns of folders that have another type in the copy: that in the manifest, or that of all folders."""
+    """Warn of columns of folders with another type in the copy: the manifest's type, or the type of all folders."""
     folder_columns, _ = PartitionColumns.in_folders_of(sources).overridden(types_of_dataset, sources)
     inferred = PartitionColumns.in_folders_of(sources, stated=False)
     types = {field.name: field.type for field in inferred.fields}
@@ -411,7 +411,7 @@ def _no_example(error: TFRecordError) -> TFRecordError:
 
 
 def _features(data: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:
-    """Where the content of the first field of each payload begins in it, and its bytes; −1 and 0 if it is not features.
+    """The offset and size of the first field's content in each payload; −1 and 0 if the field is not features.
 
     A length of more than five bytes, which no writer makes, is not taken for one.
     """

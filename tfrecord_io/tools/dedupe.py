@@ -43,7 +43,7 @@ def dedupe(
     storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
-    """Write one record of each key: the first or the last of those that agree in some columns.
+    """Write one record of each key: the first or the last of the records that agree in some columns.
 
     Records are copied as bytes and keep their order; the embedded schema is in the first record of each file written.
     Values in the names of folders (``day=1/``) become features, and may be part of the key. The files are read twice,

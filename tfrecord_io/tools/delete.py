@@ -1,4 +1,4 @@
-"""Take rows out of a dataset: files without such rows stay, the others are dropped or rewritten without these rows.
+"""Remove rows from a dataset: files without matching rows stay, other files are dropped or rewritten.
 
 The rows are found by the names of folders, then by column indexes; of the other files, the columns of the condition are
 read. Records that stay are copied as bytes.
@@ -300,7 +300,7 @@ class _Deletion:
     # ---- the files
 
     def apply(self) -> None:
-        """Drop files and rewrite others, in one step; then make the indexes that these had."""
+        """Drop and rewrite files, in one step; then remake the indexes of the rewritten files."""
         if not self._dropped and not self._rewritten:
             return
         removed = sum(len(file_rows.rows) for file_rows in (*self._dropped, *self._rewritten))
@@ -456,7 +456,7 @@ def _prefixed(frames: Frames, prefix: bytes, path: str) -> Frames:
 
 
 def _indexed_columns(sources: Sequence[Source]) -> list[tuple[str, ...] | None]:
-    """The columns of the column index of each file; None where it has none, or one that does not match it."""
+    """The columns of the column index of each file; None without an index, or with a stale one."""
 
     def names(source: Source, index: Source) -> tuple[str, ...]:
         with open_random_access(source) as file, open_columns(index, source, file) as (columns, _):

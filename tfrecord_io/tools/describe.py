@@ -225,7 +225,7 @@ def _merged(ends: tuple[Any, Any], others: Iterable[Any]) -> tuple[Any, Any]:
 
 
 class _Shown(str):
-    """How a large value is shown, instead of the value."""
+    """A short text in place of a large value."""
 
     __slots__ = ()
 

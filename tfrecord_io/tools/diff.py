@@ -289,7 +289,7 @@ def _alike(a: pa.Schema, b: pa.Schema, columns: list[str]) -> set[str]:
 
 
 def _hashes(batch: pa.RecordBatch, name: str, alike: bool) -> list[Array]:
-    """Two hashes of each value of a column; where they are not of one simple type, of what Python shows of them."""
+    """Two hashes of each value of a column; for values without a simple type, of their representations in Python."""
     if alike:
         return column_hashes(batch.column(name))
     digests = b"".join(_digest(value) for value in _values(batch, name))
@@ -462,7 +462,7 @@ def _is_equal(a: Any, b: Any) -> bool:
 
 
 def _shown(a: Any, b: Any) -> tuple[str, str]:
-    """Two values that differ, so that the difference can be seen: of long lists and bytes the first items that do."""
+    """Shorten two differing values so that the difference is visible: long lists and bytes to the differing items."""
     texts = short(a), short(b)
     if texts[0] != texts[1]:
         return texts

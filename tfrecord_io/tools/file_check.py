@@ -1,4 +1,4 @@
-"""Check one file: its frames, checksums and messages, its embedded schema, its manifest and its index."""
+"""Check one file: frames, checksums and messages, embedded schema, manifest and index."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class FileContents:
 
 
 class RecordPart:
-    """Parses records by a plan, apart from those before them: the step of a thread that checks a segment."""
+    """Parses the records of a segment by a plan, in a thread, independent of earlier records."""
 
     def __init__(self, plan: Plan | None, max_record_bytes: int) -> None:
         self.plan = plan  # None: only frames are checked
@@ -135,7 +135,7 @@ class RecordChecker:
         return True
 
     def check_schema(self, content: bytes, record: int, offset: int) -> SchemaError | None:
-        """Check the embedded schema of the next record, which is decoded by it; returns what is wrong with it."""
+        """Check the embedded schema of the next record, and decode the record by it; return the fault."""
         assert self._decoder is not None
         schema, error = self._contents.schema, None
         try:
@@ -379,7 +379,7 @@ class FileChecker:
         )
 
     def _add(self, part: str, error: TFRecordError | OSError, end: int | None = None) -> None:
-        """Add a problem; damaged records that follow one another are one."""
+        """Add a problem; consecutive damaged records are one problem."""
         last = self._problems[-1] if self._problems else None
         if last is not None and part == last.part == "frames" and last.end == getattr(error, "offset", None):
             self._problems[-1] = replace(last, end=end)
@@ -482,7 +482,7 @@ class FileChecker:
             walker.fail(error)
 
     def _has_no_examples(self) -> bool:
-        """True if no record is an Example: that is one problem, as the frames of these records are intact."""
+        """True if no record is an Example: all together are one problem, as the frames are intact."""
         counts = self.contents.counts
         if not self._others or counts.seen != counts.foreign:
             return False

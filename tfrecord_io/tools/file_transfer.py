@@ -161,7 +161,7 @@ def check_passed(source: Source, passed: Passed) -> None:
 
 
 def open_whole(source: Source, most: int, *, arrives: bool = False) -> Raw:
-    """Open a file that is read to its end; of a remote one memory holds up to so many bytes.
+    """Open a file to be read to its end; memory holds at most `most` bytes of a remote file.
 
     With `arrives`, it is read once, and used as it arrives where its store allows that.
     """

@@ -136,7 +136,7 @@ def _joined(
 
 
 def _groups(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
-    """Batches that together have as many rows as the table: Arrow hashes all its keys for each search in them."""
+    """Group batches until they have as many rows as the table, as Arrow hashes all keys of it for each search."""
     group: list[pa.RecordBatch] = []
     size = 0
     try:
@@ -261,6 +261,6 @@ def _kind(type_: pa.DataType) -> int | None:
 
 
 def _indices(values: Any, distinct: pa.Array) -> Array:
-    """The index of each value among distinct ones; -1 where it is missing, or not among them."""
+    """The index of each value among distinct values; -1 for a missing or absent value."""
     indices = pc.index_in(values, value_set=distinct, skip_nulls=True)
     return np.asarray(indices.cast(pa.int64()).fill_null(-1))

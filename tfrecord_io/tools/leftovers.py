@@ -172,7 +172,7 @@ class _Stated:
 
 
 class _Manifests:
-    """The manifests that are looked at: folders of columns have one, which may be large.
+    """A cache of manifests: all folders of columns share a manifest, which may be large.
 
     In a store, where all names were listed before, each is read once. On a disk, where the next folders are listed
     meanwhile, one that was replaced is read again.
@@ -218,7 +218,7 @@ def _left(manifests: _Manifests, folder: str, names: Collection[str]) -> set[str
 
 
 def _shard_gone(name: str, names: Collection[str]) -> ShardName | None:
-    """The shard whose index has this name, if it is gone: it was replaced while it was indexed."""
+    """The shard of an index of this name, if the shard was replaced during the indexing."""
     shard = indexed_file(name)
     return None if shard is None or shard in names else parse_shard(shard)
 

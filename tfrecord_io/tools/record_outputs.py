@@ -1,4 +1,4 @@
-"""Copies of records: what is read, where it is written, and the report about it."""
+"""Copies of records: sources, outputs, and the report."""
 
 from __future__ import annotations
 

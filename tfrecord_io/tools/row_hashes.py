@@ -81,7 +81,7 @@ def column_hashes(column: pa.Array) -> list[Array]:
 
 
 def _list_hashes(column: pa.Array) -> list[Array]:
-    """Two hashes of each list: of its length, and of the sum of what its items and their positions are mixed to."""
+    """Two hashes of each list: of the length, and of the sum of items mixed with their positions."""
     lengths = np.asarray(pc.list_value_length(column).fill_null(0)).astype(np.int64)
     begins = np.cumsum(lengths) - lengths
     positions = (np.arange(lengths.sum()) - np.repeat(begins, lengths)).astype(np.uint64)

@@ -28,7 +28,7 @@ HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SalvageReport(Report):
-    """The result of `salvage`: what was kept and what was lost; it prints as a table, and a line for each region.
+    """The result of `salvage`: records kept and regions lost; printed as a table, and a line for each region.
 
     Attributes
     ----------

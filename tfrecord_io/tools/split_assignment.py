@@ -161,7 +161,7 @@ def group_labels(copied: CopiedRecords, column: str, shares: Sequence[Fraction],
 def _of_values(
     copied: CopiedRecords, column: str, keyword: str, number: Callable[[Any], int], kinds: Kinds = VALUES
 ) -> Array:
-    """For each record the number of its value."""
+    """The number of the value of each record."""
 
     def use(columns: list[pa.Array]) -> Array:
         values, indices = _distinct(columns[0])

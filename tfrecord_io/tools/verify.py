@@ -273,7 +273,7 @@ def _check_files(
 
 
 def _found(paths: Any, options: FrameOptions, **found: Any) -> list[Source | FileCheck]:
-    """The files of a source; of a list, instead of those of a path that is not there, the result that says so."""
+    """Find the files of a source; in a list, a missing path becomes a result with the error."""
     try:
         return [*resolve_sources(paths, options, check_sizes=False, **found)]
     except OSError:
@@ -294,7 +294,7 @@ def _found(paths: Any, options: FrameOptions, **found: Any) -> list[Source | Fil
 
 
 def _at_a_time(sources: Sequence[Source], options: FrameOptions) -> int:
-    """How many files are checked at a time: of remote ones, which are waited for, as many as memory allows."""
+    """The number of files to check at a time: for remote files, with long waits, as many as memory allows."""
     if options.threads is not None or any(source.remote is None for source in sources):
         return options.thread_count
     largest = max(source.size or 0 for source in sources)

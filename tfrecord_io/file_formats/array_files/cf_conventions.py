@@ -111,7 +111,7 @@ def _restore_time_type(array: StoredArray, type_name: str) -> StoredArray:
 
 
 def plain_attribute(value: Any) -> Any:
-    """An attribute as Python and NumPy have it: text, one number instead of an array of one."""
+    """Convert an attribute to Python's and NumPy's types: text, a number instead of an array of length 1."""
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind != "V":
         value = value.reshape(())[()]
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
@@ -162,7 +162,7 @@ def put_rows_first(
 
 
 def _coordinates(labels: Mapping[str, Label]) -> set[str]:
-    """The variables that say where values are: those named as their dimension, and those that others name."""
+    """Names of coordinate variables: named like their dimension, or listed in an attribute of other variables."""
     coordinates = set()
     for name, label in labels.items():
         group, _, local_name = name.rpartition("/")
@@ -271,7 +271,7 @@ def _attributes_of_content(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _units_of_bounds(labels: Mapping[str, Label]) -> dict[tuple[str, str], dict[str, Any]]:
-    """By group and name of the bounds of times: the units of their variables, as bounds have none of their own."""
+    """Map bounds of times, by group and name, to the units of their variables, as bounds state none."""
     attributes_of_bounds: dict[tuple[str, str], dict[str, Any]] = {}
     for name, label in labels.items():
         if "bounds" in label.attributes and _is_time(label.attributes):
@@ -294,7 +294,7 @@ def _is_time(attributes: Mapping[str, Any]) -> bool:
 
 
 def _encoding(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> str | None:
-    """Why the stored values are not those that are meant; None if they are."""
+    """The encoding that makes stored values differ from the real values, in words; None if they are equal."""
     if dtype.kind == "S" and "_Encoding" in attributes:
         return "_Encoding"
     if dtype.kind not in "iuf":

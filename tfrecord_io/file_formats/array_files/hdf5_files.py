@@ -309,7 +309,7 @@ def _refused_link(link: Any) -> str | None:
 
 
 def _refused_storage(dataset: h5py.h5d.DatasetID) -> str | None:
-    """As `_refused_link`, of a dataset: its values are in other files, which any other question may open."""
+    """Like `_refused_link`, for a dataset with values in other files; checked first, as HDF5 may open the files."""
     import h5py
 
     plist = dataset.get_create_plist()
@@ -449,7 +449,7 @@ def write_file(
 
 
 class TemporaryFile(io.RawIOBase):
-    """A temporary file in which no write fails for HDF5: one that fails while it closes a file crashes the process.
+    """A temporary file that hides failed writes from HDF5, as an error during its close crashes the process.
 
     What cannot be written is kept in memory until HDF5 has closed the file; `raising_failed_writes` raises the error.
     """

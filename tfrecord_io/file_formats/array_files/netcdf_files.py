@@ -114,7 +114,7 @@ def _read_with_scipy(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[
 
 
 def _read_with_netcdf4(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, Any], _Variables]:
-    """From a copy: the library opens files by their names, in no other storage."""
+    """Read a copy with netCDF4, as the library opens local files by name only."""
     try:
         import netCDF4
     except ImportError as error:

@@ -264,7 +264,7 @@ def _measure_columns(scan: Scan, columns: Sequence[str], progress: ProgressLike)
 
 
 def _groups(forms: Mapping[str, _Form], rows: int) -> list[list[str]]:
-    """The columns that are written in one pass over the files: as many as memory holds, a larger one alone."""
+    """Group columns for one pass each over the files: as many as memory holds, a larger column alone."""
     groups: list[list[str]] = []
     room = -1
     for name, (dtype, shape) in forms.items():
@@ -280,7 +280,7 @@ def _groups(forms: Mapping[str, _Form], rows: int) -> list[list[str]]:
 def _arrays(
     scan: Scan, group: Sequence[str], forms: Mapping[str, _Form], progress: ProgressLike
 ) -> Iterator[tuple[str, Iterable[Array]]]:
-    """The columns of a group, each with its blocks; those of one are not held."""
+    """Columns of a group with their blocks; the blocks of a single column are not kept in memory."""
     blocks_and_rows = _blocks(scan, group, progress)
     if len(group) == 1:
         yield group[0], (blocks[group[0]] for blocks, _ in blocks_and_rows)
@@ -415,7 +415,7 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
 
 
 class Export:
-    """Columns of TFRecord files that become arrays of a file, all in one pass; `storage` is that of the target."""
+    """Columns of TFRecord files to write as arrays of a file, in one pass; `storage` is the target's."""
 
     def __init__(self, source: Any, keywords: Mapping[str, Any]) -> None:
         self._scan, self.storage = _scan(source, keywords)

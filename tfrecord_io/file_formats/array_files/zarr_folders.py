@@ -152,7 +152,7 @@ def _convert_values(values: Array) -> Values:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the library's warnings: of types that Zarr 3 has not specified, and of files that are not arrays."""
+    """Silence the library's warnings about types that Zarr 3 does not specify, and about files without arrays."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -299,7 +299,7 @@ _OF_ORC = (
 
 
 def _orc_type(type_: pa.DataType) -> pa.DataType:
-    """The type that ORC has for one of Arrow; ArrowTypeError if it has none, of which some would end the process.
+    """Map a type of Arrow to ORC's; ArrowTypeError if there is none, as some types crash the process.
 
     Times are in nanoseconds: pyarrow writes others, but those beyond the range of nanoseconds as other times.
     """

@@ -359,7 +359,7 @@ def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[byte
 
 
 def rows_end(data: bytes, delimiter: str) -> int:
-    r"""Where the last whole row of `data`, which begins with a row, ends; 0 if none ends in it.
+    r"""The end of the last whole row in `data`, which begins with a row; 0 without a whole row.
 
     A row ends with a line that does not end within quotes. As pyarrow reads them, quotes count if a cell begins with
     them, and a doubled quote within them is a quote of the text.

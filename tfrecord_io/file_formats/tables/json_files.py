@@ -386,7 +386,7 @@ def cut(block: Block, most_rows: int, path: str) -> Iterator[Block]:
 
 
 def _check_depth(block: bytes, path: str, row: int) -> None:
-    """Refuse values that are nested too deep, in one line or over several: pyarrow parses a block as one text."""
+    """Refuse values nested too deep, in one line or over several, as pyarrow parses a block as one text."""
     if b"\\" in block:  # the quotes that are left begin and end strings
         block = block.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
     codes = np.frombuffer(block, np.uint8)
@@ -587,7 +587,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def numbers_by_path(rows: list[Any]) -> dict[_Path, list[str]]:
-    """The numbers of rows, by the keys that lead to them; that of the items of a list is None.
+    """Numbers of rows by their path of keys; the key of list items is None.
 
     >>> numbers_by_path(parse_rows(b'{"a": [1, "x"]}'))
     {('a', None): ['1']}

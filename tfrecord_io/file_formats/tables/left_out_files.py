@@ -1,4 +1,4 @@
-"""Files of a folder that look like data of its format, and are left out for their names: one warning names them."""
+"""Warn once of files in a folder that look like data of the format but are left out for their names."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _head(source: Source) -> bytes | None:
 
 
 def _table_of_text(source: Source) -> Callable[[bytes], bool] | None:
-    """A predicate of text that may be of the same table as a file: two lines with the delimiters of its first one.
+    """Make a predicate for text of the same table as a file: two lines with as many delimiters as its first line.
 
     None if that line has no delimiter, so that text of the table looks like any other.
     """
@@ -124,6 +124,6 @@ def _table_of_text(source: Source) -> Callable[[bytes], bool] | None:
 
 
 def _delimiters(head: bytes) -> list[tuple[int, ...]]:
-    """How many of each delimiter the first two lines have, without those that a space follows, as in a sentence."""
+    """Count each delimiter in the first two lines, except before a space, as in a sentence."""
     lines = [[match[0] for match in _DELIMITER.finditer(line)] for line in head.splitlines()[:2]]
     return [tuple(map(line.count, (b",", b";", b"\t", b"|"))) for line in lines]

@@ -56,7 +56,7 @@ _BYTE_ORDER_MARKS = (  # UTF-32's before UTF-16's, as it begins alike
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """How tables of another format are read: the keywords of `tfrecord_io.convert` that all such formats share."""
+    """Options to read tables: the keywords of `tfrecord_io.convert` shared by all such formats."""
 
     storage: StorageOptions = DEFAULT_STORAGE
     columns: Columns = None
@@ -72,7 +72,7 @@ class SourceOptions:
         ReadOptions(limits=self.limits)  # checks them
 
     def projection(self, names: Sequence[str]) -> Projection:
-        """The columns to read of these: the selected ones, and those of the filter; all, if it names others."""
+        """The columns to read among `names`: selected ones and the filter's; all if the filter names others."""
         needed = () if self.filters is None else condition_of(self.filters).columns
         if not set(needed) <= set(names):
             return Projection(None)
@@ -300,7 +300,7 @@ class _MeteredFile(RawFile):
 def meter_batches(
     batches: Iterator[pa.RecordBatch], rows: int | None, size: int | None, meter: ProgressMeter
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a file; `meter` is advanced by the part of its `size` that they are of its `rows`."""
+    """Pass on the batches of a file, and advance `meter` by the batch's share of `rows`, in bytes of `size`."""
     done = counted = 0
     for batch in batches:
         yield batch

@@ -54,7 +54,7 @@ _COPY_BYTES = 4 * MIB
 
 @dataclass(frozen=True, kw_only=True)
 class FolderOptions(Options):
-    """How a folder of tables is written: keywords of `tfrecord_io.convert` for a target that is a folder."""
+    """Options to write a folder of tables: keywords of `tfrecord_io.convert` for a target folder."""
 
     shards: int | None = None
     max_file_bytes: int | None = None
@@ -266,7 +266,7 @@ def _rows_in(path: str, form: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Where the files are written before they are published."""
+    """A place for files before they are published."""
 
     root: str  # has the files by their names in the folder
     scratch: str  # for other files

@@ -1,4 +1,4 @@
-"""Types of columns in formats that have none, such as CSV: declared or inferred; numbers that no such type holds.
+"""Types of columns in formats without types, such as CSV: declared or inferred; checks of too large numbers.
 
 pyarrow infers float64 for integers beyond int64 and for those beside NaN or other floats, which rounds them, and reads
 some floats as infinities.

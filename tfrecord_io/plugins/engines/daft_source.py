@@ -1,4 +1,4 @@
-"""Daft's source, its tasks and its sink: a module that imports daft, and is imported when they are used."""
+"""Source, tasks and sink for Daft; this module imports daft, and is imported on first use."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _translate(condition: Any, schema: pa.Schema) -> Condition | None:
 
 
 def _kind(type: pa.DataType) -> str:
-    """The kind of values that a column has the same comparisons with in Daft and in pyarrow; "" if it has others.
+    """The kind of values that compare alike with a column in Daft and in pyarrow; "" if none do.
 
     In Daft, NaN is equal to itself and greater than all numbers.
     """

@@ -249,7 +249,7 @@ def _values(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _understood(keyword: str, value: Any) -> Any:
-    """The value of a keyword: a path, which Spark rewrites, a schema as a document, or what spark-tfrecord calls it.
+    """Translate the value of an option: a path, which Spark rewrites, a schema as JSON, or spark-tfrecord's word.
 
     >>> _understood("compression", "org.apache.hadoop.io.compress.Lz4Codec")
     'org.apache.hadoop.io.compress.Lz4Codec'
@@ -277,7 +277,7 @@ def _understood(keyword: str, value: Any) -> Any:
 
 
 def _path_and_keywords(options: Mapping[str, str], advice: str) -> tuple[Any, dict[str, Any]]:
-    """The paths that options name, and the other keywords; without a path, an error that gives advice."""
+    """Split options into paths and keywords; without a path, raise an error with advice."""
     values = _values(options)
     if "path" not in values:
         raise ValueError(f"no path is given: {advice}")
@@ -449,7 +449,7 @@ def _is_vector(type_: Any) -> bool:
 
 
 def vector_fields(field: pa.Field, form: str | None) -> list[pa.Field]:
-    """The columns that vectors are written as: the numbers of dense ones, then the parts of sparse ones.
+    """Columns for vectors: the numbers of dense vectors, then the parts of sparse vectors.
 
     `form`, "dense" or "sparse", is the one that all are written in.
 

@@ -48,7 +48,7 @@ _KINDS = {Kind.BYTES: "bytes_list", Kind.FLOAT: "float_list", Kind.INT64: "int64
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file: its path, its size if known, its compression (None: not compressed), what verifying it gave."""
+    """A file: path, size if known, compression (None: not compressed), result of verifying."""
 
     path: str
     bytes: int | None
@@ -192,7 +192,7 @@ def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
 
 
 def _kind_in_records(scan: Scan, feature: str) -> str:
-    """The feature type that a feature has in the first records, of which each decides; empty if that is not known."""
+    """The feature type of a feature in the first records; empty if unknown."""
     if feature.startswith("!"):  # it would exclude a feature
         return ""
     options = scan.options.changed(
@@ -207,7 +207,7 @@ def _kind_in_records(scan: Scan, feature: str) -> str:
 
 
 def _texts(feature: FeatureStatistics, rows: Sequence[Row]) -> tuple[str, ...]:
-    """Some values of a text feature that are worth reading: not those that the most frequent values show."""
+    """Some values of a text feature, worth reading beside the most frequent values."""
     if feature.lengths is None or not is_text(feature.value_type):
         return ()
     if feature.counts is not None and feature.counts.distinct <= len(feature.counts.top):

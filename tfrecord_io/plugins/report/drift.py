@@ -1,4 +1,4 @@
-"""How two datasets differ, feature by feature."""
+"""Drift between two datasets, feature by feature."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTABLE = 0.1  # distances, and differences of presence, from here on are marked
 
 @dataclass(frozen=True, slots=True)
 class FeatureDrift:
-    """How one feature differs between dataset `a` and dataset `b`.
+    """Drift of one feature between dataset `a` and dataset `b`.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class FeatureDrift:
 
 
 def drifts(a: Sequence[FeatureStatistics], b: Sequence[FeatureStatistics]) -> tuple[FeatureDrift, ...]:
-    """The drift of every feature of both, those that differ most first; before them, features of one side alone."""
+    """The drift of every feature: features of one side alone first, then in order of descending difference."""
     left, right = ({feature.name: feature for feature in side} for side in (a, b))
     feature_drifts = [drift(left.get(name), right.get(name)) for name in dict.fromkeys([*left, *right])]
     return tuple(

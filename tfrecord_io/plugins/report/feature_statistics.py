@@ -190,7 +190,7 @@ def _value_type(type_: pa.DataType) -> pa.DataType:
 
 @dataclass(frozen=True, slots=True)
 class ValueCounts:
-    """How often values occur.
+    """Counts of values.
 
     Attributes
     ----------

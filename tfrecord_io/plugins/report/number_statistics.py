@@ -210,7 +210,7 @@ def histogram(kept: Array, edges: Array) -> Histogram:
 
 @dataclass(frozen=True, slots=True)
 class SampleLimits:
-    """How much is read: at most so many records, and about so many uncompressed bytes."""
+    """Limits of a sample: a largest number of records, and roughly of uncompressed bytes."""
 
     records: int = SAMPLE_RECORDS
     bytes: int = SAMPLE_BYTES

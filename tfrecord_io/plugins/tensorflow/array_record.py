@@ -186,7 +186,7 @@ class ArrayRecordFiles:
 
 @contextmanager
 def _local_copy(source: Source) -> Iterator[str]:
-    """The path of a file that array_record can open: of one in a bucket, that of a copy."""
+    """The local path of a file for array_record; a file in a bucket is copied."""
     if source.local and source.pipe is None:
         yield source.path
         return
@@ -200,7 +200,7 @@ def _local_copy(source: Source) -> Iterator[str]:
 def _payloads(
     file: str, path: str, max_record_bytes: int, begin: int = 0, end: int | None = None
 ) -> Generator[list[bytes]]:
-    """Records of a file, some at once; near damage one by one, so that all before it are returned."""
+    """Records of a file, in batches; near damage one by one, so that all earlier records are returned."""
     at, step = begin, _FIRST_RECORDS
     count = len(_Opened(file, path, 0))
     count = count if end is None else min(count, end)

@@ -167,7 +167,7 @@ def _inside(tree: Json, levels: int) -> Json | None:
 
 
 def _storage_of(leaf: TfdsLeaf) -> tuple[Any, ...]:
-    """Facts of a leaf that decide how its values are stored: a list of one length is stored as a tensor is."""
+    """Facts of a leaf that decide how to store its values: a list of one length is stored like a tensor."""
     dtype = "string" if leaf.dtype in ("string", "object", "str", "bytes") else leaf.dtype
     ragged = max(len(leaf.sequence) - 1, 0)
     return dtype, leaf.encoding, leaf.sequence + leaf.shape, ragged, leaf.shape.count(None) > 1

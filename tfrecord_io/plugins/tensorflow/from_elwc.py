@@ -133,7 +133,7 @@ class _ListSplitter:
         return self._locate_error(error, walker, block, fault.list)
 
     def _size_error(self, walker: BlockWalker, block: ListBlock, sizes: Array) -> tuple[int, TFRecordError]:
-        """How many rows there is room for, and the error of the next one."""
+        """The number of rows within the limits, and the error of the next row."""
         room = self._expansion.room
         row = int(((sizes > MAX_RECORD_BYTES) | (np.cumsum(sizes) > room)).argmax())
         at, size = int(block.lists[row]), int(np.cumsum(sizes)[row])
@@ -178,7 +178,7 @@ class _Names:
         self.names: set[str] = set()
 
     def feed(self, data: Array, starts: Array, lengths: Array) -> Fault | None:
-        """Add the names in the Examples of these extents, up to the first that is none: the fault has its index."""
+        """Add the names in the Examples at these extents, up to the first invalid Example: the fault has its index."""
         framed, count = self._engine.frame_extents(data, starts, lengths, 1), len(starts)
         done = begin = 0
         fault = None

@@ -233,7 +233,7 @@ def _snake(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shape(source: Any) -> Shape:
-    """From a list of numbers and null, or a message Shape, in which −1 is unknown and a scalar has no dimensions."""
+    """Parse a shape: a list of numbers and null, or a message Shape, with −1 for unknown sizes."""
     sizes = source.get("dimensions", []) if isinstance(source, dict) else source or []
     return tuple(_length(size) for size in sizes)
 

@@ -160,7 +160,7 @@ def _sequence(feature: Json, kind: str = "sequence_feature.Sequence", length: in
 
 
 class TfdsColumns:
-    """How the columns of a schema are stored as TFDS would; the arguments are those of `write_tfds`.
+    """Stores the columns of a schema as TFDS would, with the arguments of `write_tfds`.
 
     `source` has the features of the dataset that the rows were read from. SchemaError: a type has no feature in TFDS, a
     name is that of a group of columns, or a named column is of another type. FeatureNotFoundError: none of the
@@ -438,7 +438,7 @@ def _values(leaf: LeafColumn, column: pa.Field, array: pa.Array) -> tuple[pa.Arr
 
 
 def _count_items(ones: Array, lengths: Sequence[Array]) -> Array:
-    """How many items each row has, of sequences of these lengths, outermost first."""
+    """Count the items of each row, in sequences of these lengths, outermost first."""
     counts = ones
     for inner in reversed(lengths):
         offsets = offsets_of(counts)

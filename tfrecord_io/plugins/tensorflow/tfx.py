@@ -405,7 +405,7 @@ def _as_list(field: Field, _: Any = None) -> Field:
 
 
 def _as_dense(field: Field, kind: Any) -> Field:
-    """As TensorFlow's FixedLenFeature: a missing feature is an error, unless there is a default."""
+    """Read a field like TensorFlow's FixedLenFeature: a missing feature is an error, unless there is a default."""
     value = _value_of(field)
     shaped = _apply_shape(value, _sizes(kind.shape))
     which = kind.default_value.WhichOneof("kind")

@@ -204,7 +204,7 @@ class _Version:
         self._about = source.about(leaf.name for leaf in columns.leaves)
 
     def check_features(self, columns: TfdsColumns, split: str) -> None:
-        """Let the features be optional that are so in other splits; SchemaError if these have other ones."""
+        """Make features optional that other splits have as optional; SchemaError if the features differ."""
         other_splits = [] if self.info is None else [name for name in self.info.splits if name != split]
         if not other_splits or self._features is None:
             return

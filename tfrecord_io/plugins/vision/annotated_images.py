@@ -277,7 +277,7 @@ class Turned:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How annotated images are read."""
+    """Options to read annotated images."""
 
     options: AnnotationOptions
     columns: Mapping[str, pa.DataType]  # of objects, besides the boxes and the classes
@@ -404,7 +404,7 @@ class _Batches:
 
 
 def remove_orientation(content: bytes, orientation: int, path: str | None, advice: str) -> bytes:
-    """A photo whose boxes are those of the stored pixels, without its orientation; DecodeError if it has to stay.
+    """Remove the EXIF orientation of a photo with boxes on the stored pixels; DecodeError if that is impossible.
 
     The value is replaced where it stands, so nothing is encoded again and nothing moves.
     """

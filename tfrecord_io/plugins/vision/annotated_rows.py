@@ -424,7 +424,7 @@ class ClassNames:
         return self._indices[key]
 
     def classes_without_objects(self, names: Mapping[int, str | None]) -> dict[int, str]:
-        """The classes that are stated besides those of objects: not those whose name has another label there."""
+        """Stated classes without objects, except names that objects use with another label."""
         stated_names = self.stated_names if self.class_names is None else dict(enumerate(self.class_names, start=1))
         used_names = {
             name for label, name in names.items() if label not in stated_names or self.class_names is not None

@@ -270,7 +270,7 @@ class _Layout:
         return {"y": f + e * (np.arange(self.shape[0]) + 0.5), "x": c + a * (np.arange(self.shape[1]) + 0.5)}
 
     def arrange(self, dataset: Any) -> Any:
-        """A Dataset whose pixels are in the order of the image; EncodeError if they are those of another one."""
+        """Put the pixels of a Dataset into the order of the image; EncodeError for pixels of another image."""
         crs = dataset.attrs.get("crs")
         if (
             isinstance(crs, str)
@@ -295,7 +295,7 @@ class _Layout:
         return dataset
 
     def join_patches(self, patches: list[Array], kernel_size: tuple[int, int], channels: int) -> Array:
-        """The image of patches, flat ones as they are stored; it empties the list."""
+        """Join patches, flat as they are stored, to an image; the list is emptied to free memory."""
         left, top = kernel_size[0] // 2, kernel_size[1] // 2
         image = np.empty((channels, *self.shape), patches[0].dtype)
         number = 0

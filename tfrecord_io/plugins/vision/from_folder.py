@@ -160,7 +160,7 @@ def open_file_folder(
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How a folder is read; `suffixes` None: all files, else images."""
+    """Options to read a folder; `suffixes` None: all files, else images."""
 
     labels: bool | None
     class_names: Sequence[str] | None

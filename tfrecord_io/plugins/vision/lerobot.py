@@ -64,7 +64,7 @@ _ADVICE_CLI = "leave it out, as with --columns '!name'"
 
 @dataclass(slots=True)
 class _Feature:
-    """A column of frames: its name in LeRobot, its type and shape, and what was found in its values."""
+    """A column of frames: name in LeRobot, type and shape, and statistics of the values."""
 
     column: str
     name: str

@@ -162,7 +162,7 @@ def open_voc(
 
 
 class _Folder(NamedTuple):
-    """Where annotations and images are."""
+    """Places of annotations and images."""
 
     path: str
     fs: FileSystem

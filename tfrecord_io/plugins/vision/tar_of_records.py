@@ -1,4 +1,4 @@
-"""Archives of TFRecord files, as Waymo publishes: their members are read one after the other, as one TFRecord file."""
+"""Archives of TFRecord files, as Waymo publishes: the members are read in order, as one TFRecord file."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _key(name: str) -> str:
 
 
 def tar_source(file: Source, begin: int, end: int | None, length: int | None) -> Source:
-    """The records of the TFRecord files in an archive, as those of one TFRecord file; it has no part of them."""
+    """Present the TFRecord files in an archive as one TFRecord file, to be read only as a whole."""
     assert (begin, end, length) == (0, None, None)
     content = _Records(file)
     return Source(file.path, None, False, partitions=file.partitions, origin=content, derived=content)

@@ -197,7 +197,7 @@ class _Coco(_Target):
         return []
 
     def _id(self, row: AnnotatedRow) -> int:
-        """The id of an image: its ``image/source_id`` if that of the first image is a number, or its number."""
+        """The id of an image: ``image/source_id`` if the first image's is a number, else the image's position."""
         source_id = row.source_id
         number = int(source_id) if source_id is not None and re.fullmatch(r"-?[0-9]{1,18}", source_id) else None
         if self._numbered is None:

@@ -345,7 +345,7 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
 def _write_files(
     batch: pa.RecordBatch, layout: _Layout, folder: NewFolder, reader: Reader, threads: int
 ) -> list[str | None]:
-    """Write the files of a batch; returns the names of all rows, of one without a file only if it states one."""
+    """Write the files of a batch; return the names of all rows, None for a row without file and name."""
     images = batch.column(layout.image)
     filenames = batch.column(layout.filename).to_pylist() if layout.filename is not None else [None] * len(batch)
     names: list[str | None] = []

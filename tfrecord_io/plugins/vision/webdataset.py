@@ -1,4 +1,4 @@
-"""WebDataset archives: tar files in which the members of one sample follow each other and share a name.
+"""WebDataset archives: tar files with the members of a sample in a row, under a shared name.
 
 An archive is read once, in order, whatever made it: memory is bounded by the limits below. Python's tarfile reads
 headers of any stated size, follows extension headers by recursion, and takes a damaged header for the end.

@@ -220,7 +220,7 @@ class _Dataset(NamedTuple):
         return _Images(images, names, f"{self.root}/{labels}".rstrip("/"), files, self.fs, images)
 
     def _path_below(self, images: Folder, names: Sequence[str]) -> str | None:
-        """Where a folder of images is below this one; None if it is not, or its path has no folder ``images``."""
+        """The path of a folder of images below this one; None outside of it, or without a folder ``images``."""
         root = self.fs.display_path(self.root).rstrip("/") + "/"
         path = images.files[0].entry.name.removesuffix(names[0])
         place = images.fs.display_path(path.rstrip("/")).removeprefix(root)
@@ -228,7 +228,7 @@ class _Dataset(NamedTuple):
         return place if is_below and IMAGES in f"{place}/{names[0]}".split("/") else None
 
     def _place(self, image_set: str | None) -> str:
-        """Where the images of a set are, below the folder."""
+        """The place of the images of a set, below the folder."""
         if image_set is None:
             return IMAGES if self.fs.entry(f"{self.root}/{IMAGES}") is not None else ""
         place: Any = self.data.get(image_set)
@@ -269,7 +269,7 @@ class _Dataset(NamedTuple):
 
 
 def _labels_folder(images: str) -> str:
-    """Where labels are: the last folder ``images`` of a path is ``labels``.
+    """The folder of labels: the last folder ``images`` of a path becomes ``labels``.
 
     >>> _labels_folder("a/images/train"), _labels_folder("images/x/images"), _labels_folder("photos")
     ('a/labels/train', 'images/x/labels', 'photos')
@@ -330,7 +330,7 @@ def _warn_of_labels(images: _Images) -> None:
 
 
 class _Labels(NamedTuple):
-    """How lines of labels are read."""
+    """Options to read lines of labels."""
 
     names: Sequence[str]
     keypoints: tuple[int, int]  # of an object, and values of each
@@ -415,7 +415,7 @@ def _check_fractions(places: Sequence[float]) -> None:
 
 
 def _labelled_coordinates(values: list[float], size: int) -> Iterator[float]:
-    """The coordinates of the key points of an object, those that are not labelled left out: these say nothing."""
+    """Coordinates of the labelled key points of an object; unlabelled points have no meaningful ones."""
     for at in range(0, len(values), size):
         if size == 2 or values[at + 2 : at + 3] != [0]:
             yield from values[at : at + 2]
