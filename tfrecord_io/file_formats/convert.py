@@ -233,9 +233,9 @@ class Sides:
                 if key in keywords:
                     raise TypeError(f"{key}= is given twice: leave it out of {name}=")
                 if key not in valid_keys:
-                    meant, valid = did_you_mean(key, valid_keys), f"valid options: {', '.join(sorted(valid_keys))}"
+                    suggestion, valid = did_you_mean(key, valid_keys), f"valid options: {', '.join(sorted(valid_keys))}"
                     reason = f"{name}= has {key!r}, which {format.title} does not have"
-                    raise TypeError(f"{reason}; {meant} {valid}".replace(";  ", "; "))
+                    raise TypeError(f"{reason}; {suggestion} {valid}".replace(";  ", "; "))
 
     def storage(self, places: Mapping[str, Any], source: FilesLike) -> TransferOptions:
         """The storage of source and target; the options of places are taken out of the format options."""
@@ -404,7 +404,7 @@ class _Inputs:
                 raise TypeError(f"{format.title} needs {key}=, {what}")
         columns, filters = keywords.pop("columns", None), keywords.pop("filters", None)
         if format.projects:
-            needed = _Needed(columns, filters)
+            needed = _NeededColumns(columns, filters)
             keywords["project"] = needed
         path = single_or_all(self.paths) if format.several else single(self.paths)
         stream = load(format.open)(path, **keywords, storage_options=self.storage.given)
@@ -416,7 +416,7 @@ class _Inputs:
                 yield filter_rows(pa.RecordBatchReader.from_stream(stream), filters, columns)
 
 
-class _Needed:
+class _NeededColumns:
     """Selects the columns to open in a file, including the filter's."""
 
     def __init__(self, columns: Any, filters: Any) -> None:
@@ -490,7 +490,7 @@ def _embedding_of(keywords_of_embedding: Mapping[str, Any], storage: StorageOpti
 
 # ---- convert(resume=True): file by file, to go on after a stop
 
-# Keywords that a later call may change: the parts do not depend on them.
+# Keywords without effect on the parts: a later call may change them.
 _WITHOUT_EFFECT = {"mode", "progress", "threads", "batch_size", "batch_bytes", "allow_missing_shards"}
 _OF_ALL_FILES = ("limit", "offset")
 
@@ -553,7 +553,7 @@ def convert_by_file(
                         continue
                     with files.rows([source], meter) as stream:
                         part, output = writer.begin_part(task, [changed(stream)])
-                except Exception as error:  # after those before it are stored
+                except Exception as error:  # raised once the earlier parts are stored
                     yield partial(raise_error, error)
                     return
                 yield partial(store, part, output, source, version)

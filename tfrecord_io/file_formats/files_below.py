@@ -156,7 +156,7 @@ def has_image(path: str, storage: StorageOptions, *, by_content: bool) -> bool:
 
 
 class Named(Protocol):
-    """A file, or what has the name of one."""
+    """A file, or an object with the name of a file."""
 
     @property
     def name(self) -> str: ...

@@ -121,8 +121,8 @@ def compact(
     compaction.old.warn_of_left()
     records, size = sum(file.records for file in files), sum(file.bytes for file in files)
     compression, columns = compaction.manifest.compression, copied.schema.columns
-    joined = sum(map(len, compaction.groups.values()))
-    return CompactReport(os.fspath(path), records, size, compression, columns, {}, files, joined=joined)
+    joined_shards = sum(map(len, compaction.groups.values()))
+    return CompactReport(os.fspath(path), records, size, compression, columns, {}, files, joined=joined_shards)
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,11 +145,11 @@ def _write(
     frames = copied.frames()
     name, block = next(frames, (None, None))
     sinks = []
-    for index, joined in enumerate(compaction.groups):
+    for index, shard_name in enumerate(compaction.groups):
         sink = compaction.open_sink(index, options)
         undo.callback(sink.discard)
         output = RecordOutput(sink.path, copied.schema, options, sink)
-        while name == joined and block is not None:
+        while name == shard_name and block is not None:
             output.write(block)
             name, block = next(frames, (None, None))
         output.finish()

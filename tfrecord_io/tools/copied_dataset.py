@@ -74,7 +74,7 @@ def plan(
     is_complete = known is not None and known.complete
     before = {file.path: file for file in (() if known is None else known.files)}
     is_begun = not by_store and is_begun_copy(wanted, known)
-    writing, kept = _id_of(wanted, known, by_store=by_store), 0
+    writing, kept_files = _id_of(wanted, known, by_store=by_store), 0
     staged: dict[str, str] = {}
     moved: list[int] = []
     stored: list[int] = []
@@ -85,7 +85,7 @@ def plan(
             if old.staged is not None and _has(listing, old.staged, file):
                 staged[file.path] = old.staged
             if file.path in staged or _has(listing, file.path, file):
-                kept += 1
+                kept_files += 1
                 continue
         has_id = bool(id_in(file.path)) and (old is None or is_equal) and not by_store
         name = file.path
@@ -102,7 +102,9 @@ def plan(
     is_right = {wanted.files[number].path for number in stored} | {path for path in names if by_store and id_in(path)}
     stale = tuple(name for name in dict.fromkeys((*before, *names)) if name in listing and name not in is_right)
     gone = tuple(name for name in before if name not in names)
-    return Plan(wanted, tuple(moved), tuple(stored), kept, staged, stale if begins else (), gone, begins, by_store)
+    return Plan(
+        wanted, tuple(moved), tuple(stored), kept_files, staged, stale if begins else (), gone, begins, by_store
+    )
 
 
 def with_unused_names(wanted: Manifest, known: Manifest | None) -> Manifest:

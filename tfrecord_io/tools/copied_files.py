@@ -89,9 +89,9 @@ class FoundDataset:
 
     def matching(self, filters: Any) -> FoundDataset:
         """The files in the folders that a condition selects."""
-        chosen = matching(self.manifest, filters, self.version)
-        manifest = replace(self.manifest, files=chosen, sources_without_rows=())
-        return replace(self, manifest=manifest, is_part=len(chosen) < len(self.manifest.files))
+        matching_files = matching(self.manifest, filters, self.version)
+        manifest = replace(self.manifest, files=matching_files, sources_without_rows=())
+        return replace(self, manifest=manifest, is_part=len(matching_files) < len(self.manifest.files))
 
 
 @dataclass(slots=True)

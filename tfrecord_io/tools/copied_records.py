@@ -461,5 +461,7 @@ def _is_readable(content: bytes | None) -> bool:
 def selected(frames: Frames, indices: Any) -> Frames:
     """Some of the records, in the order of their `indices`."""
     data, sizes = frames
-    starts, chosen = (np.cumsum(sizes) - sizes)[indices], sizes[indices]
-    return get_engine().payloads(data, Extents(starts, chosen, 0)), chosen  # joins whole frames as if payloads
+    starts, selected_sizes = (np.cumsum(sizes) - sizes)[indices], sizes[indices]
+    return get_engine().payloads(
+        data, Extents(starts, selected_sizes, 0)
+    ), selected_sizes  # joins whole frames as if payloads

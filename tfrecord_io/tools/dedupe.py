@@ -118,8 +118,8 @@ def _one_of_each(copied: CopiedRecords, names: Sequence[str], keeps_last: bool, 
         labels = np.full(count, LEFT_OUT, np.uint8)
         if spools:
             _distribute(keys_in_memory, spools)
-        kept = ((np.frombuffer(part, _ROW) for part in spool.parts()) for spool in spools)
-        parts = map(_joined, kept) if spools else iter([_joined(keys_in_memory)])
+        spooled_keys = ((np.frombuffer(part, _ROW) for part in spool.parts()) for spool in spools)
+        parts = map(_joined, spooled_keys) if spools else iter([_joined(keys_in_memory)])
         keys_in_memory.clear()  # before they are sorted
         for keys in parts:
             labels[_chosen(keys, keeps_last)] = 0
@@ -131,8 +131,8 @@ def _distribute(held: list[Array], spools: list[Spool]) -> None:
     for keys in held:
         numbers = (keys["first"] >> np.uint64(64 - _BITS)).astype(np.intp)
         for number in np.unique(numbers).tolist():
-            chosen = keys[numbers == number]
-            spools[number].write(chosen)
+            keys_of_file = keys[numbers == number]
+            spools[number].write(keys_of_file)
     held.clear()
 
 
@@ -144,5 +144,5 @@ def _chosen(keys: Array, keeps_last: bool) -> Array:
     """The numbers of the first or last rows of each key; the rows ascend."""
     order = np.lexsort((keys["second"], keys["first"]))  # stable, so that the rows of a key ascend
     starts = run_starts(keys, order)
-    chosen = np.roll(starts, -1) if keeps_last else starts
-    return np.asarray(keys["row"][order[chosen]])
+    is_chosen = np.roll(starts, -1) if keeps_last else starts
+    return np.asarray(keys["row"][order[is_chosen]])

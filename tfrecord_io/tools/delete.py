@@ -388,10 +388,10 @@ class _Deletion:
                 if walker.record == 0:
                     content = None if stay[0] else embedded_content(data[: int(sizes[0])])
                     prefix = b"" if content is None else field_bytes(content)
-                kept = (data, sizes) if stay.all() else selected((data, sizes), np.flatnonzero(stay))
+                kept_frames = (data, sizes) if stay.all() else selected((data, sizes), np.flatnonzero(stay))
                 if prefix and stay.any():
-                    kept, prefix = _prefixed(kept, prefix, sources[walker.number].path), b""
-                yield walker.number, walker.opened.compression, kept
+                    kept_frames, prefix = _prefixed(kept_frames, prefix, sources[walker.number].path), b""
+                yield walker.number, walker.opened.compression, kept_frames
 
     def _rebuild(self, sinks: Sequence[FrameSink], columns: Sequence[tuple[str, ...] | None]) -> None:
         """Write the column indexes of the new files."""

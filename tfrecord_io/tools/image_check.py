@@ -205,10 +205,10 @@ class _ImageCheck:
         self, batch: pa.RecordBatch, stated: Mapping[str, Mapping[str, str]]
     ) -> Iterator[Callable[[], tuple[int, str, list[Fault]]]]:
         """Functions that check one image of a batch each, and return row, column and faults."""
-        said = {name: batch.column(name).to_pylist() for of_image in stated.values() for name in of_image.values()}
+        values = {name: batch.column(name).to_pylist() for of_image in stated.values() for name in of_image.values()}
         for row in range(len(batch)):
             for column, of_image in stated.items():
-                facts = {what: said[name][row] for what, name in of_image.items()}
+                facts = {what: values[name][row] for what, name in of_image.items()}
                 scalar = batch.column(column)[row]
                 if not is_list_like(scalar.type):
                     yield partial(self._check, row, column, scalar, facts, "")

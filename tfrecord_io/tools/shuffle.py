@@ -235,9 +235,9 @@ def _distribute(held: Iterable[Keyed], depth: int, spools: list[Spool]) -> None:
     """Append records to the temporary files that the next bits of their keys choose."""
     shift = np.uint64(64 - _BITS * (depth + 1))
     for frames, keys in held:
-        chosen = (keys >> shift).astype(np.int64) & (_FILES - 1)
-        for number in np.unique(chosen).tolist():
-            indices = np.flatnonzero(chosen == number)
+        file_numbers = (keys >> shift).astype(np.int64) & (_FILES - 1)
+        for number in np.unique(file_numbers).tolist():
+            indices = np.flatnonzero(file_numbers == number)
             data, _ = selected(frames, indices)
             lengths = np.array([len(data), len(indices)], np.int64)
             spools[number].write(lengths, data, frames[1][indices].astype(np.int64), keys[indices])

@@ -142,16 +142,16 @@ def put_rows_first(
             raise EncodeError(reason, feature=nameless, path=arrays[nameless].path, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
         return dict(arrays)
     coordinates = _coordinates(labels)
-    chosen = named
+    dims_of_candidates = named
     if not any(array_dims and name not in coordinates for name, array_dims in named.items()):
         # rows are those of all variables
         every = {name: label.dims for name, label in labels.items() if label.dims is not None}
-        chosen = {
+        dims_of_candidates = {
             name: array_dims for name, array_dims in every.items() if record_dim is None or record_dim in array_dims
         } or every
-    dim = record_dimension(chosen, coordinates, record_dim, advice=EXCLUDE)
-    sized = next(name for name, array_dims in chosen.items() if dim in array_dims)
-    count = (arrays.get(sized) or open(sized)).shape[chosen[sized].index(dim)]
+    dim = record_dimension(dims_of_candidates, coordinates, record_dim, advice=EXCLUDE)
+    name_with_dim = next(name for name, array_dims in dims_of_candidates.items() if dim in array_dims)
+    count = (arrays.get(name_with_dim) or open(name_with_dim)).shape[dims_of_candidates[name_with_dim].index(dim)]
     placed_arrays = {}
     for name, array in arrays.items():
         rows_first = array.along(named[name].index(dim)) if dim in named[name] else array.repeat_rows(count)
@@ -169,8 +169,10 @@ def _coordinates(labels: Mapping[str, Label]) -> set[str]:
         if label.dims is not None and [dim.rpartition("/")[2] for dim in label.dims] == [local_name]:
             coordinates.add(name)
         for key in _LISTS:
-            if isinstance(listed := label.attributes.get(key), str):
-                coordinates |= {f"{group}/{word.rstrip(':')}" if group else word.rstrip(":") for word in listed.split()}
+            if isinstance(coordinate_names := label.attributes.get(key), str):
+                coordinates |= {
+                    f"{group}/{word.rstrip(':')}" if group else word.rstrip(":") for word in coordinate_names.split()
+                }
     return coordinates
 
 
@@ -204,7 +206,7 @@ def decode_array(name: str, array: StoredArray, attributes: Mapping[str, Any], i
 
     def as_variable(values: Array) -> Any:
         if values.dtype == "S1" and not is_text:
-            values = values.astype("S2")  # which xarray does not join
+            values = values.astype("S2")  # xarray does not join S1 alone
         variable = (tuple(f"{name}_axis_{i}" for i in range(values.ndim)), values, attributes)
         durations = str(attributes.get("dtype", "")).startswith("timedelta64")
         with library_errors(f"{array.path}: {reason}", _RAW):
@@ -276,9 +278,9 @@ def _units_of_bounds(labels: Mapping[str, Label]) -> dict[tuple[str, str], dict[
     for name, label in labels.items():
         if "bounds" in label.attributes and _is_time(label.attributes):
             bounds = name.rpartition("/")[0], str(label.attributes["bounds"])
-            kept = "units", "calendar"
+            kept_keys = "units", "calendar"
             attributes_of_bounds.setdefault(
-                bounds, {key: value for key, value in label.attributes.items() if key in kept}
+                bounds, {key: value for key, value in label.attributes.items() if key in kept_keys}
             )
     return attributes_of_bounds
 
@@ -301,8 +303,8 @@ def _encoding(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> str | None
         return None
     if _is_time(attributes):
         return f"units of {printable(attributes['units'])!r}"
-    if (meant := str(attributes.get("dtype", ""))) == "bool" or meant.startswith("timedelta64"):
-        return f"dtype {meant}"
+    if (attribute_dtype := str(attributes.get("dtype", ""))) == "bool" or attribute_dtype.startswith("timedelta64"):
+        return f"dtype {attribute_dtype}"
     floats = {key: value for key, value in attributes.items() if isinstance(value, float | np.floating)}
     nans = {key for key in FILLS if key in floats and math.isnan(floats[key])}
     keys = [key for key in PACKING if key in attributes and key not in nans]

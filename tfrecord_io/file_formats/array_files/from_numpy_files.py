@@ -98,9 +98,9 @@ def open_npy(path: Paths, *, storage_options: StorageLike | None = None) -> Arra
     if isinstance(path, Mapping):
         paths = path
     else:
-        listed = list(path)
-        paths = {array_name(os.fspath(item)): item for item in listed}
-        if len(paths) < len(listed):
+        path_list = list(path)
+        paths = {array_name(os.fspath(item)): item for item in path_list}
+        if len(paths) < len(path_list):
             raise EncodeError("two files have the same name", hint="pass a dict of column names and paths")
     return _stream({name: find_files(file, "", storage).single(_WAYS) for name, file in paths.items()}, npy_array)
 

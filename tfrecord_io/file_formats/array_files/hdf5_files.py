@@ -49,7 +49,7 @@ from tfrecord_io.write.writer import WriteReport
 if TYPE_CHECKING:
     import h5py
 
-_BYTES = "tfrecord_io.bytes"  # attribute of datasets with lists of uint8 that are bytes: HDF5 has no such type
+_BYTES = "tfrecord_io.bytes"  # marks datasets with lists of uint8 as bytes, for which HDF5 has no type
 _ROWS = 16  # whose values of no fixed size are read at a time
 _CHUNK_BYTES = 1 << 20
 _CACHE_BYTES, _CACHE_SLOTS = 1 << 20, 521  # of the chunks of each dataset; HDF5 2 has eight times as much
@@ -135,7 +135,7 @@ class _Links:
 
         self._root = h5py.h5o.get_info(file.id).addr
         self._groups: dict[int, dict[str, _Target | h5py.SoftLink]] = {}  # by address
-        self.nowhere: list[str] = []  # soft links that lead nowhere, which `datasets` has met
+        self.nowhere: list[str] = []  # dangling soft links, found by `datasets`
         pending: list[tuple[int, h5py.Group]] = [(self._root, file)]
         while pending:
             address, group = pending.pop()
@@ -147,7 +147,7 @@ class _Links:
 
         try:
             link = group.get(name, getlink=True)
-        except TypeError:  # of a kind that other programs define
+        except TypeError:  # a kind defined by another program
             link = None
         if isinstance(link, h5py.SoftLink):
             return link
@@ -171,7 +171,7 @@ class _Links:
         DecodeError if groups that are met again have more names than `max_names`.
         """
         inside: list[int] = []  # the group and those around it
-        met: set[int] = set()
+        met_groups: set[int] = set()
         links = 0
         pending = [(0, self._root, "")]
         while pending:
@@ -180,7 +180,7 @@ class _Links:
             if address in inside:  # a circle
                 continue
             inside.append(address)
-            links += (1 + len(self._groups[address])) * (address in met)
+            links += (1 + len(self._groups[address])) * (address in met_groups)
             if links > max_names:
                 reason = f"links to groups give the datasets more than {max_names:,} further names"
                 raise DecodeError(
@@ -189,7 +189,7 @@ class _Links:
                     expected=max_names,
                     hint="raise tfr.dataset(…, limits=tfr.Limits(features=…)) if intended",
                 )
-            met.add(address)
+            met_groups.add(address)
             groups = []
             for name, target in self._groups[address].items():
                 full = f"{prefix}{name}"
@@ -220,7 +220,8 @@ class _Links:
         raise KeyError(path)  # a circle
 
 
-_NO_COORDINATE = "_nc4_non_coord_"  # of a variable with the name of a dimension that it does not measure
+# NetCDF-4's prefix of a variable named like a dimension without being its coordinate.
+_NO_COORDINATE = "_nc4_non_coord_"
 _NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
 RESERVED = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_nc3_strict", _BYTES}
 
@@ -245,8 +246,8 @@ def _labels(file: h5py.File, found: dict[str, h5py.Dataset | str]) -> dict[str, 
         if not isinstance(dataset, str):
             labels[name].dims = _dimensions(name, dataset, scales)
         group, slash, local_name = name.rpartition("/")
-        meant = group + slash + local_name.removeprefix(_NO_COORDINATE)
-        key = meant if scales and meant not in found else name  # NetCDF numbers its dimensions
+        dimension_name = group + slash + local_name.removeprefix(_NO_COORDINATE)
+        key = dimension_name if scales and dimension_name not in found else name  # NetCDF numbers its dimensions
         found[key], labels[key] = found.pop(name), labels[name]
     return labels
 
@@ -389,7 +390,7 @@ def _conversion(dtype: np.dtype[Any], *, is_bytes: bool = False) -> tuple[bool, 
             return text.length is None, text_column
         return False, lambda values: values
     if (items := h5py.check_vlen_dtype(dtype)) is not None and not np.dtype(items).hasobject:
-        if not np.dtype(items).isnative:  # their bytes would be those of other numbers
+        if not np.dtype(items).isnative:  # h5py would not swap the bytes
             raise EncodeError(
                 f"lists of {np.dtype(items)}, whose byte order h5py does not observe",
                 hint=EXCLUDE,
@@ -540,10 +541,8 @@ class _Writer:
             rows = values.astype(dtype)  # a copy, which has the metadata of the dtype
         if name not in self._file:
             chunk = chunk_of(shape, dtype.itemsize)
-            max_shape = (
-                None,
-                *(size or None for size in shape),
-            )  # an axis has no fixed size that is less than a chunk's
+            # No fixed size of an axis may be less than a chunk's.
+            max_shape = (None, *(size or None for size in shape))
             created = self._file.create_dataset(
                 name, (0, *shape), dtype, maxshape=max_shape, chunks=chunk, **self._filters
             )

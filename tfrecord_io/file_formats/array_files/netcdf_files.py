@@ -127,7 +127,7 @@ def _read_with_netcdf4(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dic
         copy.flush()
     try:
         file = opened.enter_context(netCDF4.Dataset(copy.name))
-    except OSError as error:  # which names the copy
+    except OSError as error:  # the message names the copy
         raise DecodeError(f"damaged: {error.strerror}", path=path) from error
     file.set_auto_maskandscale(False)
     file.set_auto_chartostring(False)
@@ -239,7 +239,7 @@ def _encode_values(values: Array, name: str, is_bytes: bool) -> tuple[Array, dic
     attributes = {"units": unit, "dtype": str(values.dtype)}
     if kind == "M":
         attributes = {"units": f"{unit} since 1970-01-01", "calendar": "proleptic_gregorian"}
-    return values.view("i8"), {**attributes, "_FillValue": np.int64(np.iinfo("i8").min)}  # which is NaT
+    return values.view("i8"), {**attributes, "_FillValue": np.int64(np.iinfo("i8").min)}  # NaT
 
 
 def _attribute(name: str, key: str, value: Any, dtype: np.dtype[Any]) -> Any:

@@ -30,8 +30,8 @@ class StoredArray(ArrayFile):
 
     read_rows: Callable[[int, int], Array] = lambda begin, end: np.empty(0)
     read_part: Callable[[tuple[slice, ...]], Array] | None = None  # of any axes; None if only rows can be read
-    chunks: tuple[int, ...] = ()  # the shape of what is stored together; () if it has none, or is read row by row
-    stored_bytes: Callable[[], int] = lambda: 0  # which were read or will be
+    chunks: tuple[int, ...] = ()  # shape of a chunk; () without chunks, or to read row by row
+    stored_bytes: Callable[[], int] = lambda: 0  # already read, or to be read
     max_expansion: int = 0
     convert: Callable[[Array], Values] = lambda values: values
     sampled_bytes: int = 0  # of a row whose values have no fixed size

@@ -52,7 +52,7 @@ _RAGGED_CLI = "an array holds rows of one shape"
 
 _CHUNK_BYTES = 1 << 20
 _CHUNK_ROWS = 4096
-_GROUP_BYTES = 64 << 20  # of columns that are written in one pass
+_GROUP_BYTES = 64 << 20  # of the columns written in one pass
 _LONGEST_NAME = 2**16 - 1  # in a zip file, in bytes
 
 _Form = tuple[np.dtype[Any], tuple[int, ...]]  # the dtype of a column, and the shape of a row

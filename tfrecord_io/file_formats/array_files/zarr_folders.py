@@ -319,7 +319,7 @@ class _Writer:
                 shape=(0, *values.shape[1:]),
                 chunks=chunk_of(values.shape[1:], values.dtype.itemsize),
                 dtype=dtype,
-                fill_value=None,  # xarray would take its value for missing ones
+                fill_value=None,  # xarray would read the fill value as missing
                 attributes={**self._export.attributes[name], DIMENSIONS: dimensions},
             )
 

@@ -122,12 +122,12 @@ class _Categories:
             self._held -= len(self._parts.pop())
         self._held += len(categories)
         self._parts.append(categories)
-        if self._held > 2 * len(self._parts[0]):  # so that all that is united takes linear time
+        if self._held > 2 * len(self._parts[0]):  # to unite in linear time altogether
             self._parts = [self.unite()]
             self._held = len(self._parts[0])
 
     def unite(self) -> pa.Array:
-        none = pa.array([], pa.int64())  # which number more categories than the integers of a column may
+        none = pa.array([], pa.int64())  # indices wide enough for all categories
         parts = pa.chunked_array([pa.DictionaryArray.from_arrays(none, part) for part in self._parts])
         return one_dictionary(parts).chunk(0).dictionary
 

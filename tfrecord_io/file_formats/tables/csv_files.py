@@ -351,7 +351,7 @@ def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[byte
         if len(unparsed) > _STREAMED_BYTES:
             raise _too_long(path, _STREAMED_BYTES)
     if unparsed:
-        if rows_end(unparsed + b"\n", delimiter) <= len(unparsed):  # pyarrow takes all that follows as one cell
+        if rows_end(unparsed + b"\n", delimiter) <= len(unparsed):  # pyarrow takes the rest as one cell
             begin = printable(unparsed[:40].decode(errors="replace"))
             reason = f"a quoted cell in the row that begins with '{begin}' has no end"
             raise DecodeError(reason, path=path, hint='close the quote (") or double it')
@@ -382,12 +382,12 @@ def rows_end(data: bytes, delimiter: str) -> int:
 
 def _drop_literal_quotes(quotes: Array, cell_begins: Array) -> Array:
     """Keep the quotes that begin or end quoted text, and drop quotes inside plain cells."""
-    kept: list[int] = []
+    quotes_of_cells: list[int] = []
     for quote, begins in zip(quotes.tolist(), cell_begins.tolist(), strict=True):
-        is_inside = len(kept) % 2 == 1
-        if is_inside or begins or (kept and kept[-1] == quote - 1):
-            kept.append(quote)
-    return np.array(kept, np.int64)
+        is_inside = len(quotes_of_cells) % 2 == 1
+        if is_inside or begins or (quotes_of_cells and quotes_of_cells[-1] == quote - 1):
+            quotes_of_cells.append(quote)
+    return np.array(quotes_of_cells, np.int64)
 
 
 @contextmanager
@@ -484,7 +484,7 @@ def _is_written(column: pa.Array) -> bool:
         return not (offsets % minute).any() and _is_written(local)  # pyarrow writes no seconds of an offset
     if t.is_time(type_):
         begin, end = np.array([0, 1], "m8[D]").astype(numpy_dtype(type_)).astype(np.int64).tolist()
-    elif t.is_date(type_) or (t.is_timestamp(type_) and type_.unit != "ns"):  # which ends in 2262
+    elif t.is_date(type_) or (t.is_timestamp(type_) and type_.unit != "ns"):  # nanoseconds end in 2262
         begin, end = np.array(["0000", "10000"], "M8[Y]").astype(numpy_dtype(type_)).astype(np.int64).tolist()
     else:
         return True

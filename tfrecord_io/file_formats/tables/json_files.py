@@ -502,7 +502,8 @@ def _timestamps(array: pa.Array, type_: pa.DataType) -> pa.Array:
     try:
         return array.cast(pa.timestamp(finest, type_.tz)).cast(type_)
     except pa.ArrowInvalid as error:
-        raise pa.ArrowInvalid(str(error).partition(". If these")[0]) from error  # what follows is for users of pyarrow
+        text = str(error).partition(". If these")[0]  # the rest is advice for users of pyarrow
+        raise pa.ArrowInvalid(text) from error
 
 
 def _times(array: pa.Array, type_: pa.DataType) -> pa.Array:

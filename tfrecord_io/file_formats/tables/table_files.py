@@ -60,7 +60,7 @@ class SourceOptions:
 
     storage: StorageOptions = DEFAULT_STORAGE
     columns: Columns = None
-    filters: Any = None  # for which other columns are needed, too
+    filters: Any = None  # may need further columns
     schema: SchemaLike | None = None  # of the target; text is parsed as its types
     schema_overrides: Mapping[str, Any] | None = None  # types of single columns, for formats that have none
     progress: ProgressLike = False  # of formats whose files are read in order
@@ -97,7 +97,7 @@ class TableFiles:
 
     sources: list[Source]
     folders: PartitionColumns
-    options: SourceOptions  # for the columns in the files, without the types that are declared for those of folders
+    options: SourceOptions  # for columns in the files, without types declared for columns of folders
 
     @classmethod
     def resolve(cls, paths: Sequence[str], formats: Sequence[Format], options: SourceOptions) -> Self:
@@ -111,9 +111,9 @@ class TableFiles:
             The name of a folder has no value of the declared type.
         """
         suffixes = tuple(suffix for format in formats for suffix in suffixes_of(format))
-        listed = options.listings or {}
+        listings = options.listings or {}
         matches = [
-            find_files(path, suffixes, options.storage, partitioned=True, listed=listed.get(path)) for path in paths
+            find_files(path, suffixes, options.storage, partitioned=True, listed=listings.get(path)) for path in paths
         ]
         for match in matches:
             warn_of_left_out(match, formats)
@@ -144,8 +144,8 @@ class TableFiles:
         projection = self.projection(names)
         self.folders.refuse_features(names, self.sources)
         projection.check([*names, *self.folders.names])
-        chosen = projection.order(names)
-        name, count = next(iter(Counter(chosen).most_common(1)), ("", 0))
+        selected_names = projection.order(names)
+        name, count = next(iter(Counter(selected_names).most_common(1)), ("", 0))
         if count > 1:
             advice = "rename them in the file, or exclude them with columns="
             advice_cli = "rename them in the file, or exclude them with --columns"
@@ -153,7 +153,7 @@ class TableFiles:
             raise EncodeError(
                 f"{count} columns have this name", path=path, feature=name, hint=advice, hint_cli=advice_cli
             )
-        return None if projection.takes_all else chosen
+        return None if projection.takes_all else selected_names
 
     def projection(self, names: Sequence[str]) -> Projection:
         """The columns to read of those in the files and those of folders."""
@@ -240,8 +240,8 @@ def filter_rows(stream: Any, filters: Any, columns: Columns) -> pa.RecordBatchRe
     if filters is None:
         return select_columns(stream.schema, iter(stream), projection)
     row_filter = RowFilter.for_schema(filters, stream.schema)
-    kept = (selectable(batch).filter(row_filter.mask(batch)) for batch in stream)
-    return select_columns(stream.schema, kept, projection)
+    filtered_batches = (selectable(batch).filter(row_filter.mask(batch)) for batch in stream)
+    return select_columns(stream.schema, filtered_batches, projection)
 
 
 def check_schema(schema: pa.Schema, first: pa.Schema, path: str, first_path: str) -> None:

@@ -45,7 +45,7 @@ from tfrecord_io.write.frame_sink import WrittenFile
 from tfrecord_io.write.writer import WriteReport
 
 FOLDER_OPTIONS = frozenset({"shards", "max_file_bytes", "partition_by"})
-_DIRECT = {PARQUET.name: "parquet", ARROW.name: "arrow"}  # what pyarrow.dataset writes as `write_table_file` does
+_DIRECT = {PARQUET.name: "parquet", ARROW.name: "arrow"}  # formats that pyarrow.dataset writes like `write_table_file`
 _SAMPLE_BYTES = 8 * MIB  # from which the rows of a file are computed
 _MOST_GROUP_ROWS = 1 << 20  # pyarrow's default
 _MOST_FOLDERS = 100_000
@@ -270,7 +270,7 @@ class _Stage:
 
     root: str  # has the files by their names in the folder
     scratch: str  # for other files
-    id: str  # of the writing, in the names of files that are put beside others
+    id: str  # of this write, in the names of added files
     folder: NewFolder | None  # whose temporary directory `root` is
 
     def name(self, number: str, suffix: str) -> str:
@@ -317,7 +317,7 @@ class _Target:
             WrittenFile(f"{self.path}/{name}", count, os.path.getsize(stage.path(name))) for name, count in rows.items()
         ]
         if stage.folder is not None:
-            return files  # its end publishes it
+            return files  # the end of the block publishes the folder
         published: list[str] = []
         try:
             for name in rows:

@@ -259,8 +259,8 @@ def _understood(keyword: str, value: Any) -> Any:
     ('bytes', 'gzip')
     """
     if keyword == "path":
-        listed = value if isinstance(value, list) else [value]
-        paths = [path.removeprefix("file:") if _LOCAL.match(path) else path for path in listed]
+        values = value if isinstance(value, list) else [value]
+        paths = [path.removeprefix("file:") if _LOCAL.match(path) else path for path in values]
         return paths if isinstance(value, list) else paths[0]
     if keyword == "record_type" and isinstance(value, str):
         return _RECORD_TYPES.get(value.lower(), value)
@@ -401,7 +401,7 @@ def _field_read_as(wanted: pa.Field, dataset_field: pa.Field, scan_field: pa.Fie
     types = (wanted.type, dataset_field.type, scan_field.type)
     if wanted.type == dataset_field.type:
         return scan_field
-    if all(map(t.is_struct, types)):  # of the fields of the dataset, as any one says that the struct is not null
+    if all(map(t.is_struct, types)):  # keep the dataset's fields, as any of them shows that the struct is not null
         asked = [part for part in wanted.type if scan_field.type.get_field_index(part.name) >= 0]
         other_fields = [part for part in scan_field.type if wanted.type.get_field_index(part.name) < 0]
         return wanted.with_type(
@@ -433,7 +433,7 @@ def _plain(type: pa.DataType) -> pa.DataType:
         return _plain(type.value_type)
     if is_list_like(type):
         return pa.list_(_plain(type.value_type))
-    if t.is_struct(type) and not any(b"variant" in (field.metadata or ()) for field in type):  # that of a VARIANT stays
+    if t.is_struct(type) and not any(b"variant" in (field.metadata or ()) for field in type):  # a VARIANT stays
         return pa.struct([pa.field(field.name, _plain(field.type), field.nullable) for field in type])
     if t.is_timestamp(type):
         return pa.timestamp("us", type.tz)
@@ -500,14 +500,14 @@ def vector_columns(vectors: pa.StructArray, form: str | None) -> list[pa.Array]:
         numbers[offsets[rows] + places] = flat
         return [_number_lists(numbers, size, is_dense | is_sparse)]
     if form == "sparse":
-        kept = is_sparse[rows] | (flat != 0)
+        is_stored = is_sparse[rows] | (flat != 0)
         is_kept = is_dense | is_sparse
     else:
-        kept, is_kept = is_sparse[rows], is_sparse
-    counts = np.bincount(rows[kept], minlength=len(vectors))
+        is_stored, is_kept = is_sparse[rows], is_sparse
+    counts = np.bincount(rows[is_stored], minlength=len(vectors))
     sparse = [
-        _number_lists(places[kept].astype(np.int32), counts, is_kept),
-        _number_lists(flat[kept], counts, is_kept),
+        _number_lists(places[is_stored].astype(np.int32), counts, is_kept),
+        _number_lists(flat[is_stored], counts, is_kept),
         pa.array(size.astype(np.int32), mask=~is_kept),
     ]
     if form == "sparse":
@@ -540,7 +540,7 @@ def _batches(scan: Scan, fields: pa.Schema, schema: pa.Schema) -> Iterator[pa.Re
 
 
 def _convert_column(column: pa.Array, field: pa.Field) -> pa.Array:
-    if column.null_count and not field.nullable:  # Spark would take what lies in its place for a value
+    if column.null_count and not field.nullable:  # Spark would read the filler of a null as a value
         reason, advice = "it has a null, but the schema states that it has none", "state a nullable column"
         raise SchemaError(reason, feature=field.name, expected="not null", got="null", hint=advice)
     try:

@@ -31,8 +31,8 @@ _AXES = ("ymin", "xmin", "ymax", "xmax")
 _COLOUR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}  # by number of channels: grey, grey and alpha, RGB, RGBA
 _MOST_PIXELS = 320  # of a side; larger images are thinned out
 SIDE = 320  # pixels of the longer side
-MOST_BYTES = 192 << 10  # of an image that is embedded as it is
-_TIFF = "image/tiff"  # which browsers do not show
+MOST_BYTES = 192 << 10  # of an image to embed as it is
+_TIFF = "image/tiff"  # browsers do not show TIFF
 _MIMES = {
     "a PNG image": "image/png",
     "a JPEG image": "image/jpeg",
@@ -64,7 +64,7 @@ class MediaSample:
     captions: tuple[tuple[str, str], ...]
     boxes: tuple[Box, ...] = ()
     problem: str | None = None
-    pixelated: bool = False  # so small that its pixels are to be seen
+    pixelated: bool = False  # small: pixels are shown as squares
 
     def to_dict(self) -> dict[str, Any]:
         shown = {name: getattr(self, name) for name in ("mime", "note", "problem")}

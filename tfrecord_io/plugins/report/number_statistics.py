@@ -23,8 +23,8 @@ _MOST_BINS, _LEAST_BINS = 40, 8
 _EXACT_INTEGERS = 2.0**53
 SAMPLE_RECORDS = 50_000
 SAMPLE_BYTES = 64 * MIB
-_MOST_PIECES = 256  # that a dataset is split into
-_LEAST_PIECES = 32  # that are chosen, or all if there are fewer
+_MOST_PIECES = 256  # of a dataset, to choose from
+_LEAST_PIECES = 32  # to read, or all if fewer
 _PIECE_BYTES = 64 << 10  # pieces are not smaller
 
 
@@ -91,10 +91,10 @@ class NumberStatistics:
 
     def to_dict(self) -> dict[str, Any]:
         named = {f"{q:g}": value for q, value in zip(QUANTILES, self.quantiles, strict=False)}
-        drawn = self.histogram
+        histogram = self.histogram
         names = ("count", "nans", "infinities", "zeros", "minimum", "maximum", "mean", "deviation")
         values = {name: getattr(self, name) for name in names}
-        return {**values, "quantiles": named, "histogram": None if drawn is None else drawn.to_dict()}
+        return {**values, "quantiles": named, "histogram": None if histogram is None else histogram.to_dict()}
 
 
 class NumberAccumulator:
@@ -145,18 +145,18 @@ class NumberAccumulator:
     def _keep(self, finite: Array) -> None:
         keys = self._random.random(len(finite))
         if len(self._kept) >= KEPT:
-            chosen = keys < self._keys.max()
-            finite, keys = finite[chosen], keys[chosen]
+            is_chosen = keys < self._keys.max()
+            finite, keys = finite[is_chosen], keys[is_chosen]
         self._kept, self._keys = np.concatenate([self._kept, finite]), np.concatenate([self._keys, keys])
         if len(self._kept) > KEPT:
             smallest = np.argpartition(self._keys, KEPT)[:KEPT]
             self._kept, self._keys = self._kept[smallest], self._keys[smallest]
 
     def result(self) -> NumberStatistics:
-        kept = np.sort(self._kept)
+        sample = np.sort(self._kept)
         has_values = bool(self._finite)
         with np.errstate(over="ignore", invalid="ignore"):
-            quantiles = tuple(np.quantile(kept, QUANTILES).tolist()) if has_values else ()
+            quantiles = tuple(np.quantile(sample, QUANTILES).tolist()) if has_values else ()
             deviation = math.sqrt(self._squares / self._finite) if has_values else None
         return NumberStatistics(
             self._count,
@@ -168,7 +168,7 @@ class NumberAccumulator:
             self._mean if has_values else None,
             deviation,
             quantiles,
-            kept,
+            sample,
         )
 
 
@@ -285,8 +285,8 @@ class SampleReader:
         pieces = scan.split(max(1, count), 1)
         random = np.random.default_rng(limits.seed)
         needed = max(_LEAST_PIECES, -(-limits.bytes * len(pieces) // scan.bytes))
-        chosen = sorted(random.permutation(len(pieces))[:needed].tolist())
-        return [pieces[i] for i in chosen], len(pieces)
+        chosen_numbers = sorted(random.permutation(len(pieces))[:needed].tolist())
+        return [pieces[i] for i in chosen_numbers], len(pieces)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         records = size = 0
@@ -294,15 +294,15 @@ class SampleReader:
             left = len(self._pieces) - done
             records = max(records, -(-(self._limits.records - self._records) // left))
             size = max(size, -(-(self._limits.bytes - self._bytes) // left))
-            limited = piece.limited(records + 1)  # the one more shows that there are more
+            limited = piece.limited(records + 1)  # one record more shows if the piece goes on
             rows = 0
             with open_scan(limited) as reader:
                 for batch in reader:
-                    kept = batch.slice(0, records - rows)
-                    rows += len(kept)
-                    self._ended_early |= len(kept) < len(batch)
-                    if len(kept):
-                        yield kept
+                    rows_in_limit = batch.slice(0, records - rows)
+                    rows += len(rows_in_limit)
+                    self._ended_early |= len(rows_in_limit) < len(batch)
+                    if len(rows_in_limit):
+                        yield rows_in_limit
                     if rows >= records:
                         break
                     if reader.report.bytes >= size:

@@ -168,8 +168,8 @@ def _is_listed(side: FeatureStatistics) -> bool:
 def _chart(sides: Sides) -> str:
     present = [side for side in sides if side is not None]
     if any(side.numbers is not None for side in present) and not all(map(_is_listed, present)):
-        drawn = convert_to_one_unit(present)
-        return "" if drawn is None else _histograms(drawn, _label_of_all(present), "Values")
+        sides_in_one_unit = convert_to_one_unit(present)
+        return "" if sides_in_one_unit is None else _histograms(sides_in_one_unit, _label_of_all(present), "Values")
     for name, parts in (
         ("Length of values", [side.lengths for side in present]),
         ("Values per record", [side.values_per_record for side in present]),
@@ -190,8 +190,8 @@ def _histograms(parts: Sequence[NumberStatistics | None], label: Label, title: s
         return ""
     edges = edges_of(*present)
     empty = np.empty(0)
-    drawn = [histogram(empty if part is None else part.kept, edges) for part in parts]
-    return element("h4", title) + histogram_chart(drawn, max(part.maximum or 0.0 for part in present), label)
+    histograms = [histogram(empty if part is None else part.kept, edges) for part in parts]
+    return element("h4", title) + histogram_chart(histograms, max(part.maximum or 0.0 for part in present), label)
 
 
 def _label(side: FeatureStatistics) -> Label:
@@ -513,10 +513,10 @@ def _cards(datasets: Datasets, drifts: Sequence[FeatureDrift]) -> tuple[str, str
     unlisted = names[len(shown) :]
     note = ""
     if unlisted:
-        listed = ", ".join(text(name, 60) for name in unlisted[:_LINKS])
+        listed_names = ", ".join(text(name, 60) for name in unlisted[:_LINKS])
         note = element(
             "p",
-            f"{len(unlisted):,} more features, without cards, as the page would be too large: {listed}",
+            f"{len(unlisted):,} more features, without cards, as the page would be too large: {listed_names}",
             class_="note",
         )
     contents = element("nav", element("ul", links, class_="contents"), aria_label="Features") if len(names) > 1 else ""

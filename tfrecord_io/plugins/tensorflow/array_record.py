@@ -41,7 +41,7 @@ from tfrecord_io.write.writer import WriteReport
 
 COMPRESSIONS = ("zstd", "brotli", "snappy", "uncompressed")
 _PLACES = {"storage_options", "filesystem"}
-_READ_BYTES = 4 * MIB  # that are read at once, by the size of the records before
+_READ_BYTES = 4 * MIB  # to read at once, estimated from earlier records
 _FIRST_RECORDS = 64
 _OPEN = "readahead_buffer_size:1M,max_parallelism:0"
 
@@ -105,7 +105,7 @@ class _Records:
         engine = get_engine()
         with _local_copy(self.file) as file:
             if self.length is not None:
-                check_length(self.file.path, len(_Opened(file, self.file.path, 0)), self.length)
+                check_length(self.file.path, len(_OpenedFile(file, self.file.path, 0)), self.length)
             for payloads in _payloads(file, self.file.path, MAX_RECORD_BYTES, self.begin, self.end):
                 yield np.frombuffer(engine.frame(payloads), np.uint8)
 
@@ -202,10 +202,10 @@ def _payloads(
 ) -> Generator[list[bytes]]:
     """Records of a file, in batches; near damage one by one, so that all earlier records are returned."""
     at, step = begin, _FIRST_RECORDS
-    count = len(_Opened(file, path, 0))
+    count = len(_OpenedFile(file, path, 0))
     count = count if end is None else min(count, end)
     while at < count:
-        opened = _Opened(file, path, at)
+        opened = _OpenedFile(file, path, at)
         while at < count:
             try:
                 payloads = opened.read(at, min(at + step, count))
@@ -226,7 +226,7 @@ def _payloads(
             step = max(1, min(2 * step, _READ_BYTES // (sum(map(len, payloads)) // len(payloads) + 1)))
 
 
-class _Opened:
+class _OpenedFile:
     """An open file; errors name its `path`."""
 
     def __init__(self, file: str, path: str, record: int) -> None:

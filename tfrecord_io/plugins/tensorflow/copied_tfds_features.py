@@ -43,7 +43,7 @@ class SourceFeatures:
         text = folder.read(FEATURES)
         if text is None:
             return None
-        document = json.loads(text)  # which was read before
+        document = json.loads(text)  # read before without fault
         return cls(document, {leaf.name: leaf for leaf in leaves_of(document)}, folder)
 
     def about(self, columns: Iterable[str]) -> Json:
@@ -58,18 +58,20 @@ class SourceFeatures:
         `chosen` are columns of which the caller states a feature. None if the two trees do not fit.
         """
         new_leaves = {leaf.name: leaf for leaf in leaves_of(new_tree)}
-        kept = {name for name, leaf in new_leaves.items() if name not in chosen and self._is_stored_alike(name, leaf)}
+        kept_names = {
+            name for name, leaf in new_leaves.items() if name not in chosen and self._is_stored_alike(name, leaf)
+        }
         if "type" in self.document:  # the form of old versions, of which no part can be left out
-            return self.document if kept == {*self.leaves} == {*new_leaves} else None
-        _drop_parts(self.document, kept, "")
-        tree = _copy_columns(self.document, kept, "")
-        joined = tree is not None and _join(new_tree, tree, kept, "", 0)
-        changed = (new_leaves.keys() & self.leaves.keys()) - (kept if joined else set()) - chosen
+            return self.document if kept_names == {*self.leaves} == {*new_leaves} else None
+        _drop_parts(self.document, kept_names, "")
+        tree = _copy_columns(self.document, kept_names, "")
+        is_joined = tree is not None and _join(new_tree, tree, kept_names, "", 0)
+        changed = (new_leaves.keys() & self.leaves.keys()) - (kept_names if is_joined else set()) - chosen
         if new := sorted(changed - self._warned):
             self._warned.update(new)
             reason = "these columns are stored in another way than there, so they have features by their types"
             warn(f"{self.folder.display_path(FEATURES)}: {reason}: {printable(', '.join(new), 300)}", UserWarning)
-        return tree if joined else None
+        return tree if is_joined else None
 
     def _is_stored_alike(self, name: str, leaf: TfdsLeaf) -> bool:
         """True if a column is written as the feature of the source states."""

@@ -32,7 +32,7 @@ class ListBlock:
     contexts: Array  # the parts of contexts in order, as parsers merge them
     context_starts: Array  # by list, in `contexts`
     context_lengths: Array
-    context_at: Array  # by list: the first byte of its only context in the payload; −1 if there is not exactly one
+    context_at: Array  # by list: offset of the context in the payload; −1 unless there is exactly one
     lists: Array  # by row: the number of its list in the block,
     starts: Array  # its example, in `data`
     lengths: Array

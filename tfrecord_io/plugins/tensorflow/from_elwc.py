@@ -250,7 +250,7 @@ class BlockOrigins:
     record: int  # of the first one
     offsets: Array  # of the records' headers
     contexts: Array  # the bytes of each context,
-    context_starts: Array  # its first byte in the payload; −1 if it has several parts
+    context_starts: Array  # offset in the payload; −1 for several parts
     list_of: Array  # by row: the number of the record in the block
     starts: Array  # by row: first byte of the example in the payload
     lengths: Array  # by row: bytes of the example
@@ -279,7 +279,7 @@ class ListOrigins:
         self.failed: Origin | None = None  # where the error is that ended the rows
         self._rows = self._dropped = self._held = 0
         self._first_rows: list[int] = []
-        self._blocks: list[BlockOrigins | str] = []  # or the path of one that was dropped
+        self._blocks: list[BlockOrigins | str] = []  # or the path of a dropped block
 
     def add(self, block: BlockOrigins) -> None:
         """Add the rows of the next block."""

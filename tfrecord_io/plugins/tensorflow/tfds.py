@@ -134,7 +134,7 @@ class TfdsLeaf:
     is_text: bool = False  # a string that is text, not bytes
     optional: bool = False  # it may be None
     labels: str | None = None  # stem of the file with the names of a ClassLabel, or of the values of an image's pixels
-    pixels: tuple[str, int] | None = None  # of an image: the dtype and channels that it is decoded to
+    pixels: tuple[str, int] | None = None  # of an image: dtype and channels after decoding
     boxes: str | None = None  # of a box: order and unit of the numbers, where unusual
 
 

@@ -29,7 +29,7 @@ from tfrecord_io.schema.types import is_bytes, is_list_like, is_number, is_text
 
 _PACKAGE = "tensorflow_datasets.core.features."
 _MODES = tuple(MODE_OF.values())
-_DECODED = ("jpeg", "png", "bmp")  # of which TFDS makes arrays [height, width, channels]
+_DECODED = ("jpeg", "png", "bmp")  # TFDS decodes them to arrays [height, width, channels]
 _CAST = "cast it to a number, text or bytes"
 Json = dict[str, Any]
 
@@ -114,9 +114,7 @@ class LeafColumn:
     image: DecodedImages | None = None
     names: dict[str, int] | None = None  # of a ClassLabel, and their numbers; it grows
     nulls: list[int] = field(default_factory=list)  # how many rows had none, batch by batch
-    least_rows: list[int] = field(
-        default_factory=list
-    )  # rows with the least value of the type, the first of each batch
+    least_rows: list[int] = field(default_factory=list)  # the first of each batch with the least value of the type
 
     @property
     def is_stored_as_bytes(self) -> bool:
@@ -377,7 +375,7 @@ class TfdsColumns:
             return
         dtype = np.dtype(array.type.to_pandas_dtype())
         least_value = np.iinfo(dtype).min if dtype.kind == "i" else float(np.finfo(dtype).min)
-        values = array.cast(pa.float32()) if t.is_float16(array.type) else array  # which pyarrow does not search
+        values = array.cast(pa.float32()) if t.is_float16(array.type) else array  # pyarrow does not search half floats
         at = pc.index(values, pa.scalar(least_value, values.type)).as_py()
         if at >= 0:
             leaf.least_rows.append(self._row + at)

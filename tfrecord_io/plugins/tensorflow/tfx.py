@@ -454,7 +454,7 @@ def _field_of_tag(feature: Any, part: str) -> Field | None:
     return None
 
 
-# The ranges of an int_domain that are exactly those of a type.
+# Ranges of an int_domain equal to the range of a type.
 INTEGERS = {
     (-(2**7), 2**7 - 1): pa.int8(),
     (-(2**15), 2**15 - 1): pa.int16(),

@@ -99,7 +99,7 @@ class BoxRule:
     invalid: InvalidBoxes
     boxes: int = 0
     left_out: int = 0
-    first: str = field(default="", init=False)  # what was left out first
+    first: str = field(default="", init=False)  # the first box left out
 
     def normalize(
         self, objects: Objects, height: int, width: int, kind: str, image: str, path: str
@@ -226,10 +226,10 @@ class AnnotatedImage(NamedTuple):
     source_id: str
     height: int | None  # None: not stated
     width: int | None
-    objects: Objects  # their values: class, label, those of the `columns` of `Reading`, and a `Shape` for its `shapes`
+    objects: Objects  # values: class, label, the `columns` of `Reading`, and a `Shape` if it has `shapes`
     path: str  # of the annotation file
     fractions: bool = False  # the boxes and shapes are fractions of the width and height
-    unread: Sequence[str] = ()  # what the annotation states besides
+    unread: Sequence[str] = ()  # elements of the annotation without a column
 
     @property
     def text(self) -> str:
@@ -238,7 +238,7 @@ class AnnotatedImage(NamedTuple):
 
 
 @dataclass(slots=True)
-class Turned:
+class TurnedImages:
     """Counts images whose boxes lie on the turned picture, after the EXIF orientation of the stored pixels."""
 
     orient: bool | None  # as stated by the caller
@@ -281,7 +281,7 @@ class Reading:
 
     options: AnnotationOptions
     columns: Mapping[str, pa.DataType]  # of objects, besides the boxes and the classes
-    kind: str  # what an object is called in the annotation file
+    kind: str  # the word for an object in the annotation file
     classes: Sequence[StatedClass]
     shapes: ShapeColumns | None = None
 
@@ -299,7 +299,7 @@ class Reading:
         schema = pa.schema({**_IMAGE, **{f"{OBJECT}{name}": pa.list_(type_) for name, type_ in columns.items()}})
         at = schema.get_field_index(OBJECT + LABEL)
         schema = schema.set(at, add_classes(schema.field(at), self.classes))
-        turned = Turned(self.options.orient, len(files))
+        turned = TurnedImages(self.options.orient, len(files))
         batches = _Batches(self, fs, files, schema, left_out, turned).read()
         rows = None if leaves_out(self.options.on_error) else len(files)
         return ArrayStream(schema, batches, rows, batches.close, num_files=len(files))
@@ -325,7 +325,7 @@ class _Batches:
     files: list[_File]
     schema: pa.Schema
     left_out: LeftOut  # images, at first those without a file
-    turned: Turned
+    turned: TurnedImages
 
     def read(self) -> Generator[pa.RecordBatch]:
         options = self.reading.options

@@ -90,7 +90,7 @@ class AnnotatedRow:
     source_id: str | None
     height: int
     width: int
-    states_size: bool  # else it is that of the stored pixels
+    states_size: bool  # else the size of the stored pixels
     content: pa.Buffer | None  # of the file
     header: ImageHeader | None  # of the content, if it was looked at
     objects: list[DetectedObject]
@@ -146,13 +146,13 @@ class AnnotatedRecords:
             The columns of images, boxes or classes are missing.
         """
         schema = schema_to_choose_from(source, options)
-        chosen = schema.names
+        selected_names = schema.names
         if columns is not None:
             projection = Projection(columns)
             projection.check(schema.names)
-            chosen = projection.order(schema.names)
+            selected_names = projection.order(schema.names)
         types = {**_IMAGE, **{f"{OBJECT}{name}": pa.list_(type_) for name, type_ in _OBJECTS.items()}}
-        used = [name for name in types if name in chosen]
+        used = [name for name in types if name in selected_names]
         needed = [[f"{OBJECT}{name}"] for name in _BOX] + [[OBJECT + _LABEL, OBJECT + _CLASS]]
         for names in [[_ENCODED], *needed] if needs_images else needed:
             if not set(names) & set(used):
@@ -165,7 +165,7 @@ class AnnotatedRecords:
         declared = {name: types[name] for name in used if types[name] is not None}
         overrides = {**declared, **(options.schema_overrides or {})} if options.schema is None else None
         options = replace(options, columns=tuple(used), schema_overrides=overrides)
-        other_columns = [name for name in chosen if name not in types and name not in _DERIVED]
+        other_columns = [name for name in selected_names if name not in types and name not in _DERIVED]
         at = schema.get_field_index(OBJECT + _LABEL)
         stated_classes = classes_of(schema.field(at)) if at >= 0 and class_names is None else []
         return cls(source, options, ClassNames(class_names, stated_classes), other_columns, needs_images, check_sizes)
@@ -348,7 +348,7 @@ class ClassNames:
     """The names and numbers of classes: as the caller gives them, or as the schema and the records state them."""
 
     class_names: Sequence[str] | None
-    stated_classes: Sequence[StatedClass] = ()  # of the schema, those without objects among them
+    stated_classes: Sequence[StatedClass] = ()  # of the schema, including classes without objects
     seen: dict[int, str] = field(default_factory=dict)  # by label
     numbered: list[str] = field(default_factory=list)  # in the order of `index`
     _indices: dict[Any, int] = field(default_factory=dict)  # by label, or by name as they are given

@@ -35,7 +35,7 @@ from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLi
 
 _EXPECTED = "a COCO file of object annotations, such as instances_train2017.json"
 _COLUMNS = {"is_crowd": pa.int64(), "area": pa.float32()}
-_OPTIONAL = {  # of files that state them
+_OPTIONAL = {  # only in some files
     "annotation_id": pa.int64(),
     "score": pa.float32(),
     "attributes": pa.string(),
@@ -43,7 +43,7 @@ _OPTIONAL = {  # of files that state them
 }
 _MOST_SCORE = 2.0**127  # of a float32
 _MOST_AREA = 2**63
-_READ = {  # what is in the columns, or is about the file of an image alone
+_READ = {  # keys stored in columns, or only about the image file
     "images": {"id", "file_name", "height", "width", "license", "flickr_url", "coco_url", "date_captured"},
     "categories": {"id", "name", "supercategory", "keypoints"},
     "annotations": {"id", "image_id", "category_id", "bbox", "area", "iscrowd", "segmentation", "keypoints"}
@@ -192,12 +192,12 @@ class _Coco:
     def __init__(self, path: str, document: Any, *, with_masks: bool) -> None:
         self._path, self._with_masks = path, with_masks
         self.most_keypoints = 0  # of an object
-        self.has_names = False  # whether key points have names
+        self.has_names = False  # True if key points have names
         for name in ("images", "annotations", "categories"):
             if not isinstance(document, dict) or not isinstance(document.get(name), list):
                 raise self._error(f"no list '{name}'", expected=_EXPECTED)
         self._document: dict[str, list[Any]] = document
-        self._unread = {  # what has no column
+        self._unread = {  # keys without a column
             f"{key} of {name}": None
             for name, read in _READ.items()
             for entry in document[name]
@@ -358,7 +358,7 @@ class _Coco:
     def _size(self, image: Mapping[str, Any], name: str, where: str) -> int | None:
         value = image.get(name)
         if value is None:
-            return None  # that of the image is used
+            return None  # the image's id is used
         number = pixels(value)
         if number is None or number < 1 or not number.is_integer():
             raise self._error(f"{where}: '{name}' is not a size", expected="a positive number of pixels", got=value)

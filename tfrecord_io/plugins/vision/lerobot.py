@@ -53,7 +53,7 @@ _FILE = "chunk-{chunk:03d}/file-{file:03d}.parquet"
 _DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 _FILES_IN_CHUNK = 1000
 _FILE_MB = 100  # from which on the next episodes are in another file
-_EPISODES = 1024  # that are written to meta/ at a time
+_EPISODES = 1024  # to write to meta/ at a time
 _QUANTILES = {"q01": 0.01, "q10": 0.1, "q50": 0.5, "q90": 0.9, "q99": 0.99}
 _TASKS = ("language_instruction", "natural_language_instruction")  # the second is that of RT-1
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -240,7 +240,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         self._own = [_Feature(name, name, kind, pa.type_for_alias(kind)) for name, kind in _OWN.items()]
         _refuse_twice([feature.name for feature in (*self.features, *self._own)])
         self._tasks: dict[str, int] = {}
-        self._episodes: list[pa.RecordBatch] = []  # that are to be written
+        self._episodes: list[pa.RecordBatch] = []  # to be written
         self._episode_writer: Any = None
         self.rows = self.bytes = self._count = 0
         self._file = -1

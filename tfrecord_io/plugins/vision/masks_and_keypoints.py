@@ -57,7 +57,7 @@ class ShapeColumns:
 
     masks: Masks | None
     keypoints: int = 0  # the most of an object
-    named: bool = False  # whether the key points have names
+    named: bool = False  # True if the key points have names
 
     @property
     def types(self) -> dict[str, pa.DataType]:
@@ -189,7 +189,7 @@ def encode_counts(counts: Sequence[int]) -> str:
 def encode_mask(mask: np.ndarray) -> dict[str, Any]:
     """A mask, an array [height, width] that is not 0 inside, run-length encoded."""
     pixels = np.concatenate([[0], np.ravel(mask.T != 0), [2]])
-    ends = np.flatnonzero(np.diff(pixels.astype(np.int8)))  # the first run is one of zeros, which may be empty
+    ends = np.flatnonzero(np.diff(pixels.astype(np.int8)))  # the first run counts zeros, perhaps none
     counts: list[int] = np.diff(ends, prepend=0).tolist()
     return {"size": [*mask.shape], "counts": encode_counts(counts or [mask.size])}
 

@@ -48,10 +48,10 @@ from tfrecord_io.write.writer import WriteReport
 
 INSTANCES = "instances.json"
 _PART = 1 << 20  # characters of annotations that are written at once
-_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML document holds
+_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters not allowed in XML
 _MOST_PAIRS = 1 << 22  # of corners, whose distances are computed
 _YOLO_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")  # of files that Ultralytics reads
-_EDGE = 1e-5  # what is so little beyond an edge is rounded
+_EDGE = 1e-5  # a box this little beyond an edge is rounded to the edge
 Files = list[tuple[str, Any]]  # names and contents: bytes, or a buffer
 
 
@@ -99,7 +99,7 @@ def _write(
     check_choice("images", images, (None, "none"))
     check_choice("check_sizes", check_sizes, (False, True))
     options = ExportOptions.from_keywords(keywords, None, source)
-    if isinstance(unwrapped(source), Scan):  # it is read under the types that images need
+    if isinstance(unwrapped(source), Scan):  # reads the types that images need
         source, options = selection_of(source, options)
     with_images = {"needs_images": images is None, "check_sizes": check_sizes}
     rows = AnnotatedRecords.plan(source, options, columns, class_names, **with_images)
@@ -133,7 +133,7 @@ class _Target(AbstractContextManager["_Target"]):
 
     title: ClassVar[str]
     images: ClassVar[str]  # the folder of the images
-    columns: ClassVar[frozenset[str]]  # of objects that it holds, besides boxes and classes
+    columns: ClassVar[frozenset[str]]  # of objects in this format, besides boxes and classes
 
     def __init__(self, rows: AnnotatedRecords, folder: NewFolder, options: ExportOptions) -> None:
         self._folder, self._rows, self._names = folder, rows, rows.names
@@ -168,7 +168,7 @@ class _Coco(_Target):
         self._output = open_output(folder.table(INSTANCES), options.target)
         self._images: list[str] = []
         self._ids: set[int] = set()
-        self._numbered: bool | None = None  # whether ids are numbers of images, and not those of the records
+        self._numbered: bool | None = None  # True if ids are positions of images, and not ids of the records
         self._annotations: list[str] = []
         self._size = self._count = 0
         self._keypoints: dict[int, list[str]] = {}  # their names, by category
@@ -431,7 +431,7 @@ class _Yolo(_Target):
         try:
             header = row.header or image_header(data, "")
         except DecodeError:
-            return content  # it is not an image, which could be turned
+            return content  # not an image to turn
         if header.is_turned((row.height, row.width)) is not False:
             return content
         try:
@@ -480,14 +480,14 @@ class _Yolo(_Target):
 
 def _join_polygons(parts: list[np.ndarray]) -> np.ndarray:
     """Polygons as one: there and back on the shortest line between two corners, which has no area."""
-    joined, *other_parts = parts
+    polygon, *other_parts = parts
     for part in other_parts:
         at = there = 0
-        if len(joined) * len(part) <= _MOST_PAIRS:
-            distances = ((joined[:, None] - part[None]) ** 2).sum(axis=2)
+        if len(polygon) * len(part) <= _MOST_PAIRS:
+            distances = ((polygon[:, None] - part[None]) ** 2).sum(axis=2)
             at, there = map(int, np.unravel_index(distances.argmin(), distances.shape))
-        joined = np.concatenate([joined[: at + 1], part[there:], part[: there + 1], joined[at:]])
-    return joined
+        polygon = np.concatenate([polygon[: at + 1], part[there:], part[: there + 1], polygon[at:]])
+    return polygon
 
 
 def _quote(text: str) -> str:

@@ -199,7 +199,7 @@ def to_file_folder(
 class _Kind:
     """A kind of file to write, and its default columns."""
 
-    keyword: str  # which names the column of bytes
+    keyword: str  # the keyword that names the column of bytes
     encoded: str
     name: str
     are_images: bool

@@ -54,7 +54,7 @@ class Archives:
     @contextmanager
     def open(self) -> Iterator[pa.RecordBatchReader]:
         files = self.files
-        if files.folders.fields:  # which differ from file to file
+        if files.folders.fields:  # values of folders differ from file to file
             with self._table.open() as rows:
                 yield rows
             return

@@ -46,7 +46,7 @@ _YAML = (".yaml", ".yml")
 _YAML_BYTES = 1 << 20
 _NO_IMAGES = (".txt", ".yaml", ".yml", ".cache", ".md")  # may be next to images
 _MOST_CLASSES = 100_000
-_ROUNDED = 1e-5  # coordinates are rounded in text: what is so little beyond an edge is on it
+_ROUNDED = 1e-5  # coordinates are rounded in text: a value this little beyond an edge is on the edge
 
 
 @check_keywords
@@ -129,23 +129,23 @@ def open_yolo(
     names = list(class_names) if class_names is not None else dataset.class_names()
     labels = _Labels(names, dataset.keypoints())
     folder = os.fspath(images) if images is not None else None
-    chosen = dataset.images(folder, image_set)
-    annotated = [labels.read(image, content) for image, content in _contents(chosen, options)]
-    _warn_of_labels(chosen)
+    images_of_set = dataset.images(folder, image_set)
+    annotated = [labels.read(image, content) for image, content in _contents(images_of_set, options)]
+    _warn_of_labels(images_of_set)
     shapes = ShapeColumns(masks, labels.keypoints[0])
     classes = [StatedClass(number, name) for number, name in enumerate(names, start=1)]
-    return Reading(options, {}, "object", classes, shapes).open(annotated, chosen.folder)
+    return Reading(options, {}, "object", classes, shapes).open(annotated, images_of_set.folder)
 
 
 class _Images(NamedTuple):
     """Images, and where their labels are."""
 
-    folder: str  # that their names are relative to
+    folder: str  # the names are relative to it
     names: list[str]
     labels: str  # the folder with the labels, in `fs`
     files: list[str]  # the label files, below it
     fs: FileSystem
-    path: str  # that says so
+    path: str  # of the file with the list
 
 
 class _Dataset(NamedTuple):
