@@ -402,9 +402,8 @@ class _Deletion:
         options = replace(self._options, on_error="raise", progress=False)
         files = {source.path: source for source in resolve_sources(self._path, options)} if paths else {}
         for names, index_paths in paths.items():  # a column may be in other files of the dataset only
-            if rewritten := [
-                files[path] for path in index_paths if path in files
-            ]:  # else another writer has replaced them
+            # Files that are missing here have been replaced by another writer.
+            if rewritten := [files[path] for path in index_paths if path in files]:
                 index_columns(rewritten, names, options, is_optional=True)
 
     def report(self) -> DeleteReport:
