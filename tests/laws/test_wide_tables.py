@@ -14,7 +14,7 @@ import pytest
 from tfrecord_io.arrow.casts import with_one_dictionary
 from tfrecord_io.arrow.input.batch_source import with_nested
 from tfrecord_io.arrow.input.tensor_cast import Columns, tensors_of_array
-from tfrecord_io.file_formats.tables.columnar_files import _categorical, _with_categories
+from tfrecord_io.file_formats.tables.columnar_files import _apply_categories, _categorical
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.schema.array_attributes import with_attributes, with_dimensions
 from tfrecord_io.schema.column_features import RAW, with_encoding
@@ -67,7 +67,7 @@ def categories(*values: str) -> pa.DictionaryArray:
         ),
         (lambda: (table(pa.chunked_array([categories("a"), categories("b")])),), with_one_dictionary),
         (lambda: (schema(pa.dictionary(pa.int8(), pa.string())), NAMES), _categorical),
-        (lambda: (table(categories("a")).to_batches()[0], dict.fromkeys(NAMES, pa.array(["b"]))), _with_categories),
+        (lambda: (table(categories("a")).to_batches()[0], dict.fromkeys(NAMES, pa.array(["b"]))), _apply_categories),
         (lambda: ([SimpleNamespace(schema=schema(pa.int8()))] * 2,), same_columns),
     ],
 )

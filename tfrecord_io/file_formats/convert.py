@@ -1,4 +1,4 @@
-"""Conversion between TFRecord and other file formats, one source file after the other."""
+"""Conversion from and to TFRecord, file by file."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tfrecord_io.display import did_you_mean
 from tfrecord_io.errors import for_cli, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.embed_files import embed_files
-from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
-from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
+from tfrecord_io.file_formats.format_of_path import formats_of, single, single_or_all
+from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filter_rows, write_table_file
 from tfrecord_io.file_formats.tables.table_folders import FOLDER_OPTIONS, write_table_folder
 from tfrecord_io.format.format_registry import (
     EMBEDDING,
@@ -74,12 +74,12 @@ _PARSING = {"record_type", "filters", "schema", "schema_overrides", "column_enco
 
 
 def _options() -> dict[str, str]:
-    """How the options of all formats are written, those of other packages among them."""
+    """Templates for the options of all formats, with formats of plugins."""
     sides: dict[str, list[str]] = {}
     for side, role in (("source", "reads"), ("target", "writes")):
         for name in {name for row in FORMATS for name in getattr(row, role)}:
             sides.setdefault(name, []).append(f"{side}_options={{{{{name!r}: {{0}}}}}}")
-    return {name: " or ".join(each) for name, each in sides.items()}
+    return {name: " or ".join(texts) for name, texts in sides.items()}
 
 
 @partial(check_keywords, moved=_options)
@@ -203,11 +203,11 @@ def convert(
     TypeError
         A keyword or option that the format does not have.
     """
-    stated = FrameOptions.stated(convert, locals())
+    frame_options = FrameOptions.stated(convert, locals())
     keywords: dict[str, Any] = {
         "filters": filters, "schema": schema, "limit": limit,
         "mode": mode, "compression": compression, "float64": float64, "shards": shards,
-        **{name: stated[name] for name in ("on_error", "progress") if name in stated},
+        **{name: frame_options[name] for name in ("on_error", "progress") if name in frame_options},
     }  # fmt: skip
     sides = Sides(source_format, target_format, dict(source_options or {}), dict(target_options or {}))
     places = {"storage_options": storage_options, "filesystem": None}
@@ -216,39 +216,42 @@ def convert(
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """What a caller says of the source and the target alone: formats, and their options."""
+    """Formats and options of the source and of the target, as the caller states them."""
 
     source_format: str | None
     target_format: str | None
     source_options: dict[str, Any]
     target_options: dict[str, Any]
 
-    def check(self, given: Mapping[str, Any], reads: Format, writes: Format) -> None:
+    def check(self, keywords: Mapping[str, Any], reads: Format, writes: Format) -> None:
         """Raise TypeError for an option that a format does not have, or that the caller gives twice."""
-        for name, format, known in (("source_options", reads, reads.reads), ("target_options", writes, writes.writes)):
+        for name, format, valid_keys in (
+            ("source_options", reads, reads.reads),
+            ("target_options", writes, writes.writes),
+        ):
             for key in getattr(self, name):
-                if key in given:
+                if key in keywords:
                     raise TypeError(f"{key}= is given twice: leave it out of {name}=")
-                if key not in known:
-                    meant, valid = did_you_mean(key, known), f"valid options: {', '.join(sorted(known))}"
+                if key not in valid_keys:
+                    suggestion, valid = did_you_mean(key, valid_keys), f"valid options: {', '.join(sorted(valid_keys))}"
                     reason = f"{name}= has {key!r}, which {format.title} does not have"
-                    raise TypeError(f"{reason}; {meant} {valid}".replace(";  ", "; "))
+                    raise TypeError(f"{reason}; {suggestion} {valid}".replace(";  ", "; "))
 
     def storage(self, places: Mapping[str, Any], source: FilesLike) -> TransferOptions:
-        """The storage of both, by the places that both have; its options are taken out of those of the formats."""
-        own = [
-            {key: each.pop(key) for key in _PLACES & each.keys()} for each in (self.source_options, self.target_options)
+        """The storage of source and target; the options of places are taken out of the format options."""
+        place_options = [
+            {key: side.pop(key) for key in _PLACES & side.keys()} for side in (self.source_options, self.target_options)
         ]
-        both = TransferOptions.from_keywords({**places, **own[1]}, None, source)
-        if not any(own) or datasets_in(source):
+        both = TransferOptions.from_keywords({**places, **place_options[1]}, None, source)
+        if not any(place_options) or datasets_in(source):
             return both
-        return both.changed(source_storage=TransferOptions.from_keywords({**places, **own[0]}).storage)
+        return both.changed(source_storage=TransferOptions.from_keywords({**places, **place_options[0]}).storage)
 
-    def stated(self, *, beside_datasets: bool) -> Sides:
-        """Without options that have the value of their default, unless that may differ from what a dataset says."""
+    def drop_defaults(self, *, beside_datasets: bool) -> Sides:
+        """Drop options equal to their default, unless a dataset may state another value."""
         source, target = (
-            {key: value for key, value in each.items() if value is not _DEFAULTS.get(key, ...)}
-            for each in (self.source_options, self.target_options)
+            {key: value for key, value in side.items() if value is not _DEFAULTS.get(key, ...)}
+            for side in (self.source_options, self.target_options)
         )
         return Sides(self.source_format, self.target_format, self.source_options if beside_datasets else source, target)
 
@@ -266,38 +269,43 @@ def convert_given(
 ) -> WriteReport:
     """`convert` with keywords that go to the source and the target, if their formats have them; `places` to both."""
     has_datasets = bool(datasets_in(source))
-    of_source = {"on_error", "progress"} if has_datasets else set()  # which may differ from those of a dataset
-    given = {
+    of_source = {"on_error", "progress"} if has_datasets else set()  # a dataset may state others
+    keywords_of_call = {
         name: value for name, value in keywords.items() if name in of_source or value is not _DEFAULTS.get(name, ...)
     }
     if resume and has_datasets:
         reason = "resume=True compares files and keywords with those of the call that was stopped"
         raise ValueError(f"{reason}: pass the path, and the options of the dataset in source_options=")
-    parts: Any = source if isinstance(source, list | tuple) else [source]  # what is read, by these paths
+    parts: Any = source if isinstance(source, list | tuple) else [source]  # the sources, one by one
     paths, name = _paths(paths_of(source) if has_datasets else source), path_text(target)
     both = sides.storage(places, source)
     read_from, write_to = storage_for(paths, both.source), storage_for([name], both.target)
     source_format, target_format = sides.source_format, sides.target_format
-    if (has_datasets or {**given, **sides.source_options}.get("split") is not None) and source_format is None:
+    if (
+        has_datasets or {**keywords_of_call, **sides.source_options}.get("split") is not None
+    ) and source_format is None:
         source_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     listings: dict[str, list[Entry]] = {}
     reads, writes = formats_of(paths, name, both, source_format, target_format, files, listings)
-    sides.check(given, reads, writes)
-    sides = sides.stated(beside_datasets=has_datasets)
-    if columns is None and _copies(reads, writes, {**given, **sides.source_options, **sides.target_options}):
-        given["record_type"] = "bytes"
-    stated = {**given, "source_format": source_format, "columns": columns}
-    settings = _settings(reads, writes, sides, stated) if resume else {}
-    is_folder = _is_folder_of_tables(name, writes, {**given, **sides.target_options}, both.target)
-    _check(given, reads, paths[0], writes, name, is_folder=is_folder)
-    reading = {**{key: given[key] for key in given if key in reads.reads}, **sides.source_options}
-    writing = {**{key: given[key] for key in given if key in writes.writes}, **sides.target_options}
+    sides.check(keywords_of_call, reads, writes)
+    sides = sides.drop_defaults(beside_datasets=has_datasets)
+    if columns is None and _copies(reads, writes, {**keywords_of_call, **sides.source_options, **sides.target_options}):
+        keywords_of_call["record_type"] = "bytes"
+    keywords_of_parts = {**keywords_of_call, "source_format": source_format, "columns": columns}
+    settings = _settings(reads, writes, sides, keywords_of_parts) if resume else {}
+    is_folder = _is_folder_of_tables(name, writes, {**keywords_of_call, **sides.target_options}, both.target)
+    _check(keywords_of_call, reads, paths[0], writes, name, is_folder=is_folder)
+    reading = {**{key: keywords_of_call[key] for key in keywords_of_call if key in reads.reads}, **sides.source_options}
+    writing = {
+        **{key: keywords_of_call[key] for key in keywords_of_call if key in writes.writes},
+        **sides.target_options,
+    }
     if columns is not None:
         reading["columns"] = columns
     if reads.plan and listings:
         reading["listings"] = listings
     if writes is TFRECORD:
-        reading.pop("compression", None)  # that of the target: a source shows its own
+        reading.pop("compression", None)  # the target's: a source shows its own
     inputs = _Inputs(reads, parts if has_datasets else paths, read_from, source_format is not None, reading)
     if writes is not TFRECORD:
         if files is not None and files not in FOLDERS:
@@ -306,24 +314,24 @@ def convert_given(
         writing |= both.target.keywords
         return _write_other(inputs, target, writes, writing, is_apart=is_apart, is_folder=is_folder)
     progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
-    embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
+    embedded = _embedding_of({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
     options = WriteOptions.from_keywords({**write_to.keywords, **writing})
     options = replace(options, any_suffix=target_format is not None)
     if resume:
-        files_of: TableSource | RecordFiles = RecordFiles(inputs.scan()) if reads.records else inputs.planned()
+        files_of: TableSource | RecordFiles = RecordFiles(inputs.scan()) if reads.records else inputs.plan_table()
         if reads.records:
             check_outside(paths, read_from, target, write_to, files_of.sources)
         return convert_by_file(files_of, target, options, settings, progress, embedded)
-    with inputs.opened() as rows:
+    with inputs.open_rows() as rows:
         if isinstance(rows, Reader):
             check_outside(paths, read_from, target, write_to, rows.scan.sources)
         return write(embedded(rows), target, options)
 
 
-def _copies(reads: Format, writes: Format, given: Mapping[str, Any]) -> bool:
-    """Whether the records of a format are written as they are; the schema of a dataset that gets them is compared."""
-    is_added = given.get("mode") == "append"
-    return reads.copied and writes is TFRECORD and not is_added and not _PARSING & given.keys()
+def _copies(reads: Format, writes: Format, keywords: Mapping[str, Any]) -> bool:
+    """True if the records of a format are written as they are; the schema of a dataset that gets them is compared."""
+    is_added = keywords.get("mode") == "append"
+    return reads.copied and writes is TFRECORD and not is_added and not _PARSING & keywords.keys()
 
 
 def _write_other(
@@ -356,29 +364,29 @@ class _Inputs:
     keywords: dict[str, Any]
 
     def records(self) -> tuple[Any, dict[str, Any]]:
-        """What is read of TFRecord files, and how; datasets have their own storage."""
+        """The sources with TFRecord, and the keywords to read them; datasets have their own storage."""
         assert self.format.records is not None
-        own = {} if datasets_in(self.paths) else self.storage.keywords
-        inputs, reading = load(self.format.records)(unwrapped(self.paths), {**own, **self.keywords})
+        storage_keywords = {} if datasets_in(self.paths) else self.storage.keywords
+        inputs, reading = load(self.format.records)(single_or_all(self.paths), {**storage_keywords, **self.keywords})
         return inputs, reading
 
     def scan(self) -> Scan:
-        """What is read of TFRecord files, under one schema."""
+        """Plan a scan of TFRecord files under one schema."""
         inputs, reading = self.records()
         return plan_scan(inputs, ReadOptions.from_keywords(reading)).close()
 
-    def planned(self) -> TableSource:
+    def plan_table(self) -> TableSource:
         """The files of a format that has a `plan`."""
         shared = {key: value for key, value in self.keywords.items() if key in _SHARED}
-        own = {key: value for key, value in self.keywords.items() if key not in _SHARED}
-        own = {**self.format.named, **own} if self.named else own
+        own_options = {key: value for key, value in self.keywords.items() if key not in _SHARED}
+        own_options = {**self.format.named, **own_options} if self.named else own_options
         assert self.format.plan is not None
         options = SourceOptions(self.storage, named=self.named, **shared)
-        planned: TableSource = load(self.format.plan)(self.paths, options, **own)
+        planned: TableSource = load(self.format.plan)(self.paths, options, **own_options)
         return planned
 
     @contextmanager
-    def opened(self) -> Iterator[Any]:
+    def open_rows(self) -> Iterator[Any]:
         """The rows of files, or of a folder, as a stream of record batches."""
         format, keywords = self.format, {**self.keywords}
         if format.records:
@@ -387,7 +395,7 @@ class _Inputs:
                 yield reader
             return
         if format.plan:
-            with self.planned().open() as rows:
+            with self.plan_table().open() as rows:
                 yield rows
             return
         assert format.open is not None
@@ -397,20 +405,20 @@ class _Inputs:
                 raise for_cli(error, f"{format.title} needs --{key.replace('_', '-')}, {what}")
         columns, filters = keywords.pop("columns", None), keywords.pop("filters", None)
         if format.projects:
-            needed = _Needed(columns, filters)
+            needed = _NeededColumns(columns, filters)
             keywords["project"] = needed
-        path = unwrapped(self.paths) if format.several else single(self.paths)
+        path = single_or_all(self.paths) if format.several else single(self.paths)
         stream = load(format.open)(path, **keywords, storage_options=self.storage.given)
         columns = needed.names if format.projects and columns is not None else columns
         with stream if hasattr(stream, "__exit__") else nullcontext():
             if isinstance(stream, ArrayStream) and filters is None:
                 yield stream.select(columns)
             else:
-                yield filtered(pa.RecordBatchReader.from_stream(stream), filters, columns)
+                yield filter_rows(pa.RecordBatchReader.from_stream(stream), filters, columns)
 
 
-class _Needed:
-    """Selects the columns that are opened of a file, those of the filter among them."""
+class _NeededColumns:
+    """Selects the columns to open in a file, including the filter's."""
 
     def __init__(self, columns: Any, filters: Any) -> None:
         self._options = SourceOptions(columns=columns, filters=filters)
@@ -428,33 +436,33 @@ def _paths(source: Any) -> list[str]:
     if isinstance(paths, Sequence) and all(isinstance(path, str | os.PathLike) for path in paths):
         return [*map(path_text, paths)]
     parts = paths if isinstance(paths, Sequence) and not isinstance(paths, bytes | bytearray | memoryview) else [source]
-    other = next(part for part in parts if not isinstance(part, str | os.PathLike))
+    first_other = next(part for part in parts if not isinstance(part, str | os.PathLike))
     advice = "write_tfrecord takes data, such as tfr.open_reader(source)"
-    raise TypeError(f"expected a path or a list of paths, got a {type(other).__name__}; {advice}")
+    raise TypeError(f"expected a path or a list of paths, got a {type(first_other).__name__}; {advice}")
 
 
-def _is_folder_of_tables(path: str, writes: Format, given: Mapping[str, Any], storage: StorageOptions) -> bool:
+def _is_folder_of_tables(path: str, writes: Format, keywords: Mapping[str, Any], storage: StorageOptions) -> bool:
     """True if a target is a folder of files of a format of tables: by its slash, its keywords, or on the disk."""
     if not writes.writes >= IN_FOLDERS:
         return False
-    if path.endswith("/") or any(given.get(key) for key in FOLDER_OPTIONS):
+    if path.endswith("/") or any(keywords.get(key) for key in FOLDER_OPTIONS):
         return True
     fs, name = locate(path, storage)
     return isinstance(fs, LocalFileSystem) and os.path.isdir(name)
 
 
 def _check(
-    given: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str, *, is_folder: bool
+    keywords_of_call: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str, *, is_folder: bool
 ) -> None:
     """Raise TypeError for a keyword that neither the format of the source nor that of the target has."""
-    if not is_folder and writes.writes >= IN_FOLDERS and (mode := given.get("mode")) in ADDING:
+    if not is_folder and writes.writes >= IN_FOLDERS and (mode := keywords_of_call.get("mode")) in ADDING:
         text = f"mode={mode!r} adds to a folder, and '{printable(target)}' is one file"
         raise TypeError(f"{text}; end the target in a slash")
-    if writes is not TFRECORD and not is_folder and (mode := given.get("mode")) in ADDING:
+    if writes is not TFRECORD and not is_folder and (mode := keywords_of_call.get("mode")) in ADDING:
         reason = f"is only for TFRecord targets, and '{printable(target)}' is {writes.title}"
         error = TypeError(f"mode={mode!r} {reason}; target_format= names another format")
         raise for_cli(error, f"--mode {mode} {reason}; --to names another format")
-    for key in given:
+    for key in keywords_of_call:
         if key in reads.reads or key in writes.writes:
             continue
         where, actual, advice = {}, [], []
@@ -469,24 +477,24 @@ def _check(
                 advice.append(keyword)
         only = " and ".join(f"{shown} {kind}" for shown, kind in where.items())
         text = f"is only for {only}, and {', '.join(actual)}"
-        others = " or ".join(f"{keyword}=" for keyword in advice)
+        names = " or ".join(f"{keyword}=" for keyword in advice)
         options = " or ".join({"source_format": "--from", "target_format": "--to"}[keyword] for keyword in advice)
-        error = TypeError(f"{key}= {text}; {others} names another format")
+        error = TypeError(f"{key}= {text}; {names} names another format")
         raise for_cli(error, f"--{key.replace('_', '-')} {text}; {options} names another format")
 
 
-def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
-    """What adds the columns of files to a stream: the keywords ``embed``, ``embed_folder`` and ``missing_files``."""
-    if given and "embed" not in given:
-        raise TypeError(f"{next(iter(given))}= has no effect without embed=")
-    columns, folder, missing = (given.get(key) for key in EMBEDDING)
-    own: dict[str, Any] = {"folder": folder, "missing": missing or "raise", "storage_options": storage.given}
-    return lambda stream: stream if columns is None else embed_files(stream, columns, **own)
+def _embedding_of(keywords_of_embedding: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
+    """The function that embeds files into a stream, made of ``embed``, ``embed_folder`` and ``missing_files``."""
+    if keywords_of_embedding and "embed" not in keywords_of_embedding:
+        raise TypeError(f"{next(iter(keywords_of_embedding))}= has no effect without embed=")
+    columns, folder, missing = (keywords_of_embedding.get(key) for key in EMBEDDING)
+    keywords: dict[str, Any] = {"folder": folder, "missing": missing or "raise", "storage_options": storage.given}
+    return lambda stream: stream if columns is None else embed_files(stream, columns, **keywords)
 
 
-# ---- convert(resume=True): one source file after the other, which goes on after a stop
+# ---- convert(resume=True): file by file, to go on after a stop
 
-# Keywords that a later call may change: the parts do not depend on them.
+# Keywords without effect on the parts: a later call may change them.
 _WITHOUT_EFFECT = {"mode", "progress", "threads", "batch_size", "batch_bytes", "allow_missing_shards"}
 _OF_ALL_FILES = ("limit", "offset")
 
@@ -538,8 +546,8 @@ def convert_by_file(
             check_version(source, version)
             return writer.add(part, version)
 
-        def made() -> Iterator[Callable[[], WrittenPart]]:
-            """The parts in order; what stores each may run beside those that follow."""
+        def make_parts() -> Iterator[Callable[[], WrittenPart]]:
+            """Parts in order, as calls that store them; a call may run while later parts are read."""
             for task, (source, version) in enumerate(zip(files.sources, versions, strict=True)):
                 try:
                     part = writer.finished_part(task, version)
@@ -549,20 +557,20 @@ def convert_by_file(
                         continue
                     with files.rows([source], meter) as stream:
                         part, output = writer.begin_part(task, [changed(stream)])
-                except Exception as error:  # after those before it are stored
+                except Exception as error:  # raised once the earlier parts are stored
                     yield partial(raise_error, error)
                     return
                 yield partial(store, part, output, source, version)
 
-        return writer.commit(list(ordered(made(), writer.stored_at_a_time, "store")))
+        return writer.commit(list(ordered(make_parts(), writer.stored_at_a_time, "store")))
 
 
 def _itself(part: WrittenPart) -> WrittenPart:
     return part
 
 
-def _settings(reads: Format, writes: Format, sides: Sides, given: Mapping[str, Any]) -> dict[str, str]:
-    """What the keywords of a conversion say about the content of its parts, as text that is equal in other processes.
+def _settings(reads: Format, writes: Format, sides: Sides, keywords_of_parts: Mapping[str, Any]) -> dict[str, str]:
+    """Keywords of a conversion that decide the content of the parts, as text, equal in all processes.
 
     Raises
     ------
@@ -574,7 +582,7 @@ def _settings(reads: Format, writes: Format, sides: Sides, given: Mapping[str, A
         titles = ", ".join(row.title for row in can_resume)
         text = f"converts {titles} files to shards of TFRecord, a shard for each file"
         raise for_cli(ValueError(f"resume=True {text}"), f"--resume {text}")
-    keywords = {**given, **sides.source_options}
+    keywords = {**keywords_of_parts, **sides.source_options}
     twice = sides.target_options.keys() & sides.source_options.keys()
     keywords |= {f"target {key}" if key in twice else key: value for key, value in sides.target_options.items()}
     for name in _OF_ALL_FILES:
@@ -584,15 +592,15 @@ def _settings(reads: Format, writes: Format, sides: Sides, given: Mapping[str, A
         reason = "it would leave out all files after the first"
         raise ValueError(f"on_error='stop' cannot be used with resume=True: {reason}")
     names = keywords.keys() - _WITHOUT_EFFECT
-    own = {name: keywords[name] for name in sorted(names) if keywords[name] is not None}
-    if not isinstance(schema := own.get("schema", ""), str):
-        own["schema"] = Schema.parse(schema).to_json(indent=None)
-    return {name: value if name == "schema" else _text(value) for name, value in own.items()}
+    settings = {name: keywords[name] for name in sorted(names) if keywords[name] is not None}
+    if not isinstance(schema := settings.get("schema", ""), str):
+        settings["schema"] = Schema.parse(schema).to_json(indent=None)
+    return {name: value if name == "schema" else _text(value) for name, value in settings.items()}
 
 
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_text(key)}: {_text(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{_text(key)}: {_text(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_text, value)) + "]"
     if isinstance(value, str):

@@ -92,7 +92,7 @@ def embed_files(
 
 
 class _Embedding:
-    """How files are embedded."""
+    """Options and state of embedding files."""
 
     def __init__(self, columns: dict[str, str], folder: Path | None, missing: str, options: FileOptions) -> None:
         self._columns, self._missing, self._options = columns, missing, options
@@ -111,8 +111,10 @@ class _Embedding:
                 raise SchemaError("paths are text", feature=path, expected="string", got=got)
             if new != path and new in schema.names:
                 raise SchemaError("the table has a column of this name", feature=new, hint="choose another name")
-            made = pa.field(new, pa.binary())
-            schema = schema.set(schema.get_field_index(new), made) if new == path else schema.append(made)
+            content_field = pa.field(new, pa.binary())
+            schema = (
+                schema.set(schema.get_field_index(new), content_field) if new == path else schema.append(content_field)
+            )
         return schema
 
     def batches(self, source: BatchSource, schema: pa.Schema) -> Generator[pa.RecordBatch]:
@@ -120,17 +122,19 @@ class _Embedding:
         for batch in source:
             for begin in range(0, len(batch), _ROWS):
                 part = batch.slice(begin, _ROWS)
-                yield from self._with_files(part, schema, row)
+                yield from self._embed_batch(part, schema, row)
                 row += len(part)
 
-    def _with_files(self, batch: pa.RecordBatch, schema: pa.Schema, row: int) -> Iterator[pa.RecordBatch]:
+    def _embed_batch(self, batch: pa.RecordBatch, schema: pa.Schema, row: int) -> Iterator[pa.RecordBatch]:
         """The rows with their files, in parts of about 32 MiB."""
-        located = {new: self._located(batch.column(path), path, row) for new, path in self._columns.items()}
+        located = {new: self._locate_files(batch.column(path), path, row) for new, path in self._columns.items()}
         order = [(new, at) for at in range(len(batch)) for new in located]
         files: Iterator[tuple[tuple[str, int], Any, Entry | None]] = (
             ((new, at), *located[new][at]) for new, at in order
         )
-        threads = reader_threads(self._options.threads, *(fs for found in located.values() for fs, _ in found))
+        threads = reader_threads(
+            self._options.threads, *(fs for found_files in located.values() for fs, _ in found_files)
+        )
         contents: dict[str, list[bytes | None]] = {new: [] for new in located}
         size = begin = 0
         with closing(read_files(files, threads)) as read:
@@ -138,12 +142,12 @@ class _Embedding:
                 contents[new].append(content)
                 size += len(content or b"")
                 if size >= LIMITS.file_batch_bytes and len(contents[order[-1][0]]) == at + 1 - begin:
-                    yield _joined(batch.slice(begin, at + 1 - begin), contents, schema)
+                    yield _add_contents(batch.slice(begin, at + 1 - begin), contents, schema)
                     contents, size, begin = {new: [] for new in located}, 0, at + 1
         if begin < len(batch):
-            yield _joined(batch.slice(begin), contents, schema)
+            yield _add_contents(batch.slice(begin), contents, schema)
 
-    def _located(
+    def _locate_files(
         self, paths: pa.Array, feature: str, row: int
     ) -> list[tuple[FileSystem, Entry | None] | tuple[None, None]]:
         """The file of each path; no entry where a path or a file is missing."""
@@ -178,7 +182,9 @@ class _Embedding:
         return fs, name
 
 
-def _joined(batch: pa.RecordBatch, contents: Mapping[str, list[bytes | None]], schema: pa.Schema) -> pa.RecordBatch:
+def _add_contents(
+    batch: pa.RecordBatch, contents: Mapping[str, list[bytes | None]], schema: pa.Schema
+) -> pa.RecordBatch:
     columns = [
         pa.array(contents[name], pa.binary()) if name in contents else batch.column(name) for name in schema.names
     ]

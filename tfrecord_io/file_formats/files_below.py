@@ -45,7 +45,7 @@ class FolderFile:
 
     @property
     def top(self) -> str | None:
-        """The folder directly below the root that it is in; None if it is in the root."""
+        """The folder directly below the root that holds the file; None for a file in the root."""
         first, slash, _ = self.name.partition("/")
         return first if slash else None
 
@@ -57,7 +57,7 @@ class Folder:
     path: str
     fs: FileSystem
     files: list[FolderFile]
-    others: list[FolderFile]
+    other_files: list[FolderFile]
 
 
 def find_folder(path: str, storage: StorageOptions) -> tuple[FileSystem, Entry]:
@@ -76,7 +76,7 @@ def find_folder(path: str, storage: StorageOptions) -> tuple[FileSystem, Entry]:
 
 
 def is_hidden_file(name: str) -> bool:
-    """Whether a file or folder among files of any kind is left out: ``.x``, and what systems and tools leave there.
+    """True if a file or folder among files of any kind is left out: ``.x``, and leftovers of systems and tools.
 
     >>> is_hidden_file(".git"), is_hidden_file("__MACOSX"), is_hidden_file("_DSC0001.jpg")
     (True, True, False)
@@ -104,8 +104,8 @@ def list_folder(path: str, storage: StorageOptions, suffixes: tuple[str, ...] | 
             shown = fs.display_path(entry.name)
             raise EncodeError("the file's name is not UTF-8", path=shown, hint="rename it") from None
         wanted = suffixes is None or entry.basename.lower().endswith(suffixes)
-        (folder.files if wanted else folder.others).append(FolderFile(relative.replace(os.sep, "/"), entry))
-    for files in (folder.files, folder.others):
+        (folder.files if wanted else folder.other_files).append(FolderFile(relative.replace(os.sep, "/"), entry))
+    for files in (folder.files, folder.other_files):
         files.sort(key=lambda file: natural_key(file.name))
     return folder
 
@@ -116,14 +116,14 @@ def list_images(path: str, storage: StorageOptions) -> Folder:
     if images := images_by_content(folder):
         folder.files.extend(images)
         folder.files.sort(key=lambda file: natural_key(file.name))
-        folder.others[:] = [file for file in folder.others if file not in images]
+        folder.other_files[:] = [file for file in folder.other_files if file not in images]
     return folder
 
 
-def images_by_content(folder: Folder, most: int | None = None) -> list[FolderFile]:
+def images_by_content(folder: Folder, max_files: int | None = None) -> list[FolderFile]:
     """The images among the files of a folder without a suffix, of which at most so many are looked at."""
-    unnamed = [file for file in folder.others if other_suffix(file.name) is None and not is_record_file(file.name)]
-    unnamed = unnamed[:most]
+    unnamed = [file for file in folder.other_files if other_suffix(file.name) is None and not is_record_file(file.name)]
+    unnamed = unnamed[:max_files]
     if not unnamed:
         return []
     threads = min(reader_threads(None, folder.fs), len(unnamed))
@@ -132,17 +132,17 @@ def images_by_content(folder: Folder, most: int | None = None) -> list[FolderFil
 
 
 def _is_image(fs: FileSystem, entry: Entry) -> bool:
-    """True if a file begins as an image that is read; False also for one that cannot be opened, which is left out."""
+    """True if a file begins as a supported image; False also if the file cannot be opened."""
     try:
         return bool(entry.size) and looks_like(read_whole(fs, entry, 0)) in _READ_IMAGES
     except OSError:
         return False
 
 
-def warn_of_others(path: str, reason: str, others: Sequence[FolderFile]) -> None:
+def warn_of_others(path: str, reason: str, other_files: Sequence[FolderFile]) -> None:
     """Warn of files of a folder that are left out."""
-    if others:
-        named = f"'{printable(others[0].name)}'{and_more(len(others) - 1)}"
+    if other_files:
+        named = f"'{printable(other_files[0].name)}'{and_more(len(other_files) - 1)}"
         warn(f"{printable(path)}: {reason}, left out: {named}", UserWarning)
 
 
@@ -156,7 +156,7 @@ def has_image(path: str, storage: StorageOptions, *, by_content: bool) -> bool:
 
 
 class Named(Protocol):
-    """A file, or what has the name of one."""
+    """A file, or an object with the name of a file."""
 
     @property
     def name(self) -> str: ...
@@ -165,7 +165,7 @@ class Named(Protocol):
 N = TypeVar("N", bound=Named)
 
 
-def shuffled(files: Sequence[N], seed: int) -> list[N]:
+def shuffle_files(files: Sequence[N], seed: int) -> list[N]:
     """The files in an order that depends on their names and the seed alone."""
     return sorted(
         files, key=lambda file: hashlib.sha256(f"{seed}/{file.name}".encode("utf-8", "surrogateescape")).digest()
@@ -189,26 +189,28 @@ def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | No
         Without `labels`: images are both in folders and outside, or the folders look like parts of a dataset. A folder
         is not among the `class_names`, or these are given with ``labels=False``.
     """
-    found = sorted({file.top for file in folder.files if file.top is not None})
+    folder_names = sorted({file.top for file in folder.files if file.top is not None})
     outside = next((file for file in folder.files if file.top is None), None)
     if labels is None:
-        labels = class_names is not None or bool(found)
-        if class_names is None and found and outside is not None:
-            where = f"'{printable(folder.path)}': files are both in folders ('{printable(found[0])}') and outside "
+        labels = class_names is not None or bool(folder_names)
+        if class_names is None and folder_names and outside is not None:
+            where = (
+                f"'{printable(folder.path)}': files are both in folders ('{printable(folder_names[0])}') and outside "
+            )
             where += f"('{printable(outside.name)}')"
             advice = "put all files into folders, or pass labels=True (no label outside), or pass labels=False"
             raise ValueError(f"{where}; {advice}")
-        if class_names is None and found and {name.lower() for name in found} <= _SPLITS:
-            where = f"'{printable(folder.path)}': its folders look like parts of a dataset ({', '.join(found)})"
+        if class_names is None and folder_names and {name.lower() for name in folder_names} <= _SPLITS:
+            where = f"'{printable(folder.path)}': its folders look like parts of a dataset ({', '.join(folder_names)})"
             raise ValueError(f"{where}; convert them one by one, or pass labels=True if they are classes")
     if not labels:
         if class_names is not None:
             raise ValueError("class_names= names labels, which labels=False leaves out")
         return None
     if class_names is None:
-        return found
+        return folder_names
     check_class_names(class_names)
-    if unknown := sorted(set(found) - set(class_names)):
+    if unknown := sorted(set(folder_names) - set(class_names)):
         raise ValueError(f"'{printable(folder.path)}': the folder '{printable(unknown[0])}' is not among class_names=")
     return list(class_names)
 
@@ -254,7 +256,7 @@ def _read(key: T, fs: Any, entry: Entry | None, *, in_advance: bool) -> tuple[T,
 
 @dataclass(slots=True)
 class LeftOut:
-    """How many images, files or annotations are left out, and why the first of them is.
+    """Number of images, files or annotations left out, with the reason for the first.
 
     >>> left_out = LeftOut("images", 1200)
     >>> left_out.add("'a.png' is damaged")
@@ -289,7 +291,7 @@ class LeftOut:
 
 
 def row_batches(rows: Iterable[tuple[Sequence[Any], int]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Batches of rows, each with its size in bytes: a batch ends at the row that makes it large enough.
+    """Group rows, given with their sizes in bytes, into batches: a row that reaches the limit ends its batch.
 
     >>> schema = pa.schema({"n": pa.int64()})
     >>> [batch["n"].to_pylist() for batch in row_batches([([1], 1), ([2], 64 << 20), ([3], 1)], schema)]

@@ -44,12 +44,16 @@ def formats_of(
     reads = (
         _common_format(paths, places.source, files, listings)
         if source_format is None
-        else _named("source_format", source_format, *paths)
+        else _format_of_keyword("source_format", source_format, *paths)
     )
     holds = None if source_format is not None else reads.holds_records
     if holds is not None and load(holds)(paths[0], places.source):
         reads = TFRECORD  # files of records in a file of another format
-    writes = format_of_target(target) if target_format is None else _named("target_format", target_format, target)
+    writes = (
+        format_of_target(target)
+        if target_format is None
+        else _format_of_keyword("target_format", target_format, target)
+    )
     if files is not None:
         if not reads.records:
             check_choice("files", files, (None, *FOLDERS))
@@ -65,9 +69,9 @@ def formats_of(
         if reads is not folder:
             text = f"is for folders, and '{printable(paths[0])}' is {reads.title}"
             raise for_cli(TypeError(f"files= {text}"), f"--files {text}")
-    other = other_suffix(target) if writes is None else None
-    if other is not None and (other.is_known or not is_directory(target, places.target)):
-        raise _unwritable(target, other.suffix)
+    other_format = other_suffix(target) if writes is None else None
+    if other_format is not None and (other_format.is_known or not is_directory(target, places.target)):
+        raise _unwritable(target, other_format.suffix)
     writes = writes or TFRECORD
     if writes is not TFRECORD and (match := _SHARDS.search(target.rstrip("/").rpartition("/")[2])):
         reason = f"'{match[0]}' asks for several files, and a conversion to {writes.title} writes one file or folder"
@@ -77,7 +81,7 @@ def formats_of(
     return reads, writes
 
 
-def unwrapped(paths: Sequence[str]) -> str | list[str]:
+def single_or_all(paths: Sequence[str]) -> str | list[str]:
     """One path alone: only then can it be a directory or a shard spec."""
     return paths[0] if len(paths) == 1 else list(paths)
 
@@ -88,7 +92,7 @@ def single(paths: Sequence[str]) -> str:
     return paths[0]
 
 
-def _named(keyword: str, key: str, *paths: str) -> Format:
+def _format_of_keyword(keyword: str, key: str, *paths: str) -> Format:
     """The format that ``source_format=`` or ``target_format=`` names, for these paths."""
     format, is_target = FORMATS.get(str(key)), keyword == "target_format"
     if format is None or not (format.is_target if is_target else format.is_source):
@@ -141,12 +145,12 @@ def _common_format(
     """The format of all sources. With `files`, a folder without TFRecord files is one of files."""
     if not paths:
         raise ValueError("no path was given")
-    found = [format_of_source(path) or _format_of_files(path, storage, files, listings) for path in paths]
-    for path, format in zip(paths, found, strict=True):
-        if format is not found[0]:
-            reason = f"'{printable(paths[0])}' is {found[0].title} and '{printable(path)}' is {format.title}"
+    formats = [format_of_source(path) or _format_of_files(path, storage, files, listings) for path in paths]
+    for path, format in zip(paths, formats, strict=True):
+        if format is not formats[0]:
+            reason = f"'{printable(paths[0])}' is {formats[0].title} and '{printable(path)}' is {format.title}"
             raise ValueError(f"{reason}: convert them one by one")
-    return found[0]
+    return formats[0]
 
 
 def _format_of_name(path: str) -> Format | None:
@@ -197,7 +201,9 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         return of_tfds
     if files in FOLDERS and not has_named:
         return FORMATS[FOLDERS[files]]
-    of_folders = (row for row in FORMATS if row.folders and all(present & {*each.split("|")} for each in row.folders))
+    of_folders = (
+        row for row in FORMATS if row.folders and all(present & {*folder.split("|")} for folder in row.folders)
+    )
     if (of_folder := next(of_folders, None)) is not None:
         return of_folder
     if {"meta", "data"} <= present and (frames := _frames_of_lerobot(fs, entry.name)):
@@ -205,13 +211,13 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         if "videos" in present:
             warn(f"{printable(path)}: the frames of a LeRobot dataset are converted, left out: 'videos'", UserWarning)
         return _format_of_names(path, [frames[0].basename]) or TFRECORD
-    found = [_format_of_name(name) for name in names]
-    may_be_images = not has_named and not any(each is not None and each.typed for each in found)
+    formats = [_format_of_name(name) for name in names]
+    may_be_images = not has_named and not any(named is not None and named.typed for named in formats)
     if may_be_images and has_image(path, storage, by_content=False):
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
     if record_files(listing) or _has_records(fs, listing):
         return TFRECORD
-    if may_be_images and not any(found) and has_image(path, storage, by_content=True):
+    if may_be_images and not any(formats) and has_image(path, storage, by_content=True):
         return FORMATS[FOLDERS["images"]]
     format = _format_of_names(path, names)
     if format is None and not has_named:
@@ -245,23 +251,25 @@ def _format_of_names(path: str, names: Sequence[str]) -> Format | None:
     ValueError
         They are of several, of which one would be read without the others, such as ``metadata.json`` without the data.
     """
-    found: dict[str, tuple[str, Format]] = {}
-    known = [(name, format) for name in names if not is_hidden(name) and (format := format_of_source(name)) is not None]
-    has_records = any(format.copied for _, format in known)
-    for name, format in known:
+    formats: dict[str, tuple[str, Format]] = {}
+    named_formats = [
+        (name, format) for name in names if not is_hidden(name) and (format := format_of_source(name)) is not None
+    ]
+    has_records = any(format.copied for _, format in named_formats)
+    for name, format in named_formats:
         if not (has_records and is_sidecar(name)):
-            found.setdefault(str(format.plan or format.name), (name, format))
-    if len(found) > 1:
-        (name, format), (other_name, other), *_ = found.values()
-        reason = f"'{printable(name)}' is {format.title} and '{printable(other_name)}' is {other.title}"
+            formats.setdefault(str(format.plan or format.name), (name, format))
+    if len(formats) > 1:
+        (name, format), (other_name, other_format), *_ = formats.values()
+        reason = f"'{printable(name)}' is {format.title} and '{printable(other_name)}' is {other_format.title}"
         text = f"'{printable(path)}' has files of several formats: {reason}"
         advice = "source_format= names the one to convert, or pass a glob that matches its files"
         raise ValueError(f'{text}; {advice}, or files="all" embeds files of any kind')
-    return next((format for _, format in found.values()), None)
+    return next((format for _, format in formats.values()), None)
 
 
 def _has_records(fs: FileSystem, listing: list[Entry]) -> bool:
-    """Whether a folder without names of TFRecord files has the manifest of a dataset, or files with records."""
+    """True if a folder without names of TFRecord files has the manifest of a dataset, or files with records."""
     faults: list[CorruptRecordError] = []  # a damaged manifest is one: reading raises the error again
     manifests = Manifests(fs, check_sizes=False, faults=faults)
     files = manifests.apply(lambda: listing, lambda name: True, whole=True)

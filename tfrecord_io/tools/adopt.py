@@ -1,4 +1,4 @@
-"""Adopt files that another tool wrote as a dataset: a manifest that names them is written, and nothing else."""
+"""Adopt files of other tools as a dataset: only a manifest is written, with the names of the files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _MOST_FILES = 8  # that are read at a time
 def adopt(
     source: Path | OpenedDataset, *, storage_options: StorageLike | None = None, progress: ProgressLike = False
 ) -> WriteReport:
-    """Write a manifest for files that have none, such as those of spark-tfrecord, so that they are a dataset.
+    """Make files of another writer, such as spark-tfrecord, a dataset: write a manifest for them.
 
     The files are read for it, and stay as they are: their records are counted, and their checksums computed. Afterwards
     rows can be appended, ``mode="overwrite_partitions"``, `delete` and `compact` work, and readers see one version of
@@ -114,10 +114,10 @@ def adopt(
     if parse_spec(name) is not None:
         directory = name[: len(name) - len(name.rpartition("/")[2])]
     names = [source.location[1] for source in sources]
-    if not all(each.startswith(directory) for each in names):
+    if not all(path.startswith(directory) for path in names):
         text = "adopt makes a dataset of the files of a directory, or of all shards of a name (train@*)"
         raise NotADirectoryError(errno.ENOTDIR, text, secret_url(os.fspath(path)))
-    names = [each.removeprefix(directory) for each in names]
+    names = [path.removeprefix(directory) for path in names]
     if odd := next(filter(re.compile("[\\\\\ud800-\udfff]").search, names), None):  # not valid in a manifest
         raise ValueError(f"'{printable(odd)}': names of shards must be UTF-8 without backslashes; rename the file")
     _check_unnamed(sources)
@@ -127,11 +127,11 @@ def adopt(
     counts, checksums = _counted(sources, options)
     types = pa.schema(PartitionColumns.in_folders_of(sources).fields)
     schema, shown = _schema(sources, counts, options)
-    codecs = {None if (codec := CODECS.of_path(each)) is None else codec.name for each in names}
+    codecs = {None if (codec := CODECS.of_path(path)) is None else codec.name for path in names}
     manifest = Manifest(
         stem,
         new_id(),
-        tuple(ManifestFile(*each) for each in zip(names, counts, *zip(*checksums, strict=True), strict=True)),
+        tuple(ManifestFile(*row) for row in zip(names, counts, *zip(*checksums, strict=True), strict=True)),
         compression=codecs.pop() if len(codecs) == 1 else None,
         schema=schema,
         partition_by=columns,
@@ -170,33 +170,34 @@ def _check_unnamed(sources: Sequence[Source]) -> None:
 
 def _partition_columns(names: Sequence[str]) -> tuple[str, ...]:
     """The columns of the folders, which have to be the same for all files."""
-    found = {tuple(column_of(folder) or "" for folder in each.split("/")[:-1]): each for each in names}
-    if len(found) > 1:
-        (one, first), (other, second) = [*found.items()][:2]
-        text = f"'{printable(first)}' is in folders of {list(one)}, '{printable(second)}' in folders of {list(other)}"
+    folders = {tuple(column_of(folder) or "" for folder in name.split("/")[:-1]): name for name in names}
+    if len(folders) > 1:
+        (first_columns, first), (second_columns, second) = [*folders.items()][:2]
+        text = f"'{printable(first)}' is in folders of {list(first_columns)}, "
+        text += f"'{printable(second)}' in folders of {list(second_columns)}"
         raise ValueError(f"{text}: the files of a dataset are in folders of the same columns; move one of them")
-    return next(iter(found))
+    return next(iter(folders))
 
 
 def _stem(names: Sequence[str]) -> str:
-    """The name of the dataset: that of its shards, or that of a directory's."""
-    shards = [parse_shard(each) for each in names]
+    """The name of the dataset: the stem of the shards' names, or the default for a directory."""
+    shards = [parse_shard(name) for name in names]
     stems = {None if shard is None else shard.stem for shard in shards}
-    if len(stems) == 1 and not any("/" in each for each in names):
+    if len(stems) == 1 and not any("/" in name for name in names):
         return next(iter(stems)) or DIRECTORY_STEM
     return DIRECTORY_STEM
 
 
 def _counted(sources: Sequence[Source], options: ReadOptions) -> tuple[list[int], list[tuple[int, int]]]:
     """The records of each file, and its size and CRC-32C."""
-    known = KnownCounts(options)
-    counts = list(count_each(sources, find_indexes(sources), known, threads=options.thread_count))
+    record_counts = KnownCounts(options)
+    counts = list(count_each(sources, find_indexes(sources), record_counts, threads=options.thread_count))
     checksums = []
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         calls = (partial(checksum, source, crc32c) for source in sources)
-        for each in ordered(calls, min(_MOST_FILES, len(sources)), "adopt"):
-            checksums.append(each)
-            meter.advance(each[0])
+        for size_and_crc in ordered(calls, min(_MOST_FILES, len(sources)), "adopt"):
+            checksums.append(size_and_crc)
+            meter.advance(size_and_crc[0])
     return counts, checksums
 
 
@@ -218,13 +219,13 @@ def _schema(
         names = tuple(embedded.schema.names)
         if len(contents) < len(filled):
             return None, names
-        same = {content for content, _ in contents}
-        return (same.pop() if len(same) == 1 else pack(embedded.schema, embedded.dictionaries)), names
+        schemas = {content for content, _ in contents}
+        return (schemas.pop() if len(schemas) == 1 else pack(embedded.schema, embedded.dictionaries)), names
     return _inferred(filled, options)
 
 
 def _inferred(sources: Sequence[Source], options: ReadOptions) -> tuple[bytes | None, tuple[str, ...]]:
-    """The schema that is inferred from all records, of one file after the other, so that no more is in memory.
+    """Infer the schema from all records, one file at a time, to bound memory.
 
     None where features are tensors by their companions, or described next to the files: each read finds that.
     """

@@ -108,7 +108,7 @@ def build_index(
     CorruptRecordError, TruncatedRecordError, DecodeError
         A file is damaged; no index is written for it.
     """
-    if columns is None:  # which are all in other calls
+    if columns is None:  # None means all columns in other calls
         raise TypeError("columns=None: expected names, globs and !names")
     options = ReadOptions.of_call(build_index, locals(), source)
     sources = _files(resolve_sources(whole_files(source, "build_index"), options))

@@ -116,13 +116,13 @@ def compact(
     compaction.old.warn_of_left()
     records, size = sum(file.records for file in files), sum(file.bytes for file in files)
     compression, columns = compaction.manifest.compression, copied.schema.columns
-    joined = sum(map(len, compaction.groups.values()))
-    return CompactReport(os.fspath(path), records, size, compression, columns, {}, files, joined=joined)
+    joined_shards = sum(map(len, compaction.groups.values()))
+    return CompactReport(os.fspath(path), records, size, compression, columns, {}, files, joined=joined_shards)
 
 
 @dataclass(frozen=True, repr=False)
 class CompactReport(WriteReport):
-    """What was written, instead of so many shards that were `joined`."""
+    """Report of a compaction: the shards written, in place of `joined` smaller ones."""
 
     joined: int = 0
 
@@ -140,11 +140,11 @@ def _write(
     frames = copied.frames()
     name, block = next(frames, (None, None))
     sinks = []
-    for index, joined in enumerate(compaction.groups):
+    for index, shard_name in enumerate(compaction.groups):
         sink = compaction.open_sink(index, options)
         undo.callback(sink.discard)
         output = RecordOutput(sink.path, copied.schema, options, sink)
-        while name == joined and block is not None:
+        while name == shard_name and block is not None:
             output.write(block)
             name, block = next(frames, (None, None))
         output.finish()
@@ -183,7 +183,7 @@ class _Compaction(Replacement):
                 self.groups[self.plan(run)] = [by_path[file.path] for file in run]
 
     def open_sink(self, index: int, options: CopyOptions) -> FrameSink:
-        """The file of a joined shard, in the compression of the first of those that it replaces."""
+        """Open the file of a joined shard, with the compression of the first shard in it."""
         output = self.open_planned(index)
         codec = CODECS.of_path(output.path)
         return FrameSink(

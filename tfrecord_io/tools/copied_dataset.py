@@ -1,4 +1,4 @@
-"""A dataset that is copied with its manifest: what its target has, and what is to be stored and removed there.
+"""A dataset copied with its manifest: compare the target, then store missing files and remove surplus ones.
 
 Files wait where no reader takes them for data:
 
@@ -47,13 +47,13 @@ Listing = Mapping[str, Entry]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is done to make a target the dataset of a manifest."""
+    """Steps that make a target the dataset of a manifest."""
 
     wanted: Manifest  # the manifest of the target at the end, but for its id
     moved: tuple[int, ...]  # numbers of the files to copy
-    stored: tuple[int, ...]  # those of the files that a copy which was killed has stored
+    stored: tuple[int, ...]  # numbers of files stored by a killed copy
     kept: int  # how many files the target had
-    staged: Mapping[str, str]  # by the name of a file, the one under which it waits
+    staged: Mapping[str, str]  # by the name of a file, its temporary name
     stale: tuple[str, ...]  # files under names of the dataset, before and after, whose content may be another
     gone: tuple[str, ...]  # files that the target had, and the source has not
     begins: bool  # whether a manifest that readers refuse is written first
@@ -67,7 +67,7 @@ class Plan:
 def plan(
     wanted: Manifest, known: Manifest | None, listing: Listing, *, keeps: bool, stages_all: bool, by_store: bool
 ) -> Plan:
-    """Compare a manifest with what a target has: its manifest, and its files.
+    """Compare a manifest with the manifest and the files of a target.
 
     With `keeps`, equal files stay. What is copied `by_store` is checked when it has its name already: no copy goes on
     with such files, and none is stored under a name by which another would.
@@ -75,7 +75,7 @@ def plan(
     is_complete = known is not None and known.complete
     before = {file.path: file for file in (() if known is None else known.files)}
     is_begun = not by_store and is_begun_copy(wanted, known)
-    writing, kept = _id_of(wanted, known, by_store=by_store), 0
+    writing, kept_files = _id_of(wanted, known, by_store=by_store), 0
     staged: dict[str, str] = {}
     moved: list[int] = []
     stored: list[int] = []
@@ -86,7 +86,7 @@ def plan(
             if old.staged is not None and _has(listing, old.staged, file):
                 staged[file.path] = old.staged
             if file.path in staged or _has(listing, file.path, file):
-                kept += 1
+                kept_files += 1
                 continue
         has_id = bool(id_in(file.path)) and (old is None or is_equal) and not by_store
         name = file.path
@@ -99,11 +99,13 @@ def plan(
             moved.append(number)
     names = set(wanted.paths)
     begins = not is_complete and not stages_all
-    # A copy by the store replaces what has a name with an id, which another one may have published meanwhile.
+    # A copy by the store overwrites a file with an id in its name, which another copy may have published meanwhile.
     is_right = {wanted.files[number].path for number in stored} | {path for path in names if by_store and id_in(path)}
     stale = tuple(name for name in dict.fromkeys((*before, *names)) if name in listing and name not in is_right)
     gone = tuple(name for name in before if name not in names)
-    return Plan(wanted, tuple(moved), tuple(stored), kept, staged, stale if begins else (), gone, begins, by_store)
+    return Plan(
+        wanted, tuple(moved), tuple(stored), kept_files, staged, stale if begins else (), gone, begins, by_store
+    )
 
 
 def with_unused_names(wanted: Manifest, known: Manifest | None) -> Manifest:
@@ -126,12 +128,12 @@ def with_unused_names(wanted: Manifest, known: Manifest | None) -> Manifest:
 
 
 def is_begun_copy(wanted: Manifest, known: Manifest | None) -> bool:
-    """Whether a target has the manifest that a copy of the same files has begun with."""
+    """True if a target has the manifest of a copy of the same files that has begun."""
     return known is not None and not known.complete and _contents(known) == _contents(wanted)
 
 
 def _unknown_to_copies(manifest: Manifest) -> Manifest:
-    """A manifest of other contents, so that no copy goes on with what is stored behind it."""
+    """Change the checksums in a manifest, so that no copy resumes from its files."""
     return replace(manifest, files=tuple(replace(file, crc32c=file.crc32c ^ 0xFFFFFFFF) for file in manifest.files))
 
 
@@ -162,12 +164,12 @@ def _id_of(wanted: Manifest, known: Manifest | None, *, by_store: bool) -> str:
 
 
 def _following(id: str) -> str:
-    """The id that replaces one that cannot be used; it is the same in each copy."""
+    """Derive the id that replaces an unusable one, equal in each copy."""
     return hashlib.blake2b(id.encode(), digest_size=8).hexdigest()
 
 
 class CopiedDataset(Publication):
-    """A dataset that is copied to a directory, by a plan that was made with its manifest, if it is `known`.
+    """A dataset being copied to a directory, by a plan made with the target's manifest.
 
     It is used in this order: `begin`, `open` and store each file that is `moved`, `publish_copy`.
     """
@@ -191,14 +193,14 @@ class CopiedDataset(Publication):
         return []
 
     def _is_before(self, manifest: Manifest | None) -> bool:
-        """Whether a manifest of the target is the one that it had when the copy was planned."""
+        """True if the target still has the manifest from the time of the plan."""
         if manifest is None or self._before is None:
             return manifest is self._before
-        same = (manifest.complete, manifest.files) == (self._before.complete, self._before.files)
-        return same and (manifest.id == self._before.id or not manifest.complete)
+        is_same = (manifest.complete, manifest.files) == (self._before.complete, self._before.files)
+        return is_same and (manifest.id == self._before.id or not manifest.complete)
 
     def begin(self) -> None:
-        """Make sure that no file is taken for one of a dataset before it is published.
+        """Hide the files from readers until the dataset is published.
 
         Only who has written the manifest removes files; a copy that goes on finds by another one that this was done.
         """
@@ -214,7 +216,7 @@ class CopiedDataset(Publication):
             self._stop_others(self._put_begun(known_to_copies=not self.plan.by_store).staged_before)
 
     def _put_begun(self, *, known_to_copies: bool) -> Manifest:
-        """Replace the manifest by one that readers refuse, with which copies of the same files go on, or do not."""
+        """Replace the manifest by an incomplete one, which readers refuse; copies resume it if `known_to_copies`."""
 
         def begun(manifest: Manifest | None) -> Manifest:
             if not self._is_before(manifest) and (manifest is None or manifest.id != self._id):
@@ -234,12 +236,12 @@ class CopiedDataset(Publication):
         return self.place.directory + self.plan.staged.get(path, path)
 
     def is_exclusive(self, number: int) -> bool:
-        """Whether a file is stored only if none has its name: another writer may give the same one."""
+        """True if a file is stored only under a free name, as another writer may choose the same one."""
         path = self.plan.wanted.files[number].path
         return self.plan.begins and path not in self.plan.staged and self.old.is_numbered(path)
 
     def make_room(self, number: int) -> None:
-        """Remove a file that is not to be what it is, as one that a writer stored which this one has overtaken."""
+        """Remove a stale file left by a writer that lost the race."""
         path = self.plan.wanted.files[number].path
         self.old.prepare_removal([path], self._id)
         self._check_still_begun()
@@ -262,14 +264,21 @@ class CopiedDataset(Publication):
 
     @property
     def changes(self) -> bool:
-        """Whether the manifest of the target is to be replaced."""
-        known, plan = self._before, self.plan
-        if known is None or not known.complete or plan.moved or plan.stored or plan.gone or plan.staged:
+        """True if the manifest of the target is to be replaced."""
+        target_manifest, plan = self._before, self.plan
+        if (
+            target_manifest is None
+            or not target_manifest.complete
+            or plan.moved
+            or plan.stored
+            or plan.gone
+            or plan.staged
+        ):
             return True
-        return replace(self._final(known), id=known.id) != known
+        return replace(self._final(target_manifest), id=target_manifest.id) != target_manifest
 
     def publish_copy(self, listing: Listing) -> None:
-        """Replace the manifest, and settle what follows from it; `listing` is that of the plan."""
+        """Replace the manifest, then rename staged files and remove old ones; `listing` is the plan's."""
         if not self.changes:
             return
         self.old.remove([index for name in sorted(self.plan.new()) for index in index_names(name) if index in listing])
@@ -302,12 +311,12 @@ class CopiedDataset(Publication):
         return self._copy_id in manifest.replaced_ids
 
     def _left_in(self, manifest: Manifest | None) -> tuple[str, ...]:
-        """The files to be removed that a manifest states: a writer that was overtaken may have added its own."""
+        """Files to remove, as a manifest states: an overtaken writer may have added some."""
         names = set(self.plan.wanted.paths)
         return () if manifest is None else tuple(name for name in manifest.replaces if name not in names)
 
     def discard(self, error: BaseException | None = None) -> None:
-        """Leave what was stored to a copy that goes on, or, under numbered names, to the writer that was faster.
+        """Leave stored files to a copy that resumes, or, under numbered names, to the faster writer.
 
         The error after which nothing else is done says that the copy is published, if it is.
         """
@@ -337,7 +346,7 @@ class CopiedDataset(Publication):
         )
 
     def _has_own(self, manifest: Manifest) -> bool:
-        """Whether a manifest has the files of the copy, and others only that were appended to it since."""
+        """True if a manifest has the files of the copy, and otherwise only appended ones."""
         is_named = {*_contents(self.plan.wanted)} <= {*_contents(manifest)}
         return manifest.complete and is_named and not {*self.plan.gone} & {*manifest.paths}
 
@@ -348,7 +357,7 @@ def check_may_write(
     """Raise FileExistsError if a target has another dataset that is not to be replaced, or files of none."""
     path = fs.display_path(directory + manifest_name(wanted.dataset))
     if known is not None:
-        # A copy of the same files, whether or not others go on with what it stored.
+        # A copy of the same files, resumable or not.
         is_own = is_begun_copy(wanted, known) or is_begun_copy(_unknown_to_copies(wanted), known)
         if replaces or is_own:
             return

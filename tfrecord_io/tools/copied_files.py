@@ -1,4 +1,4 @@
-"""Find what is copied: datasets with a manifest, other files, and the files that belong to them."""
+"""Find datasets with a manifest, other files, and their companions, to copy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from tfrecord_io.tools.leftovers import is_left
 _LOOKUPS = 3
 _OF_TFDS = (FEATURES, INFO)
 _LABELS = ".labels.txt"  # names of classes, of TFDS
-_INDEXES = (".tfindex", ".idx")  # that other tools write beside a file
+_INDEXES = (".tfindex", ".idx")  # of other tools, beside a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class FoundDataset:
     is_part: bool = False  # whether the dataset has other files
 
     def source(self, file: ManifestFile) -> Source:
-        """A file, which is checked to be the one that the manifest states."""
+        """Open a file as a source, checked against the manifest."""
         entry = self.listing.get(file.path) or Entry(self.root + file.path, file.bytes, False, None)
         staged = None if file.staged is None else self.root + file.staged
         shard = ManifestShard(self.version, file.records, file.bytes, file.crc32c, staged, watched=False)
@@ -77,31 +77,31 @@ class FoundDataset:
         A file without a certain name has none: what is beside its name may be the index of the file that it replaces,
         which is being removed.
         """
-        found = []
+        index_sources = []
         for file, path in zip(self.manifest.files, paths, strict=False):  # the target may have more
             if file.staged is not None:
                 continue
-            for own, name in zip(_indexes_of(file.path), _indexes_of(path), strict=True):
-                entry = self.listing.get(own)
+            for index_path, name in zip(_indexes_of(file.path), _indexes_of(path), strict=True):
+                entry = self.listing.get(index_path)
                 if entry is not None and (path in moved or name not in target or target[name].size != entry.size):
-                    found.append((name, source_of(self.fs, entry)))
-        return found
+                    index_sources.append((name, source_of(self.fs, entry)))
+        return index_sources
 
     def matching(self, filters: Any) -> FoundDataset:
         """The files in the folders that a condition selects."""
-        chosen = matching(self.manifest, filters, self.version)
-        manifest = replace(self.manifest, files=chosen, sources_without_rows=())
-        return replace(self, manifest=manifest, is_part=len(chosen) < len(self.manifest.files))
+        matching_files = matching(self.manifest, filters, self.version)
+        manifest = replace(self.manifest, files=matching_files, sources_without_rows=())
+        return replace(self, manifest=manifest, is_part=len(matching_files) < len(self.manifest.files))
 
 
 @dataclass(slots=True)
 class Found:
-    """What is copied."""
+    """Datasets and files to copy."""
 
     datasets: list[FoundDataset] = field(default_factory=list)
     # Files of no manifest that hold records, with their names in the target.
     files: list[tuple[str, Source]] = field(default_factory=list)
-    # What belongs to them, in the order in which it is copied after them.
+    # Files that belong to them, in the order of the copy, after them.
     others: list[tuple[str, Source]] = field(default_factory=list)
     directories: int = 0  # how many of the paths are directories; their files keep their names in it
 
@@ -109,21 +109,21 @@ class Found:
         """Raise ValueError if two files would get one name."""
         seen: dict[str, str] = {}
         named = [(name, source.path) for name, source in (*self.files, *self.others)]
-        for each in self.datasets if named else ():
-            named += [(name, each.fs.display_path(each.root + name)) for name in each.manifest.paths]
-        named += [(f"dataset {each.manifest.dataset}", each.version.path) for each in self.datasets]
+        for dataset in self.datasets if named else ():
+            named += [(name, dataset.fs.display_path(dataset.root + name)) for name in dataset.manifest.paths]
+        named += [(f"dataset {dataset.manifest.dataset}", dataset.version.path) for dataset in self.datasets]
         for name, path in named:
-            if (other := seen.get(name)) is not None:
+            if (other_path := seen.get(name)) is not None:
                 text = f"'{path}' would be copied twice: name each file once"
-                if other != path:
-                    text = f"'{other}' and '{path}' would have one name in the target: copy them one by one"
+                if other_path != path:
+                    text = f"'{other_path}' and '{path}' would have one name in the target: copy them one by one"
                 raise ValueError(without_secrets(text))
             seen[name] = path
 
 
 def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, all_files: bool) -> Found:
-    """Find what some paths mean, which are those of `tfrecord_io.read_table`."""
-    found = Found()
+    """Find the datasets and files at some paths, as `tfrecord_io.read_table` takes them."""
+    sources_to_copy = Found()
     shards: dict[tuple[str, str], list[Source]] = {}  # by the path and the id of their manifest
     for path in paths:
         fs, name = locate(path, storage)
@@ -133,12 +133,12 @@ def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, al
             is_directory = entry is not None and entry.directory
         directory = f"{name.rstrip('/')}/" if name else ""
         if is_directory and not roots_of_folders(directory):
-            _find_directory(found, fs, directory, all_files=all_files)
+            _find_directory(sources_to_copy, fs, directory, all_files=all_files)
         else:
-            _find_files(found, path, storage, shards)
-    found.datasets += map(_part, shards.values())
-    found.check_names()
-    return found
+            _find_files(sources_to_copy, path, storage, shards)
+    sources_to_copy.datasets += map(_part, shards.values())
+    sources_to_copy.check_names()
+    return sources_to_copy
 
 
 def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: bool) -> None:
@@ -169,22 +169,22 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
     for entry in sorted(plain, key=lambda entry: entry.name):
         name = entry.name[below:]
         found.files.append((name, source_of(fs, entry)))
-        found.others += [(each, source_of(fs, entries[each])) for each in _indexes_of(name) if each in entries]
+        found.others += [(index, source_of(fs, entries[index])) for index in _indexes_of(name) if index in entries]
     companions = [name for name in entries if name in _OF_TFDS or name.endswith(_LABELS)]
     if all_files:
         everything = {entry.name[below:]: entry for entry in everything_below(fs, directory)}
         entries = {**everything, **entries}
         named = [entry.name[below:] for entry in plain]
-        named += [file.path for each in found.datasets for file in each.manifest.files]
-        taken = {each for name in named for each in (name, *_indexes_of(name))}
-        taken.update(manifest_name(each.manifest.dataset) for each in found.datasets)
-        companions = [name for name in everything if name not in taken and not _is_of_writer(name)]
+        named += [file.path for part in found.datasets for file in part.manifest.files]
+        taken_names = {listed_name for name in named for listed_name in (name, *_indexes_of(name))}
+        taken_names.update(manifest_name(part.manifest.dataset) for part in found.datasets)
+        companions = [name for name in everything if name not in taken_names and not _is_of_writer(name)]
     companions.sort(key=lambda name: (is_found_by(name), name))
     found.others += [(name, source_of(fs, entries[name])) for name in companions]
 
 
 def is_found_by(name: str) -> bool:
-    """Whether other files are read by this one, which is copied after them: of TFDS, or the manifest of a dataset."""
+    """True if readers find a dataset by this file, to be copied last: TFDS's info, or a manifest."""
     return name == INFO or stem_of(name.rpartition("/")[2]) is not None
 
 
@@ -199,7 +199,7 @@ def _find_files(found: Found, path: Any, storage: StorageOptions, shards: dict[t
             continue
         name = without_query(source.path).rpartition("/")[2] if source.remote else os.path.basename(source.path)
         found.files.append((name, source))
-        found.others += [(each.rpartition("/")[2], index) for each, index in _indexes_beside(source)]
+        found.others += [(index_name.rpartition("/")[2], index) for index_name, index in _indexes_beside(source)]
 
 
 def _part(sources: Sequence[Source]) -> FoundDataset:
@@ -235,15 +235,17 @@ def _indexes_beside(source: Source) -> Iterator[tuple[str, Source]]:
         return
     names = _indexes_of(name)
     beside = sidecar_entries(fs, names, f"{name}.") if source.beside is None else source.beside
-    found = (beside.get(each) for each in names)
-    yield from ((entry.name, source_of(fs, entry)) for entry in found if entry is not None and not entry.directory)
+    index_entries = (beside.get(index_name) for index_name in names)
+    yield from (
+        (entry.name, source_of(fs, entry)) for entry in index_entries if entry is not None and not entry.directory
+    )
 
 
 def everything_below(fs: FileSystem, directory: str) -> Iterator[Entry]:
     """All files below a directory, also behind links; an empty object for a folder itself is none."""
     if isinstance(fs, FsspecFileSystem):
-        found = (entry for entry in fs.below(directory) if not entry.directory)
-        yield from (entry for entry in found if entry.size or not entry.name.endswith("/"))
+        files = (entry for entry in fs.below(directory) if not entry.directory)
+        yield from (entry for entry in files if entry.size or not entry.name.endswith("/"))
         return
     yield from _below(fs, directory, frozenset([os.path.realpath(directory or ".")]))
 
@@ -258,7 +260,7 @@ def _below(fs: FileSystem, directory: str, within: frozenset[str]) -> Iterator[E
 
 
 def _is_of_writer(path: str) -> bool:
-    """Whether a file is one that writers make besides their data, or a shard of this directory that is not published.
+    """True if a file is a by-product of writers, or an unpublished shard of this directory.
 
     In folders that are not those of columns there are other datasets, whose manifests may name such shards.
     """

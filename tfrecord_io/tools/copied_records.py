@@ -95,14 +95,14 @@ class CopiedRecords:
         self._features = FolderFeatures(folder_columns, self.sources) if folder_columns.fields else None
 
     def _stored_schemas(self) -> tuple[dict[bytes, str], str | None]:
-        """The embedded schemas, each with the path of a file that has it, and the path of a file that has none."""
+        """The embedded schemas, each with the path of one of its files, and the path of a file without a schema."""
         stored: dict[bytes, str] = {}
         without: str | None = None
         for source in self.sources:
-            found, content = _first_schema(source, self.options.reading)
+            has_records, content = _first_schema(source, self.options.reading)
             if content is not None:
                 stored.setdefault(content, source.path)
-            elif found:
+            elif has_records:
                 without = without or source.path
         return stored, without
 
@@ -143,7 +143,7 @@ class CopiedRecords:
                 self._features.check_record_type()
 
     def _note_schema(self, walker: BlockWalker, frames: Extents) -> None:
-        """Shards that were added to a dataset, or before its new columns, do not embed the schema of its manifest."""
+        """Note the schema in the first record of a shard that embeds another schema than its manifest's."""
         shard = self.sources[walker.number].shard
         if walker.record == 0 and shard is not None and shard.manifest.schema is not None:
             content = embedded_content(walker.data[: int(frames.lengths[0]) + FRAME_BYTES])
@@ -166,9 +166,9 @@ class CopiedRecords:
         """The records that begin with an embedded schema, and its field."""
         if not self._fields:
             return
-        least, most = min(self._fields), max(self._fields)  # which begin as all do: at least by the tag
-        size = next((i for i, (a, b) in enumerate(zip(least, most, strict=False)) if a != b), len(least))
-        tag = np.frombuffer(least[: min(size, 16)], np.uint8)
+        smallest, largest = min(self._fields), max(self._fields)  # which begin as all do: at least by the tag
+        size = next((i for i, (a, b) in enumerate(zip(smallest, largest, strict=False)) if a != b), len(smallest))
+        tag = np.frombuffer(smallest[: min(size, 16)], np.uint8)
         candidates = np.flatnonzero(sizes >= FRAME_BYTES + len(tag))
         for i, byte in enumerate(tag):
             candidates = candidates[data[starts[candidates] + HEADER_BYTES + i] == byte]
@@ -189,15 +189,15 @@ class CopiedSchema:
     # file with records has none.
     content: bytes | None
     columns: tuple[str, ...]  # its columns
-    united: EmbeddedSchema | None  # the schema that covers the embedded schemas of the files that have one
-    declared: Schema | None  # the one of `content`, if the caller has declared it, or types of its columns
+    united: EmbeddedSchema | None  # all embedded schemas merged
+    declared: Schema | None  # the caller's schema, or types of columns
     folders: PartitionColumns  # the columns of folders that become features
 
     @classmethod
     def decide(
         cls, sources: Sequence[Source], stored: Mapping[bytes, str], without: str | None, options: CopyOptions
     ) -> Self:
-        """Decide it by the embedded schemas that are `stored`, each with the path of a file that has it.
+        """Decide the schema of the copies by the `stored` embedded schemas, each with the path of one of its files.
 
         `without` is the path of a file of records that has none.
 
@@ -212,25 +212,27 @@ class CopiedSchema:
         folders, overrides = folders.overridden(options.schema_overrides, sources)
         is_declared = options.schema is not None
         united = None if is_declared else _united(stored, overrides)
-        known = united if without is None else None
+        schema_of_copies = united if without is None else None
         if is_declared:
-            known = EmbeddedSchema(written_schema(Schema.parse(options.schema)), {}, sources[0].path)
+            schema_of_copies = EmbeddedSchema(written_schema(Schema.parse(options.schema)), {}, sources[0].path)
         elif united is not None and without is not None:
             reason = f"no schema is embedded, as {printable(without)} has none and other files have one"
             warn(f"{reason}; types will be inferred from the values; schema= declares all columns", SchemaWarning)
         if is_declared or overrides:
-            described = known or united
+            described = schema_of_copies or united
             columns = apply_overrides(pa.schema([]) if described is None else described.schema, overrides)
             folders, features = folders.declared(columns, sources)
-            if known is not None:
-                known = EmbeddedSchema(embedded_schema(features.to_arrow()), known.dictionaries, known.path)
-                _check_described(known, sources, options.reading)
-        if known is None:
+            if schema_of_copies is not None:
+                schema_of_copies = EmbeddedSchema(
+                    embedded_schema(features.to_arrow()), schema_of_copies.dictionaries, schema_of_copies.path
+                )
+                _check_described(schema_of_copies, sources, options.reading)
+        if schema_of_copies is None:
             return cls(None, (), united, None, folders)
-        _refuse(folders, known.schema.names, sources)
-        schema = folders.extended(known.schema, Projection(None))
+        _refuse(folders, schema_of_copies.schema.names, sources)
+        schema = folders.extended(schema_of_copies.schema, Projection(None))
         is_stored = len(stored) == 1 and not is_declared and not overrides and not folders.fields
-        content = next(iter(stored)) if is_stored else pack(schema, known.dictionaries)
+        content = next(iter(stored)) if is_stored else pack(schema, schema_of_copies.dictionaries)
         declared = Schema.parse(schema) if is_declared or overrides else None
         return cls(content, tuple(schema.names), united, declared, folders)
 
@@ -244,7 +246,7 @@ class CopiedSchema:
 
 
 def _united(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> EmbeddedSchema | None:
-    """The embedded schemas as one that covers them all, with the types of `overrides`."""
+    """Merge the embedded schemas, with the types of `overrides`."""
     schemas = [_overridden(EmbeddedSchema.parse(content, path), overrides) for content, path in stored.items()]
     try:
         united = reduce(merge, schemas) if schemas else None
@@ -252,7 +254,7 @@ def _united(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> Embedd
             united.refuse_conflicts()
         return united
     except SchemaError as error:
-        types = [field.type for each in schemas for field in each.schema if field.name == error.feature]
+        types = [field.type for embedded in schemas for field in embedded.schema if field.name == error.feature]
         error.set_hint(hint := "copy the files one by one")
         if len({plain_kind(type_) for type_ in types}) == 1 or any(plain_kind(type_) is None for type_ in types):
             declare = "declare one type for both with"
@@ -263,12 +265,12 @@ def _united(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> Embedd
 def _overridden(embedded: EmbeddedSchema, overrides: Mapping[str, Any]) -> EmbeddedSchema:
     """An embedded schema with other types of some of its columns, whose categories are left out."""
     names = embedded.schema.names
-    own = {key: type_ for key, type_ in overrides.items() if any(matches(key, name) for name in names)}
-    if not own:
+    matching_overrides = {key: type_ for key, type_ in overrides.items() if any(matches(key, name) for name in names)}
+    if not matching_overrides:
         return embedded
-    schema = apply_overrides(embedded.schema, own).to_arrow()
-    same = {name for name in names if schema.field(name).type == embedded.schema.field(name).type}
-    categories = {name: values for name, values in embedded.dictionaries.items() if name in same}
+    schema = apply_overrides(embedded.schema, matching_overrides).to_arrow()
+    unchanged = {name for name in names if schema.field(name).type == embedded.schema.field(name).type}
+    categories = {name: values for name, values in embedded.dictionaries.items() if name in unchanged}
     return EmbeddedSchema(schema, categories, embedded.path)
 
 
@@ -290,13 +292,13 @@ def _check_described(known: EmbeddedSchema, sources: Sequence[Source], reading: 
 
 
 def _warn_of_lost_types(sources: Sequence[Source], types_of_dataset: Mapping[str, Any] | None) -> None:
-    """Warn of columns of folders that have another type in the copy: that in the manifest, or that of all folders."""
-    stated, _ = PartitionColumns.in_folders_of(sources).overridden(types_of_dataset, sources)
+    """Warn of columns of folders with another type in the copy: the manifest's type, or the type of all folders."""
+    folder_columns, _ = PartitionColumns.in_folders_of(sources).overridden(types_of_dataset, sources)
     inferred = PartitionColumns.in_folders_of(sources, stated=False)
     types = {field.name: field.type for field in inferred.fields}
-    for field in stated.fields:
-        if (other := types.get(field.name, field.type)) != field.type:
-            types_of_both = f"is {field.type} in the dataset, and {other} in the names of the folders"
+    for field in folder_columns.fields:
+        if (other_type := types.get(field.name, field.type)) != field.type:
+            types_of_both = f"is {field.type} in the dataset, and {other_type} in the names of the folders"
             advice = "read the copy with schema_overrides=, or pass partitions='features'"
             text = f"'{printable(field.name)}' {types_of_both}, which is its type in the copy; {advice}"
             warn(text, SchemaWarning)
@@ -350,11 +352,11 @@ class FolderFeatures:
         self._counted += len(data)
         if self._counted > _VERDICT_BYTES:
             self.check_record_type()
-        known = {name for name, _ in decoder.new_names} & set(self._columns.names)
-        if known:
+        clashing_names = {name for name, _ in decoder.new_names} & set(self._columns.names)
+        if clashing_names:
             rows = {column.name: column.first_row for column in decoder.take() if column.first_row >= 0}
             try:
-                _refuse(self._columns, sorted(known), [source, *self._sources])
+                _refuse(self._columns, sorted(clashing_names), [source, *self._sources])
             except SchemaError as error:
                 row = rows.get(error.feature or "")
                 error.path, error.record = source.path, None if row is None else walker.record + row
@@ -381,9 +383,9 @@ class FolderFeatures:
             return frames
         data, sizes = frames
         starts, lengths = np.cumsum(sizes) - sizes + HEADER_BYTES, sizes - FRAME_BYTES
-        begins, held = _features(data, starts, lengths)
+        begins, feature_lengths = _features(data, starts, lengths)
         has_features = begins >= 0
-        tags, tag_sizes = _tagged_lengths(held + len(entries))
+        tags, tag_sizes = _tagged_lengths(feature_lengths + len(entries))
         if (tag_sizes + len(entries) + lengths).max(initial=0) > MAX_RECORD_BYTES:
             reason = too_large("a record with the features of its folders")
             raise EncodeError(reason, path=source.path, hint=_DROP, hint_cli=_DROP_CLI)
@@ -392,12 +394,12 @@ class FolderFeatures:
         at_entries, entry_sizes = np.full(len(sizes), len(data)), np.full(len(sizes), len(entries))
         # The tag and the new length, the features, those of the folder, and what follows the features. A payload that
         # does not begin with features gets others at its end, which parsers merge with any that it has.
-        rest = np.where(has_features, begins + held, 0)
+        rest_starts = np.where(has_features, begins + feature_lengths, 0)
         extents = [
             (np.where(has_features, at_tags, starts), np.where(has_features, tag_sizes, lengths)),
-            (np.where(has_features, starts + begins, at_tags), np.where(has_features, held, tag_sizes)),
+            (np.where(has_features, starts + begins, at_tags), np.where(has_features, feature_lengths, tag_sizes)),
             (at_entries, entry_sizes),
-            (starts + rest, np.where(has_features, lengths - rest, 0)),
+            (starts + rest_starts, np.where(has_features, lengths - rest_starts, 0)),
         ]
         where, how_many = (np.stack(column, axis=1).astype(np.int64).ravel() for column in zip(*extents, strict=True))
         framed = get_engine().frame_extents(memory, where, how_many, len(extents))
@@ -410,7 +412,7 @@ def _no_example(error: TFRecordError) -> TFRecordError:
 
 
 def _features(data: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:
-    """Where the content of the first field of each payload begins in it, and its bytes; −1 and 0 if it is not features.
+    """The offset and size of the first field's content in each payload; −1 and 0 if the field is not features.
 
     A length of more than five bytes, which no writer makes, is not taken for one.
     """
@@ -439,7 +441,7 @@ def _tagged_lengths(lengths: Array) -> tuple[Array, Array]:
 
 
 def _first_schema(source: Source, reading: ReadOptions) -> tuple[bool, bytes | None]:
-    """Whether a file has records, and the content of the embedded schema of the first one, if it is readable."""
+    """Look at the first record: True if there is one, and its embedded schema if readable."""
     if source.shard is not None and (source.shard.records == 0 or source.shard.manifest.schema is not None):
         content = source.shard.manifest.schema
         return source.shard.records > 0, content if _is_readable(content) else None
@@ -460,5 +462,7 @@ def _is_readable(content: bytes | None) -> bool:
 def selected(frames: Frames, indices: Any) -> Frames:
     """Some of the records, in the order of their `indices`."""
     data, sizes = frames
-    starts, chosen = (np.cumsum(sizes) - sizes)[indices], sizes[indices]
-    return get_engine().payloads(data, Extents(starts, chosen, 0)), chosen  # joins whole frames as if payloads
+    starts, selected_sizes = (np.cumsum(sizes) - sizes)[indices], sizes[indices]
+    return get_engine().payloads(
+        data, Extents(starts, selected_sizes, 0)
+    ), selected_sizes  # joins whole frames as if payloads

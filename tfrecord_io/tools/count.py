@@ -80,28 +80,32 @@ def count(
             return count_scan(path)
     sources = resolve_sources(path, options)
     recovery = recovery_of(options.on_error, sources)
-    known = KnownCounts(options)
-    if index is not None and (reads_all or not known.may_be_plain):
+    record_counts = KnownCounts(options)
+    if index is not None and (reads_all or not record_counts.may_be_plain):
         plain = f"compression={options.compression!r}: only plain files have one"
         reason = "check_crc=True reads all records" if reads_all else plain
         raise ValueError(f"index= cannot be used: {reason}")
     indexes: Sequence[Source | None] = [None] * len(sources)
     if index is None and len(sources) == 1 and _is_one_request(sources[0]):
-        known.looks = False
-    elif known.may_be_plain and not reads_all:
-        indexes = known.indexes(sources) if index is None else find_indexes(sources, index, options.storage)
-    for each, index_source in zip(sources, indexes, strict=True):
+        record_counts.looks = False
+    elif record_counts.may_be_plain and not reads_all:
+        indexes = record_counts.indexes(sources) if index is None else find_indexes(sources, index, options.storage)
+    for source_file, index_source in zip(sources, indexes, strict=True):
         if index_source is None:
-            each.read_once()
+            source_file.read_once()
     threads = options.thread_count
     numbers: Iterator[int]
     counted = 0
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         if reads_all:
-            numbers = count_by_reading(sources, known, check_crc=True, recover=recovery, threads=threads, progress=bar)
+            numbers = count_by_reading(
+                sources, record_counts, check_crc=True, recover=recovery, threads=threads, progress=bar
+            )
         else:
             named = index is not None
-            numbers = count_each(sources, indexes, known, named=named, recover=recovery, threads=threads, progress=bar)
+            numbers = count_each(
+                sources, indexes, record_counts, named=named, recover=recovery, threads=threads, progress=bar
+            )
         try:
             for number in numbers:
                 counted += number
@@ -114,7 +118,7 @@ def count(
 
 
 def _is_one_request(source: Source) -> bool:
-    """Whether reading a remote file takes no longer than a look for what may state the number of its records."""
+    """True if one request reads the whole remote file, no slower than a look for its index."""
     if source.remote is None or source.shard is not None or source.span is not None:
         return False
     return source.size is not None and source.size <= LIMITS.first_range_bytes

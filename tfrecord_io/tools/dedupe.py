@@ -43,7 +43,7 @@ def dedupe(
     storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
-    """Write one record of each key: the first or the last of those that agree in some columns.
+    """Write one record of each key: the first or the last of the records that agree in some columns.
 
     Records are copied as bytes and keep their order; the embedded schema is in the first record of each file written.
     Values in the names of folders (``day=1/``) become features, and may be part of the key. The files are read twice,
@@ -100,7 +100,7 @@ def _one_of_each(copied: CopiedRecords, names: Sequence[str], keeps_last: bool, 
     """Label 0 for the first or the last record of each key."""
     with ExitStack() as stack:
         spools: list[Spool] = []
-        held: list[Array] = []
+        keys_in_memory: list[Array] = []
         count = 0
 
         def use(columns: list[pa.Array]) -> None:
@@ -108,19 +108,19 @@ def _one_of_each(copied: CopiedRecords, names: Sequence[str], keeps_last: bool, 
             keys = np.empty(len(columns[0]), _ROW)
             keys[["first", "second"]] = row_hashes(columns, len(keys))
             keys["row"] = np.arange(count, count + len(keys))
-            held.append(keys)
+            keys_in_memory.append(keys)
             count += len(keys)
-            if sum(each.nbytes for each in held) > memory_bytes:
+            if sum(block.nbytes for block in keys_in_memory) > memory_bytes:
                 spools.extend(stack.enter_context(closing(Spool(MIB))) for _ in range(0 if spools else _FILES))
-                _distribute(held, spools)
+                _distribute(keys_in_memory, spools)
 
         each_key(copied, names, "by", use)
         labels = np.full(count, LEFT_OUT, np.uint8)
         if spools:
-            _distribute(held, spools)
-        kept = ((np.frombuffer(part, _ROW) for part in spool.parts()) for spool in spools)
-        parts = map(_joined, kept) if spools else iter([_joined(held)])
-        held.clear()  # before they are sorted
+            _distribute(keys_in_memory, spools)
+        spooled_keys = ((np.frombuffer(part, _ROW) for part in spool.parts()) for spool in spools)
+        parts = map(_joined, spooled_keys) if spools else iter([_joined(keys_in_memory)])
+        keys_in_memory.clear()  # before they are sorted
         for keys in parts:
             labels[_chosen(keys, keeps_last)] = 0
     return labels
@@ -131,8 +131,8 @@ def _distribute(held: list[Array], spools: list[Spool]) -> None:
     for keys in held:
         numbers = (keys["first"] >> np.uint64(64 - _BITS)).astype(np.intp)
         for number in np.unique(numbers).tolist():
-            chosen = keys[numbers == number]
-            spools[number].write(chosen)
+            keys_of_file = keys[numbers == number]
+            spools[number].write(keys_of_file)
     held.clear()
 
 
@@ -144,5 +144,5 @@ def _chosen(keys: Array, keeps_last: bool) -> Array:
     """The numbers of the first or last rows of each key; the rows ascend."""
     order = np.lexsort((keys["second"], keys["first"]))  # stable, so that the rows of a key ascend
     starts = run_starts(keys, order)
-    chosen = np.roll(starts, -1) if keeps_last else starts
-    return np.asarray(keys["row"][order[chosen]])
+    is_chosen = np.roll(starts, -1) if keeps_last else starts
+    return np.asarray(keys["row"][order[is_chosen]])

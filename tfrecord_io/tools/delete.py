@@ -1,4 +1,4 @@
-"""Take rows out of a dataset: files without such rows stay, the others are dropped or rewritten without these rows.
+"""Remove rows from a dataset: files without matching rows stay, other files are dropped or rewritten.
 
 The rows are found by the names of folders, then by column indexes; of the other files, the columns of the condition are
 read. Records that stay are copied as bytes.
@@ -62,7 +62,7 @@ _WITHOUT_MANIFEST = (
 
 @dataclass(frozen=True, repr=False)
 class DeleteReport(Report):
-    """What was deleted, or would be.
+    """Rows and files deleted, or to be deleted in a dry run.
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ class _Found:
 
 
 class _Deletion:
-    """The files of a dataset that have rows to remove, and what is done to them.
+    """Removes rows from the files of a dataset: finds them, and drops or rewrites the files.
 
     Without a `replacement`, `sources` is one file without a manifest. `meter` counts a file that is to be rewritten
     then, all others once they were searched.
@@ -245,19 +245,19 @@ class _Deletion:
         possible = scan.row_filter.possible(self._sources, scan.partitions)
         is_possible = set(map(id, possible))
         self._meter.advance(sum(source.size or 0 for source in self._sources if id(source) not in is_possible))
-        found = map(partial(self._in_folder, scan), possible) if is_of_folders else self._in(scan, possible)
-        for each in found:
-            if self._dry_run or not len(each.rows) or each.is_whole:
-                self._meter.advance(each.source.size or 0)
-            if each.source.shard is not None:
-                each.source.shard.check_records(each.count, each.source.path)
+        files_with_rows = map(partial(self._in_folder, scan), possible) if is_of_folders else self._in(scan, possible)
+        for file_rows in files_with_rows:
+            if self._dry_run or not len(file_rows.rows) or file_rows.is_whole:
+                self._meter.advance(file_rows.source.size or 0)
+            if file_rows.source.shard is not None:
+                file_rows.source.shard.check_records(file_rows.count, file_rows.source.path)
             else:
-                self._records = each.count
-            if len(each.rows):
-                (self._dropped if each.is_whole else self._rewritten).append(each)
+                self._records = file_rows.count
+            if len(file_rows.rows):
+                (self._dropped if file_rows.is_whole else self._rewritten).append(file_rows)
         numbers = {id(source): number for number, source in enumerate(self._sources)}
-        for files in (self._dropped, self._rewritten):  # those that were read are behind those with an index
-            files.sort(key=lambda found: numbers[id(found.source)])
+        for files in (self._dropped, self._rewritten):  # files found by an index stand before files that were read
+            files.sort(key=lambda file_rows: numbers[id(file_rows.source)])
         left = 0 if self._replacement is None else len(self._replacement.manifest.files) - len(self._dropped)
         if self._dropped and not left:  # a dataset has a shard, and a file stays a file
             self._rewritten.append(self._dropped.pop(0))
@@ -273,15 +273,15 @@ class _Deletion:
     def _in(self, scan: Scan, sources: Sequence[Source]) -> Iterator[_Found]:
         """The rows of each file: by its column index, or the columns of the condition are read."""
         assert scan.row_filter is not None
-        rest = []
+        to_read = []
         for source, match in zip(sources, column_search(scan, scan.row_filter).files(sources), strict=True):
             if match is not None and not match.is_doubtful and (match.exact or not len(match.records)):
                 yield _Found(source, match.records, len(match.index))
             else:
-                rest.append(source)
-        files = max(1, min(_MOST_FILES, len(rest)))
+                to_read.append(source)
+        files = max(1, min(_MOST_FILES, len(to_read)))
         threads = max(1, self._options.thread_count // files)
-        yield from ordered((partial(self._read, scan, source, threads) for source in rest), files, "delete")
+        yield from ordered((partial(self._read, scan, source, threads) for source in to_read), files, "delete")
 
     @staticmethod
     def _read(scan: Scan, source: Source, threads: int) -> _Found:
@@ -296,19 +296,21 @@ class _Deletion:
     # ---- the files
 
     def apply(self) -> None:
-        """Drop files and rewrite others, in one step; then make the indexes that these had."""
+        """Drop and rewrite files, in one step; then remake the indexes of the rewritten files."""
         if not self._dropped and not self._rewritten:
             return
-        removed = sum(len(each.rows) for each in (*self._dropped, *self._rewritten))
-        sources = [each.source for each in self._rewritten]
+        removed = sum(len(file_rows.rows) for file_rows in (*self._dropped, *self._rewritten))
+        sources = [file_rows.source for file_rows in self._rewritten]
         columns = _indexed_columns(sources)
         with ExitStack() as undo:
             if (replacement := self._replacement) is not None:
                 undo.callback(replacement.discard)
                 files = {file.path: file for file in replacement.manifest.files}
-                replacement.drop([files[replacement.path_of(found.source)] for found in self._dropped])
-                for found in self._rewritten:
-                    replacement.plan([files[replacement.path_of(found.source)]], found.count - len(found.rows))
+                replacement.drop([files[replacement.path_of(file_rows.source)] for file_rows in self._dropped])
+                for file_rows in self._rewritten:
+                    replacement.plan(
+                        [files[replacement.path_of(file_rows.source)]], file_rows.count - len(file_rows.rows)
+                    )
             sinks, shards = self._write(undo)
             if self._replacement is None:
                 sinks[0].commit()
@@ -343,15 +345,17 @@ class _Deletion:
         """Complete the last file, which is published with the others."""
         if not sinks:
             return
-        sink, found = sinks[-1], self._rewritten[len(sinks) - 1]
+        sink, file_rows = sinks[-1], self._rewritten[len(sinks) - 1]
         sink.finish()
         if self._replacement is not None:
             number = len(shards)
             shards.append(self._replacement.written(number, sink.records, sink.bytes, sink.crc32c, sink.output))
             self._replacement.store(shards[-1])
-        elif sink.records != found.count - len(found.rows):
-            text = f"it has {sink.records + len(found.rows)} records, and had {found.count} before"
-            raise OSError(errno.EBUSY, f"{text}: it was changed meanwhile, and nothing is deleted", found.source.path)
+        elif sink.records != file_rows.count - len(file_rows.rows):
+            text = f"it has {sink.records + len(file_rows.rows)} records, and had {file_rows.count} before"
+            raise OSError(
+                errno.EBUSY, f"{text}: it was changed meanwhile, and nothing is deleted", file_rows.source.path
+            )
 
     def _open_sink(self, number: int, compression: str | None, *, write_index: bool) -> FrameSink:
         output = None if self._replacement is None else self._replacement.open_planned(number)
@@ -366,7 +370,7 @@ class _Deletion:
 
     def _frames(self) -> Iterator[tuple[int, str | None, Frames]]:
         """The records that stay, with the number of their file and its compression; of each file at least once."""
-        sources = [found.source for found in self._rewritten]
+        sources = [file_rows.source for file_rows in self._rewritten]
         prefix = b""  # for the next record: the schema of the first one, which is removed
         with (
             SourcePrefetcher(sources) as prefetched,
@@ -380,10 +384,10 @@ class _Deletion:
                 if walker.record == 0:
                     content = None if stay[0] else embedded_content(data[: int(sizes[0])])
                     prefix = b"" if content is None else field_bytes(content)
-                kept = (data, sizes) if stay.all() else selected((data, sizes), np.flatnonzero(stay))
+                kept_frames = (data, sizes) if stay.all() else selected((data, sizes), np.flatnonzero(stay))
                 if prefix and stay.any():
-                    kept, prefix = _prefixed(kept, prefix, sources[walker.number].path), b""
-                yield walker.number, walker.opened.compression, kept
+                    kept_frames, prefix = _prefixed(kept_frames, prefix, sources[walker.number].path), b""
+                yield walker.number, walker.opened.compression, kept_frames
 
     def _rebuild(self, sinks: Sequence[FrameSink], columns: Sequence[tuple[str, ...] | None]) -> None:
         """Write the column indexes of the new files."""
@@ -393,27 +397,28 @@ class _Deletion:
                 paths.setdefault(names, []).append(sink.path)
         options = replace(self._options, on_error="raise", progress=False)
         files = {source.path: source for source in resolve_sources(self._path, options)} if paths else {}
-        for names, own in paths.items():  # a column may be in other files of the dataset only
-            if rewritten := [files[path] for path in own if path in files]:  # else another writer has replaced them
+        for names, index_paths in paths.items():  # a column may be in other files of the dataset only
+            # Files that are missing here have been replaced by another writer.
+            if rewritten := [files[path] for path in index_paths if path in files]:
                 index_columns(rewritten, names, options, is_optional=True)
 
     def report(self) -> DeleteReport:
-        """What was done, or would be."""
-        found = [*self._dropped, *self._rewritten]
-        removed = sum(len(each.rows) for each in found)
+        """The report of the deletion, or of a dry run."""
+        files_with_rows = [*self._dropped, *self._rewritten]
+        removed = sum(len(file_rows.rows) for file_rows in files_with_rows)
         folders: tuple[str, ...] = ()
         if self._replacement is not None:
-            gone = {self._replacement.path_of(each.source) for each in self._dropped}
+            gone = {self._replacement.path_of(file_rows.source) for file_rows in self._dropped}
             left = {os.path.dirname(file.path) for file in self._replacement.manifest.files if file.path not in gone}
             folders = tuple(dict.fromkeys(f for f in map(os.path.dirname, sorted(gone)) if f not in left))
         return DeleteReport(
             self._path,
             removed,
             self._records - removed,
-            sum(each.source.size or 0 for each in found),
+            sum(file_rows.source.size or 0 for file_rows in files_with_rows),
             self._written_bytes,
-            tuple(each.source.path for each in self._dropped),
-            tuple(each.source.path for each in self._rewritten),
+            tuple(file_rows.source.path for file_rows in self._dropped),
+            tuple(file_rows.source.path for file_rows in self._rewritten),
             folders,
             self._dry_run,
         )
@@ -436,7 +441,7 @@ def _refuse_shard(source: Source, options: ReadOptions) -> None:
 
 
 def _prefixed(frames: Frames, prefix: bytes, path: str) -> Frames:
-    """The records with the embedded schema in the first one, unless it has one of its own."""
+    """Put the embedded schema into the first record, unless it has a schema already."""
     data, sizes = frames
     first = data[: int(sizes[0])]
     if embedded_content(first) is not None:
@@ -446,7 +451,7 @@ def _prefixed(frames: Frames, prefix: bytes, path: str) -> Frames:
 
 
 def _indexed_columns(sources: Sequence[Source]) -> list[tuple[str, ...] | None]:
-    """The columns of the column index of each file; None where it has none, or one that does not match it."""
+    """The columns of the column index of each file; None without an index, or with a stale one."""
 
     def names(source: Source, index: Source) -> tuple[str, ...]:
         with open_random_access(source) as file, open_columns(index, source, file) as (columns, _):
@@ -460,6 +465,6 @@ def _indexed_columns(sources: Sequence[Source]) -> list[tuple[str, ...] | None]:
             return None if latest is None else names(source, latest)
 
     pairs = zip(sources, find_sidecars(sources, (COLUMNS_SUFFIX,)), strict=True)
-    found = [unless_stale(partial(names_now, *pair)) for pair in pairs]
-    warn_of_stale(text for _, text in found)
-    return [columns for columns, _ in found]
+    columns_and_warnings = [unless_stale(partial(names_now, *pair)) for pair in pairs]
+    warn_of_stale(text for _, text in columns_and_warnings)
+    return [columns for columns, _ in columns_and_warnings]

@@ -225,7 +225,7 @@ def _merged(ends: tuple[Any, Any], others: Iterable[Any]) -> tuple[Any, Any]:
 
 
 class _Shown(str):
-    """How a large value is shown, instead of the value."""
+    """A short text in place of a large value."""
 
     __slots__ = ()
 
@@ -299,7 +299,7 @@ def _integers(type_: pa.DataType) -> pa.DataType:
 
 
 def is_ordered(type_: pa.DataType) -> bool:
-    """Whether values are ordered like numbers."""
+    """True if values are ordered like numbers."""
     t = pa.types
     is_number = t.is_integer(type_) or t.is_floating(type_) or t.is_boolean(type_) or t.is_decimal(type_)
     return is_number or (t.is_temporal(type_) and not t.is_interval(type_))
@@ -313,7 +313,7 @@ class Description(Report):
     columns: tuple[ColumnSummary, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON has it: bytes are ``{"base64": text}``, NaN and infinities text, times in ISO 8601."""
+        """The columns in types of JSON: bytes are ``{"base64": text}``, NaN and infinities text, times in ISO 8601."""
         return {"records": self.records, "columns": [c.to_dict() for c in self.columns]}
 
     def _summary(self) -> Summary:

@@ -30,7 +30,7 @@ _DIGEST_BYTES = HASH.itemsize
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """A column that only one dataset has, or that has two types; None: the column does not exist."""
+    """A column that is missing in one dataset, or has two types; None: the column does not exist."""
 
     column: str
     a: str | None
@@ -78,11 +78,11 @@ class DiffReport(Report):
 
     @property
     def equal(self) -> bool:
-        """Whether columns, types, numbers of records and values agree."""
+        """True if columns, types, numbers of records and values agree."""
         return not self.schema and not self.differing and self.records[0] == self.records[1]
 
     def title(self) -> str:
-        """What differs, in a line."""
+        """The differences, in a line."""
         if self.equal:
             return f"equal: {counted(self.records[0], 'record')}"
         counts = " and ".join(counted(count, "record") for count in self.records)
@@ -105,7 +105,7 @@ class DiffReport(Report):
         return ("record" if self.changed is None else "key", "column", "a", "b")
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON has it."""
+        """The report in types of JSON."""
         values = [asdict(difference) for difference in self.values]
         result = {
             "equal": self.equal,
@@ -210,7 +210,7 @@ def diff(
         for name in names:
             if name not in columns:
                 sides_of = ((a, first), (b, second))
-                without, reader = next((path, each) for path, each in sides_of if name not in each.schema.names)
+                without, reader = next((path, side) for path, side in sides_of if name not in side.schema.names)
                 if not reader.schema.names:
                     next(iter(reader), None)  # raises why: it is not a TFRecord file
                 reason = f"{printable(str(without))} has no such column, which key= needs"
@@ -237,18 +237,24 @@ class _Side:
     def rows_of(self, columns: list[str], numbers: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """The values of the records of some numbers."""
         wanted = np.unique(np.array(numbers, np.int64))
-        found: dict[int, tuple[Any, ...]] = {}
+        rows_by_number: dict[int, tuple[Any, ...]] = {}
         if len(wanted):
             with self.open() as reader:
                 begin = 0
                 for batch in reader:
-                    own = wanted[np.searchsorted(wanted, begin) : np.searchsorted(wanted, begin + len(batch))]
-                    rows = _rows(selectable(batch).take(pa.array(own - begin)), columns) if len(own) else ()
-                    found.update(zip(own.tolist(), rows, strict=False))
+                    numbers_of_batch = wanted[
+                        np.searchsorted(wanted, begin) : np.searchsorted(wanted, begin + len(batch))
+                    ]
+                    rows = (
+                        _rows(selectable(batch).take(pa.array(numbers_of_batch - begin)), columns)
+                        if len(numbers_of_batch)
+                        else ()
+                    )
+                    rows_by_number.update(zip(numbers_of_batch.tolist(), rows, strict=False))
                     begin += len(batch)
-                    if len(found) == len(wanted):
+                    if len(rows_by_number) == len(wanted):
                         break
-        return found
+        return rows_by_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +279,7 @@ class _RecordHashes:
 
 
 def _alike(a: pa.Schema, b: pa.Schema, columns: list[str]) -> set[str]:
-    """The columns that have one type in both datasets, one of which `column_hashes` compares the values."""
+    """Columns of the same type in both datasets, with values that `column_hashes` can compare."""
     return {
         name
         for name in columns
@@ -284,7 +290,7 @@ def _alike(a: pa.Schema, b: pa.Schema, columns: list[str]) -> set[str]:
 
 
 def _hashes(batch: pa.RecordBatch, name: str, alike: bool) -> list[Array]:
-    """Two hashes of each value of a column; where they are not of one simple type, of what Python shows of them."""
+    """Two hashes of each value of a column; for values without a simple type, of their representations in Python."""
     if alike:
         return column_hashes(batch.column(name))
     digests = b"".join(_digest(value) for value in _values(batch, name))
@@ -295,8 +301,8 @@ def _hashes(batch: pa.RecordBatch, name: str, alike: bool) -> list[Array]:
 def _in_any_order(
     sides: list[_Side], rows: list[_RecordHashes], columns: list[str], schema: tuple[SchemaDifference, ...], limit: int
 ) -> DiffReport:
-    """What records, counted with repetitions, only one of the datasets has."""
-    hashes = np.concatenate([each.values for each in rows])
+    """Find records of only one dataset, counted with repetitions."""
+    hashes = np.concatenate([side_rows.values for side_rows in rows])
     order = np.lexsort((hashes["second"], hashes["first"]))
     groups = np.empty(len(hashes), np.int64)
     groups[order] = np.cumsum(run_starts(hashes, order))
@@ -306,17 +312,17 @@ def _in_any_order(
     surplus = of_a - of_b  # for each distinct record
     values: list[ValueDifference] = []
     begin = 0
-    for side, own, sign in zip(sides, rows, (1, -1), strict=True):
-        mine = groups[begin : begin + len(own)]
-        begin += len(own)
+    for side, side_hashes, sign in zip(sides, rows, (1, -1), strict=True):
+        mine = groups[begin : begin + len(side_hashes)]
+        begin += len(side_hashes)
         order = np.argsort(mine, kind="stable")
         ordered = mine[order]
-        rank = np.empty(len(own), np.int64)  # among the records that are equal
-        rank[order] = np.arange(len(own)) - np.searchsorted(ordered, ordered)
+        rank = np.empty(len(side_hashes), np.int64)  # among the records that are equal
+        rank[order] = np.arange(len(side_hashes)) - np.searchsorted(ordered, ordered)
         numbers = np.flatnonzero(rank < surplus[mine] * sign)[:limit].tolist()
-        found = side.rows_of(columns, numbers)
+        values_by_number = side.rows_of(columns, numbers)
         for number in numbers:
-            for name, value in zip(columns, found[number], strict=True):
+            for name, value in zip(columns, values_by_number[number], strict=True):
                 text = short(value)
                 values.append(ValueDifference(number, name, *((text, None) if sign > 0 else (None, text))))
     counts = len(rows[0]), len(rows[1])
@@ -331,25 +337,25 @@ def _by_key(
     schema: tuple[SchemaDifference, ...],
     limit: int,
 ) -> DiffReport:
-    """What differs between the records of each key."""
+    """Compare the records of each key."""
     counts = len(rows[0]), len(rows[1])
-    keys = np.concatenate([each.keys for each in rows])
+    keys = np.concatenate([side_rows.keys for side_rows in rows])
     numbers = np.concatenate([np.arange(count) for count in counts])
     side = np.repeat([0, 1], counts)
     order = np.lexsort((numbers, side, keys["second"], keys["first"]))
     keys, numbers, side = keys[order], numbers[order], side[order]
-    same = keys[1:] == keys[:-1]
-    _check_keys(sides, columns, names, numbers, side, np.flatnonzero(same & (side[1:] == side[:-1])))
-    pairs = np.flatnonzero(same)
+    has_same_key = keys[1:] == keys[:-1]
+    _check_keys(sides, columns, names, numbers, side, np.flatnonzero(has_same_key & (side[1:] == side[:-1])))
+    pairs = np.flatnonzero(has_same_key)
     differs = rows[0].values[numbers[pairs]] != rows[1].values[numbers[pairs + 1]]
     changed = np.stack([numbers[pairs], numbers[pairs + 1]], axis=1)[differs]
     alone = np.ones(len(keys), np.bool_)
     alone[pairs] = alone[pairs + 1] = False
-    removed, added = (np.sort(numbers[alone & (side == each)]) for each in (0, 1))
+    removed, added = (np.sort(numbers[alone & (side == side_number)]) for side_number in (0, 1))
     of_a = [*map(tuple, changed.tolist()), *((number, None) for number in removed.tolist())]
     shown = [*sorted(of_a, key=lambda pair: pair[0]), *((None, number) for number in added.tolist())][:limit]
     a, b = (
-        each.rows_of(columns, [pair[at] for pair in shown if pair[at] is not None]) for at, each in enumerate(sides)
+        reader.rows_of(columns, [pair[at] for pair in shown if pair[at] is not None]) for at, reader in enumerate(sides)
     )
     positions = [columns.index(name) for name in names]
     values = []
@@ -365,8 +371,8 @@ def _by_key(
             else:
                 pair = _shown(left[column], right[column])
             values.append(ValueDifference(number, name, pair[0], pair[1], text))
-    found = {"changed": len(changed), "added": len(added), "removed": len(removed)}
-    return DiffReport(counts, schema, sum(found.values()), tuple(values), **found)
+    numbers_of_changes = {"changed": len(changed), "added": len(added), "removed": len(removed)}
+    return DiffReport(counts, schema, sum(numbers_of_changes.values()), tuple(values), **numbers_of_changes)
 
 
 def _check_keys(
@@ -448,7 +454,7 @@ def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
 
 
 def _is_equal(a: Any, b: Any) -> bool:
-    """Whether two values are equal, NaN to itself."""
+    """True if two values are equal, NaN to itself."""
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(_is_equal, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
@@ -457,7 +463,7 @@ def _is_equal(a: Any, b: Any) -> bool:
 
 
 def _shown(a: Any, b: Any) -> tuple[str, str]:
-    """Two values that differ, so that the difference can be seen: of long lists and bytes the first items that do."""
+    """Shorten two differing values so that the difference is visible: long lists and bytes to the differing items."""
     texts = short(a), short(b)
     if texts[0] != texts[1]:
         return texts
@@ -480,7 +486,7 @@ def _digest(value: Any) -> bytes:
 
 
 def _canonical(value: Any) -> Any:
-    """One value for all that `_is_equal` takes for equal, such as -0.0, 0.0, 0 and False."""
+    """A representative of all values equal by `_is_equal`, such as -0.0, 0.0, 0 and False."""
     if isinstance(value, list | tuple):
         return [_canonical(item) for item in value]
     if isinstance(value, dict):

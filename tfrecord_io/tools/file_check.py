@@ -1,4 +1,4 @@
-"""Check one file: its frames, checksums and messages, its embedded schema, its manifest and its index."""
+"""Check one file: frames, checksums and messages, embedded schema, manifest and index."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MOST_PLANNED = 10_000  # features whose types are compared over the whole file
 
 @dataclass(slots=True)
 class FileContents:
-    """What the records of a file are, as far as they are good."""
+    """Schema and features of the good records of a file."""
 
     schema: EmbeddedSchema | None = None  # the embedded schema
     # The feature type of each feature with values, by name and whether it is a feature list; not of the features that
@@ -53,7 +53,7 @@ class FileContents:
 
 
 class RecordPart:
-    """Parses records by a plan, apart from those before them: the step of a thread that checks a segment."""
+    """Parses the records of a segment by a plan, in a thread, independent of earlier records."""
 
     def __init__(self, plan: Plan | None, max_record_bytes: int) -> None:
         self.plan = plan  # None: only frames are checked
@@ -124,7 +124,7 @@ class RecordChecker:
         return RecordPart(self.plan, self._max_record_bytes)
 
     def join(self, part: RecordPart) -> bool:
-        """Whether the records of a part, which has no fault, would change nothing here; they count as checked then."""
+        """True if the records of a faultless part bring nothing new; they count as checked then."""
         if part.plan is not self.plan:
             return False
         if part.decoder is not None and self._decoder is not None:
@@ -135,7 +135,7 @@ class RecordChecker:
         return True
 
     def check_schema(self, content: bytes, record: int, offset: int) -> SchemaError | None:
-        """Check the embedded schema of the next record, which is decoded by it; returns what is wrong with it."""
+        """Check the embedded schema of the next record, and decode the record by it; return the fault."""
         assert self._decoder is not None
         schema, error = self._contents.schema, None
         try:
@@ -215,7 +215,7 @@ class Problem:
 
     @property
     def reason(self) -> str:
-        """What is wrong, in a clause."""
+        """The fault, in a clause."""
         return getattr(self.error, "reason", None) or str(self.error)
 
     def to_dict(self) -> dict[str, Any]:
@@ -334,14 +334,14 @@ class FileChecker:
         """
         if self.index is None or not is_small(self.source):
             return self._check()
-        held = HeldContent()  # as the index is compared with it, too
-        self.source = replace(self.source, held=held)
+        held_content = HeldContent()  # as the index is compared with it, too
+        self.source = replace(self.source, held=held_content)
         try:
             with open_random_access(self.source) as file:
                 file.read(0, file.size)
             return self._check()
         finally:
-            held.drop()
+            held_content.drop()
 
     def _check(self) -> FileCheck:
         source = self.source
@@ -379,7 +379,7 @@ class FileChecker:
         )
 
     def _add(self, part: str, error: TFRecordError | OSError, end: int | None = None) -> None:
-        """Add a problem; damaged records that follow one another are one."""
+        """Add a problem; consecutive damaged records are one problem."""
         last = self._problems[-1] if self._problems else None
         if last is not None and part == last.part == "frames" and last.end == getattr(error, "offset", None):
             self._problems[-1] = replace(last, end=end)
@@ -482,14 +482,14 @@ class FileChecker:
             walker.fail(error)
 
     def _has_no_examples(self) -> bool:
-        """True if no record is an Example: that is one problem, as the frames of these records are intact."""
+        """True if no record is an Example: all together are one problem, as the frames are intact."""
         counts = self.contents.counts
         if not self._others or counts.seen != counts.foreign:
             return False
         first = next(problem for problem in self._problems if problem.part == "records")
         error = no_examples(self.source.path, first.reason, record=first.record or 0)
-        others = [problem for problem in self._problems if problem.part != "records"]
-        self._problems, self._count = [Problem("records", error), *others], self._count - self._others + 1
+        other_problems = [problem for problem in self._problems if problem.part != "records"]
+        self._problems, self._count = [Problem("records", error), *other_problems], self._count - self._others + 1
         self._before = self._before_damage
         self._intact, self._intact_bytes = self._intact + self._others, self._intact_bytes + self._other_bytes
         return True

@@ -100,10 +100,10 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
         raise TypeError("read_metadata takes paths: a file object can be read only once")
     files, contents = [], dict[bytes, str]()
     with SourcePrefetcher(sources, heads=True) as prefetched:
-        for each in prefetched:
-            with closing(RecordFile(each)) as file:
-                files.append(FileMetadata(each.path, each.size, file.compression))
-            for content, path in first_contents([each], options):
+        for source_file in prefetched:
+            with closing(RecordFile(source_file)) as file:
+                files.append(FileMetadata(source_file.path, source_file.size, file.compression))
+            for content, path in first_contents([source_file], options):
                 contents.setdefault(content, path)
     embedded = unite_embedded(None, contents.items())
     planned = plan_scan(sources, options, embedded=embedded, has_united=True, keeps_conflicts=True)

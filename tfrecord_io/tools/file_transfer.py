@@ -45,7 +45,7 @@ class Stopped(Exception):
 
 
 class _WriteError(Exception):
-    """What writing raised: not an OSError, which readers take for one of the source."""
+    """An error of writing: not an OSError, as readers would blame the source."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(error)
@@ -54,7 +54,7 @@ class _WriteError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What has passed of a file."""
+    """Bytes, checksum and records of a file that have been transferred."""
 
     bytes: int
     crc32c: int
@@ -63,7 +63,7 @@ class Passed:
 
 @dataclass(slots=True)
 class Traffic:
-    """What all files of a copy share: the progress, the limit of the rate, and whether to stop."""
+    """State that all files of a copy share: the progress, the limit of the rate, and a flag to stop."""
 
     advance: Callable[[int], None]  # takes the bytes that have passed
     rate: float | None = None  # bytes a second
@@ -161,7 +161,7 @@ def check_passed(source: Source, passed: Passed) -> None:
 
 
 def open_whole(source: Source, most: int, *, arrives: bool = False) -> Raw:
-    """Open a file that is read to its end; of a remote one memory holds up to so many bytes.
+    """Open a file to be read to its end; memory holds at most `most` bytes of a remote file.
 
     With `arrives`, it is read once, and used as it arrives where its store allows that.
     """
@@ -219,7 +219,7 @@ def _check_records(source: Source, tee: _Tee) -> int:
 
 
 def _check_long_record(source: Source, blocks: BlockReader, block: Block, record: int) -> None:
-    """Check a record that is larger than a block, piece by piece, so that memory holds a block of it.
+    """Check a record larger than a block, piece by piece, so that memory holds one block.
 
     Its header is right: a scan has found no fault.
     """

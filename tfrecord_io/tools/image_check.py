@@ -36,7 +36,7 @@ from tfrecord_io.typing import RecordTypeName
 
 _SAMPLE = 100  # records by whose values columns of images are found
 _ENCODED = "image/encoded"  # of TensorFlow's scripts
-_STATED = {  # what records state of an image, and under which names, behind a prefix
+_STATED = {  # facts in records about an image, with their names behind a prefix
     "height": ("height",),
     "width": ("width",),
     "format": ("format",),
@@ -97,13 +97,13 @@ def _image_columns(scan: Scan) -> set[str]:
     """The columns that are declared as images, are called so, or have one in the first records."""
     possible = _byte_columns(scan)
     columns = {name for name in possible if name == _ENCODED or IMAGE_KEY in (scan.schema.field(name).metadata or {})}
-    others = [name for name in possible if name not in columns]
-    if not others:
+    untyped_names = [name for name in possible if name not in columns]
+    if not untyped_names:
         return columns
-    with open_as_it_is(scan.only(others).limited(_SAMPLE)) as reader:
+    with open_as_it_is(scan.only(untyped_names).limited(_SAMPLE)) as reader:
         reader.warns_of_damage = False
         for batch in reader:
-            for name in others:
+            for name in untyped_names:
                 column = batch.column(name)
                 values = column.flatten() if is_list_like(column.type) else column
                 if name not in columns and any(_begins_as_image(scalar) for scalar in values):
@@ -167,13 +167,15 @@ class _ImageCheck:
         columns = [] if scan is None else [name for name in _byte_columns(scan) if name in names]
         if scan is not None and columns:
             of_all = scan.schema.names
-            stated = {name: _stated_columns(name, of_all, is_only=len(columns) == 1) for name in columns}
-            needed = dict.fromkeys([*columns, *(name for of_image in stated.values() for name in of_image.values())])
+            stated_columns = {name: _stated_columns(name, of_all, is_only=len(columns) == 1) for name in columns}
+            needed = dict.fromkeys(
+                [*columns, *(name for of_image in stated_columns.values() for name in of_image.values())]
+            )
             with self._errors_as_problems(), open_as_it_is(scan.only([*needed])) as reader:
                 reader.warns_of_damage = False  # of damage, which is reported
                 first = 0
                 for batch in reader:
-                    for row, column, faults in ordered(self._tasks(batch, stated), threads, "images"):
+                    for row, column, faults in ordered(self._tasks(batch, stated_columns), threads, "images"):
                         path, record = reader.origin(first + row)
                         self._add(faults, path, record, column)
                     first += len(batch)
@@ -188,7 +190,7 @@ class _ImageCheck:
 
     @contextmanager
     def _errors_as_problems(self) -> Iterator[None]:
-        """Add an error of reading to the problems, unless it is one of the records, which are reported."""
+        """Add an error of reading to the problems, except faults of records, which are reported already."""
         try:
             yield
         except (ReplacedError, MissingDependencyError):
@@ -202,11 +204,11 @@ class _ImageCheck:
     def _tasks(
         self, batch: pa.RecordBatch, stated: Mapping[str, Mapping[str, str]]
     ) -> Iterator[Callable[[], tuple[int, str, list[Fault]]]]:
-        """What checks each image of a batch: it returns the row, the column and the faults."""
-        said = {name: batch.column(name).to_pylist() for of_image in stated.values() for name in of_image.values()}
+        """Functions that check one image of a batch each, and return row, column and faults."""
+        values = {name: batch.column(name).to_pylist() for of_image in stated.values() for name in of_image.values()}
         for row in range(len(batch)):
             for column, of_image in stated.items():
-                facts = {what: said[name][row] for what, name in of_image.items()}
+                facts = {what: values[name][row] for what, name in of_image.items()}
                 scalar = batch.column(column)[row]
                 if not is_list_like(scalar.type):
                     yield partial(self._check, row, column, scalar, facts, "")
@@ -222,7 +224,7 @@ class _ImageCheck:
 
 
 def _faults(data: bytes | None, column: str, facts: Mapping[str, Any], *, full: bool) -> Iterator[Fault]:
-    """What is wrong with an image of which a record states some facts."""
+    """Find faults of an image, against facts that its record states."""
     if not data:
         yield "there is no image" if data is None else "it has no bytes", "an image", data
         return

@@ -105,9 +105,9 @@ def _check_columns(records: pa.Schema, table: pa.Schema, names: list[str]) -> No
         for schema, what in ((records, "the records"), (table, "the table")):
             if name not in schema.names:
                 raise FeatureNotFoundError(f"no such column in {what}, and on= needs it", feature=name)
-    others = {*records.names}.difference(names)
+    other_columns = {*records.names}.difference(names)
     for name in table.names:
-        if name in others:
+        if name in other_columns:
             advice = "rename it in the table, or leave it out of the records by columns="
             advice_cli = "rename it in the table, or leave it out of the records by --columns"
             raise SchemaError(
@@ -121,34 +121,37 @@ def _joined(
     sizes = _row_bytes(added)
     with reader:
         for batches in _groups(reader, added.num_rows):
-            found, first = keys.rows([pa.chunked_array([each.column(name) for each in batches]) for name in names]), 0
+            table_rows, first = (
+                keys.rows([pa.chunked_array([part.column(name) for part in batches]) for name in names]),
+                0,
+            )
             for batch in batches:
-                rows, first = found.slice(first, len(batch)), first + len(batch)
+                rows, first = table_rows.slice(first, len(batch)), first + len(batch)
                 # The memory of a batch is limited, and the reach of its offsets.
                 runs = runs_within(sizes[rows.fill_null(-1).to_numpy()], LIMITS.batch_bytes)
                 for begin, end in [*runs] or [(0, 0)]:
-                    own, part = batch.slice(begin, end - begin), rows.slice(begin, end - begin)
+                    batch_part, part = batch.slice(begin, end - begin), rows.slice(begin, end - begin)
                     columns = [_taken(column, part) for column in added.columns]
-                    yield pa.RecordBatch.from_arrays([*own.columns, *columns], schema=schema)
+                    yield pa.RecordBatch.from_arrays([*batch_part.columns, *columns], schema=schema)
 
 
 def _groups(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
-    """Batches that together have as many rows as the table: Arrow hashes all its keys for each search in them."""
-    held: list[pa.RecordBatch] = []
+    """Group batches until they have as many rows as the table, as Arrow hashes all keys of it for each search."""
+    group: list[pa.RecordBatch] = []
     size = 0
     try:
         for batch in batches:
-            held.append(batch)
+            group.append(batch)
             size += batch.nbytes
-            if size >= LIMITS.batch_bytes or sum(map(len, held)) >= rows:
-                yield held
-                held, size = [], 0
+            if size >= LIMITS.batch_bytes or sum(map(len, group)) >= rows:
+                yield group
+                group, size = [], 0
     except TFRecordError:  # after the rows before the damage
-        if held:
-            yield held
+        if group:
+            yield group
         raise
-    if held:
-        yield held
+    if group:
+        yield group
 
 
 def _row_bytes(table: pa.Table) -> Array:
@@ -197,16 +200,16 @@ class _Keys:
         self._sorted = combined[self._order]
         repeated = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])
         if len(repeated):
-            row, other = self._order[repeated[0] : repeated[0] + 2].tolist()
+            row, second_row = self._order[repeated[0] : repeated[0] + 2].tolist()
             key = ", ".join(repr(column[row].as_py()) for _, column, _ in columns)
-            raise ValueError(f"rows {row} and {other} of the table have the key {key}: expected each key once")
+            raise ValueError(f"rows {row} and {second_row} of the table have the key {key}: expected each key once")
 
     def _combined(self, codes: list[Array]) -> Array:
         """One number for the numbers of all columns; -1 if one is missing."""
         combined = codes[0]
-        for own, values in zip(codes[1:], self._values[1:], strict=True):
-            missing = (combined < 0) | (own < 0)
-            combined = np.where(missing, -1, combined * len(values) + own)
+        for column_codes, values in zip(codes[1:], self._values[1:], strict=True):
+            missing = (combined < 0) | (column_codes < 0)
+            combined = np.where(missing, -1, combined * len(values) + column_codes)
         return combined
 
     def rows(self, columns: list[pa.Array]) -> pa.Array:
@@ -217,9 +220,9 @@ class _Keys:
         combined = self._combined(codes)
         places = np.searchsorted(self._sorted, combined)
         places = np.minimum(places, max(len(self._sorted) - 1, 0))
-        found = (combined >= 0) & (self._sorted[places] == combined) if len(self._sorted) else combined < -1
+        is_in_table = (combined >= 0) & (self._sorted[places] == combined) if len(self._sorted) else combined < -1
         rows = self._order[places] if len(self._sorted) else places
-        return pa.array(rows, mask=~found)
+        return pa.array(rows, mask=~is_in_table)
 
 
 def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
@@ -251,13 +254,13 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
 
 
 def _kind(type_: pa.DataType) -> int | None:
-    """What the values of a type are: those of different kinds differ."""
+    """Number of the kind of a type: values of different kinds never match."""
     has_zone = lambda t: pa.types.is_timestamp(t) and t.tz is not None  # noqa: E731
     kinds = (lambda t: is_text(t) or is_bytes(t), pa.types.is_boolean, has_zone, pa.types.is_temporal)
     return next((number for number, is_kind in enumerate(kinds) if is_kind(type_)), None)
 
 
 def _indices(values: Any, distinct: pa.Array) -> Array:
-    """The index of each value among distinct ones; -1 where it is missing, or not among them."""
+    """The index of each value among distinct values; -1 for a missing or absent value."""
     indices = pc.index_in(values, value_set=distinct, skip_nulls=True)
     return np.asarray(indices.cast(pa.int64()).fill_null(-1))

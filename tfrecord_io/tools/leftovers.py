@@ -97,21 +97,21 @@ def clean(
     """
     fs, name = locate(path, Options.of_call(clean, locals()).storage)
     if not isinstance(fs, FsspecFileSystem):
-        found = _local_files(name)
+        candidates = _local_files(name)
     elif not fs.can_list:
         shown = without_secrets(os.fspath(path))
         raise ValueError(f"'{shown}': a web server is read-only: writers leave nothing behind there")
     elif store_of(fs.fsspec) == "s3":
         prefix = name.rstrip("/") + "/" * os.fspath(path).endswith("/")
         uploads = (
-            Leftover(fs.display_path(each.name), each.id, each.started, each.size(), each.abort)
-            for each in unfinished_uploads(fs, prefix)
+            Leftover(fs.display_path(upload.name), upload.id, upload.started, upload.size(), upload.abort)
+            for upload in unfinished_uploads(fs, prefix)
         )
-        found = chain(uploads, _remote_files(fs, name, optional=True))
+        candidates = chain(uploads, _remote_files(fs, name, optional=True))
     else:
-        found = _remote_files(fs, name)
+        candidates = _remote_files(fs, name)
     latest = datetime.now(UTC) - older_than
-    leftovers = [leftover for leftover in found if leftover.started is not None and leftover.started <= latest]
+    leftovers = [leftover for leftover in candidates if leftover.started is not None and leftover.started <= latest]
     leftovers.sort(key=lambda leftover: (leftover.started, leftover.path))
     if remove:
         for leftover in leftovers:
@@ -155,16 +155,16 @@ def _left_folder(path: str) -> Iterator[Leftover]:
 
 def _statuses(*paths: str) -> list[os.stat_result]:
     """The statuses of listed files and folders, without those that a writer has renamed or removed since."""
-    found = []
+    statuses = []
     for path in paths:
         with suppress(FileNotFoundError):
-            found.append(os.lstat(path))
-    return found
+            statuses.append(os.lstat(path))
+    return statuses
 
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """What a manifest says of files, by their names with its directory."""
+    """Facts of a manifest about files, by their names with its directory."""
 
     dataset: str
     listed: frozenset[str]  # shards, also by the names that they are staged under
@@ -172,7 +172,7 @@ class _Stated:
 
 
 class _Manifests:
-    """The manifests that are looked at: folders of columns have one, which may be large.
+    """A cache of manifests: all folders of columns share a manifest, which may be large.
 
     In a store, where all names were listed before, each is read once. On a disk, where the next folders are listed
     meanwhile, one that was replaced is read again.
@@ -205,7 +205,7 @@ class _Manifests:
 
 
 def _left(manifests: _Manifests, folder: str, names: Collection[str]) -> set[str]:
-    """Of the names in a folder, which ends in a slash, those of temporary files, unpublished and replaced shards."""
+    """Names of temporary files, unpublished and replaced shards in a folder, which ends in a slash."""
     written = {name for name in names if parse_staged(name) or _id_of(name)}
     alone = {name: shard for name in names if (shard := _shard_gone(name, names)) is not None}
     if written or alone or any(stem_of(name) is not None for name in names):
@@ -218,13 +218,13 @@ def _left(manifests: _Manifests, folder: str, names: Collection[str]) -> set[str
 
 
 def _shard_gone(name: str, names: Collection[str]) -> ShardName | None:
-    """The shard whose index has this name, if it is gone: it was replaced while it was indexed."""
+    """The shard of an index of this name, if the shard was replaced during the indexing."""
     shard = indexed_file(name)
     return None if shard is None or shard in names else parse_shard(shard)
 
 
 def is_left(folder: str, name: str) -> bool:
-    """Whether no finished writer leaves a file of this name, whatever a manifest says."""
+    """True if no finished writer leaves a file of this name, whatever a manifest says."""
     of_conversion = parse_journal(name) is not None or parse_part(name) is not None
     return of_conversion or is_temporary(name) or is_condition(name) or is_claim(folder + name)
 
@@ -238,7 +238,7 @@ def _id_of(name: str) -> str:
 def _in_use(
     manifests: _Manifests, folder: str, names: Collection[str], written: set[str]
 ) -> tuple[set[str], set[str], set[str]]:
-    """The shards that a manifest lists, and those that were added to datasets without a manifest any longer.
+    """Shards listed by a manifest, and shards appended to datasets whose manifest is gone.
 
     And the shards that a manifest says were replaced, and its writer has not removed; and the datasets with a manifest.
 
@@ -260,8 +260,8 @@ def _in_use(
             used.update(name for name in names if folder + name in manifest.listed)
             replaced.update(name for name in names if folder + name in manifest.replaced)
             stems.add(manifest.dataset)
-    others = {name for name in written if _id_of(name) and getattr(parse_shard(name), "stem", "") not in stems}
-    return used | others, replaced, stems
+    added_shards = {name for name in written if _id_of(name) and getattr(parse_shard(name), "stem", "") not in stems}
+    return used | added_shards, replaced, stems
 
 
 def _remote_files(fs: FsspecFileSystem, folder: str, *, optional: bool = False) -> Iterator[Leftover]:

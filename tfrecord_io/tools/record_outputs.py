@@ -1,4 +1,4 @@
-"""Copies of records: what is read, where it is written, and the report about it."""
+"""Copies of records: sources, outputs, and the report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def record_outputs(
     """
     schema, options = records.schema, records.options
     outputs: list[RecordOutput | FolderOutputs] = []
-    opened: list[RecordOutput] = []  # what is published: the outputs, or those of their folders
+    opened: list[RecordOutput] = []  # to publish: the outputs, or the outputs of their folders
     with ExitStack() as parents:
         try:
             for name in names:
@@ -52,7 +52,7 @@ def record_outputs(
             if options.partitions == "folders" and names == ("",):
                 for folder in records.folders:  # those without records are written, too
                     outputs[0].folder(folder)
-                # A directory before those in it, which would be files of another dataset.
+                # A directory before its subdirectories, where files would belong to another dataset.
                 opened.sort(key=attrgetter("path"))
             for output in opened:
                 output.finish()
@@ -134,7 +134,7 @@ class RecordOutput:
 
 
 class FolderOutputs:
-    """Writes copied records to the folders of a directory, which ends in a slash, one folder after the other.
+    """Writes copied records to the folders of a directory, which ends in a slash, folder by folder.
 
     Each has a file of this `name`; if it is empty, the folder is written to as a directory. `opened` gets their outputs
     in order; `parents` removes the directories that are made here, after an exception.
@@ -172,7 +172,7 @@ class FolderOutputs:
 
     @property
     def report(self) -> WriteReport:
-        """Of all folders together, after their `commit`."""
+        """Report of all folders together, after their `commit`."""
         reports = [output.report for output in self._outputs.values()]
         records, size = sum(report.records for report in reports), sum(report.bytes for report in reports)
         compression = reports[0].compression if reports else None

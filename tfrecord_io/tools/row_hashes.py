@@ -38,7 +38,7 @@ def joined_hashes(columns: Sequence[Sequence[Array]], count: int) -> Array:
 
 
 def run_starts(hashes: Array, order: Array) -> Array:
-    """Whether each hash differs from the one before it, in an order that puts equal ones together; the first does."""
+    """Mark the first of each run of equal hashes, in an `order` that puts equal hashes together."""
     starts = np.arange(len(order)) == 0
     for name in ("first", "second"):
         values = hashes[name][order]
@@ -47,7 +47,7 @@ def run_starts(hashes: Array, order: Array) -> Array:
 
 
 def has_hashes(type_: pa.DataType) -> bool:
-    """Whether `column_hashes` takes columns of a type: single values, and lists of those it takes."""
+    """True if `column_hashes` takes columns of a type: single values, and lists of those it takes."""
     if pa.types.is_dictionary(type_) or is_list_like(type_):
         return has_hashes(type_.value_type)
     return bool(
@@ -77,11 +77,11 @@ def column_hashes(column: pa.Array) -> list[Array]:
         texts = column.cast(pa.string()) if pa.types.is_decimal(column.type) else column
         objects = texts.to_numpy(zero_copy_only=False)
         hashes = [pd.util.hash_array(objects, hash_key=f"{seed:016d}", categorize=False) for seed in _SEEDS]
-    return [np.where(is_valid, each, seed) for seed, each in zip(_SEEDS, hashes, strict=True)]
+    return [np.where(is_valid, column_hash, seed) for seed, column_hash in zip(_SEEDS, hashes, strict=True)]
 
 
 def _list_hashes(column: pa.Array) -> list[Array]:
-    """Two hashes of each list: of its length, and of the sum of what its items and their positions are mixed to."""
+    """Two hashes of each list: of the length, and of the sum of items mixed with their positions."""
     lengths = np.asarray(pc.list_value_length(column).fill_null(0)).astype(np.int64)
     begins = np.cumsum(lengths) - lengths
     positions = (np.arange(lengths.sum()) - np.repeat(begins, lengths)).astype(np.uint64)

@@ -28,7 +28,7 @@ HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SalvageReport(Report):
-    """The result of `salvage`: what was kept and what was lost; it prints as a table, and a line for each region.
+    """The result of `salvage`: records kept and regions lost; printed as a table, and a line for each region.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class SalvageReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was lost."""
+        """True if nothing was lost."""
         return not self.missing and not self.manifests and all(not file.region_count for file in self.files)
 
     @property
@@ -64,7 +64,7 @@ class SalvageReport(Report):
 
     @property
     def regions(self) -> list[SkippedRegion]:
-        """What was left out, of all files."""
+        """Regions left out, of all files."""
         return [region for file in self.files for region in file.regions]
 
     def to_dict(self) -> dict[str, Any]:
@@ -192,16 +192,16 @@ def salvage(
     src, dst = whole_files(source, "salvage"), target
     faults: list[CorruptRecordError] = []
     missing: list[str] = []
-    found: dict[str, Any] = {"manifest_faults": faults, "missing": missing}
-    sources = resolve_inputs(src, options.source, allow_missing_shards=True, check_sizes=False, **found)
+    dataset_faults: dict[str, Any] = {"manifest_faults": faults, "missing": missing}
+    sources = resolve_inputs(src, options.source, allow_missing_shards=True, check_sizes=False, **dataset_faults)
     if (empty := next((source for source in sources if source.has_no_file), None)) is not None:
         raise FileNotFoundError(errno.ENOENT, "the dataset has no rows: its manifest names no file", empty.path)
     missing += missing_shards(sources, src)
-    links = (each.path for each in sources if each.local and each.size is None and is_dangling(each.path))
+    links = (file.path for file in sources if file.local and file.size is None and is_dangling(file.path))
     nowhere = dict.fromkeys(links)
     if len(nowhere) < len(sources):  # else opening one is an error
         missing += nowhere
-        sources = [each for each in sources if each.path not in nowhere]
+        sources = [file for file in sources if file.path not in nowhere]
     check_outside(src, options.source, dst, options.target, sources)
     targets = plan_targets(sources, dst, options.target, report)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:

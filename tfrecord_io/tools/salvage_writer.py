@@ -169,7 +169,7 @@ class IntactRecords:
 
 
 def is_message(frame: Any) -> bool:
-    """Whether a record parses as an Example or SequenceExample."""
+    """True if a record parses as an Example or SequenceExample."""
     plan = Plan(unknown="skip", record_type=RecordType.DETECT)
     return get_engine().decoder(plan).feed(frame).fault is None
 
@@ -181,8 +181,8 @@ class Target:
     source: Source
     path: str
     dataset: tuple[str, str] | None  # the directory and the name of the dataset that it is a shard of
-    same_name: bool  # whether it has the name of its source, and so its compression; else the suffix of `path` decides
-    # The folders of columns between that directory and the file, each with its slash, if a manifest names it.
+    same_name: bool  # True: name and compression of the source; else the suffix of `path` decides
+    # The folders of columns between directory and file, with slashes, if a manifest names the file.
     folder: str = ""
 
     def codec(self, source_compression: str | None) -> str | None:
@@ -249,7 +249,7 @@ def plan_targets(
                 dataset = path.removesuffix(end).rstrip("/"), stem_of(manifest) or ""
             targets.append(Target(source, path, dataset, same_name=True, folder=folder))
         if any(target.dataset is None for target in targets):  # a new manifest would hide the files that are no shards
-            targets = [replace(each, dataset=None) if each.source.shard is None else each for each in targets]
+            targets = [replace(target, dataset=None) if target.source.shard is None else target for target in targets]
     paths = [target.path for target in targets]
     if (twice := next((path for path, count in Counter(paths).items() if count > 1), None)) is not None:
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
@@ -257,10 +257,10 @@ def plan_targets(
     read = {place for source in files for place in _places(*source.location)}
     reported = set() if report is None else _places(*locate(report, storage))
     for target in targets:
-        own = _places(*locate(target.path, storage))
-        if own & read:
+        target_places = _places(*locate(target.path, storage))
+        if target_places & read:
             raise ValueError(f"'{printable(target.path)}' is a file that is read: choose another target")
-        if reported & own or reported & read:
+        if reported & target_places or reported & read:
             text = f"'{printable(os.fspath(report or ''))}' is a file that is read or written"
             raise ValueError(f"{text}: choose another file for the report")
     for target in [target for target in targets if target.dataset is None][:1]:
@@ -269,7 +269,7 @@ def plan_targets(
 
 
 def _end_of(source: Source) -> str:
-    """What stays of a path below any other directory: its folders of columns, and its name."""
+    """The end of a path to keep below another directory: its folders of columns, and its name."""
     folders = folder_names(source.path, source.partitions)
     if source.shard is None and folders:  # other folders may be among them
         return source.path[f"/{source.path}".rindex(f"/{folders.partition('/')[0]}/") :]
@@ -288,7 +288,7 @@ def _relative_paths(paths: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _places(fs: FileSystem, name: str) -> set[tuple[Any, ...]]:
-    """What distinguishes a file: where it is and, of a local one, its inode."""
+    """Identities of a file: its place and, of a local one, its inode."""
     places: set[tuple[Any, ...]] = {identity(fs, name)}
     if isinstance(fs, LocalFileSystem):
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -302,8 +302,8 @@ def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
 
     Files that `src` names one by one need no others.
     """
-    given = src if isinstance(src, list | tuple) else [src]
-    named = {os.fspath(item) for item in given if isinstance(item, str | os.PathLike)}
+    source_paths = src if isinstance(src, list | tuple) else [src]
+    named = {os.fspath(item) for item in source_paths if isinstance(item, str | os.PathLike)}
     sources = [source for source in sources if source.path not in named]
     families: dict[tuple[Any, ...], tuple[str, ShardName, int, set[int]]] = {}  # as shards may differ in compression
     for source in sources:
@@ -323,7 +323,7 @@ def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SalvagedFile:
-    """What was kept of a file, and what was lost.
+    """Records kept of a file, and regions lost.
 
     Attributes
     ----------
@@ -370,7 +370,7 @@ class SalvageWriter:
     options: SalvageOptions
     dry_run: bool
     progress: ProgressMeter
-    _schemas: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)  # that its shards have, by dataset
+    _schemas: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)  # of the shards, by dataset
 
     def run(self) -> list[SalvagedFile]:
         """Salvage all files; returns a result for each, in order."""
@@ -421,18 +421,18 @@ class SalvageWriter:
                 file = dataset.open(index, *in_folder)
                 codec = dataset.output.compression if target.folder else target.codec(records.compression)
                 sinks.append(sink := FrameSink(file.path, compression=codec, output=file))
-                result, found = self._copy(target, records, sink)
+                result, content = self._copy(target, records, sink)
                 sink.finish()
-                contents.update(() if found is None and not records.lost_first else (found,))
+                contents.update(() if content is None and not records.lost_first else (content,))
                 results.append(replace(result, target=sink.path) if target.folder else result)
                 shard = WrittenShard(index, sink.records, sink.bytes, sink.crc32c, sink.output, folder=target.folder)
                 shards.append(shard)
                 if target.folder:
                     dataset.store(shard)
             # Of shards with several schemas, but no manifest, each read decides.
-            stated = targets[0].source.shard
-            one = next(iter(contents)) if len(contents) == 1 else None
-            dataset.publish(shards, one if stated is None else stated.manifest.schema)
+            first_shard = targets[0].source.shard
+            only_content = next(iter(contents)) if len(contents) == 1 else None
+            dataset.publish(shards, only_content if first_shard is None else first_shard.manifest.schema)
         except BaseException:
             for sink in sinks:
                 sink.discard()
@@ -517,7 +517,7 @@ class SalvageWriter:
         if dataset is None:
             return None
         if dataset not in self._schemas:
-            shards = (other for other in self.targets if dataset_of(other.source.path) == dataset)
+            shards = (candidate for candidate in self.targets if dataset_of(candidate.source.path) == dataset)
             contents = (self._first_schema(shard) for shard in shards)
             self._schemas[dataset] = list(dict.fromkeys(content for content in contents if content is not None))
         candidates = self._schemas[dataset]
@@ -554,5 +554,5 @@ def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool
 
 
 def _is_damage(error: Exception) -> bool:
-    """True if an error is one of bytes that are lost, and not of a record that does not fit a schema."""
+    """True if an error means lost bytes, and not a record that does not fit a schema."""
     return isinstance(error, CorruptRecordError | CompressionError)

@@ -185,7 +185,7 @@ def sample(
 
 
 def _no_memory(error: MemoryError, copied: CopiedRecords, memory_bytes: int) -> MemoryError:
-    """The error if memory is too small to shuffle records, which names the one that does not fit, if it is one."""
+    """Word the error of too little memory to shuffle records; a single record that does not fit is named."""
     size, number, path = copied.largest
     if size <= memory_bytes:
         text = error.args[0] if error.args else "not enough memory to shuffle the records"
@@ -197,10 +197,10 @@ def _no_memory(error: MemoryError, copied: CopiedRecords, memory_bytes: int) -> 
 def _in_order_of_keys(records: Iterable[Keyed], memory_bytes: int, depth: int, output: RecordOutput) -> None:
     """Write records in the order of their keys, which agree in the first `depth` groups of bits."""
     with ExitStack() as stack:
-        held, count, spools = _gathered(records, memory_bytes, depth, stack)
+        in_memory, count, spools = _gathered(records, memory_bytes, depth, stack)
         if depth == 0:
             output.expect(count)
-        _write_sorted(held, output.write)
+        _write_sorted(in_memory, output.write)
         for spool in spools:
             _in_order_of_keys(_kept(spool), memory_bytes, depth + 1, output)
             spool.close()
@@ -209,35 +209,35 @@ def _in_order_of_keys(records: Iterable[Keyed], memory_bytes: int, depth: int, o
 def _gathered(
     records: Iterable[Keyed], memory_bytes: int, depth: int, stack: ExitStack
 ) -> tuple[list[Keyed], int, list[Spool]]:
-    """The records, their number, and temporary files that have them instead if they do not fit into memory.
+    """Collect the records in memory, or in temporary files if they do not fit; also return their number.
 
     A single record would fit no better alone in another file.
     """
-    held: list[Keyed] = []
+    in_memory: list[Keyed] = []
     size = count = 0
     spools: list[Spool] = []
     for (data, sizes), keys in records:
-        held.append(((data if depth else data.copy(), sizes), keys))
+        in_memory.append(((data if depth else data.copy(), sizes), keys))
         count += len(sizes)
         size += len(data) + len(sizes) * 2 * _NUMBER_BYTES
         if size > memory_bytes and depth < _DEEPEST and count > 1:
             if not spools:
                 spools = [stack.enter_context(closing(Spool(_BUFFER_BYTES))) for _ in range(_FILES)]
-            _distribute(held, depth, spools)
-            held, size = [], 0
+            _distribute(in_memory, depth, spools)
+            in_memory, size = [], 0
     if spools:
-        _distribute(held, depth, spools)
-        held = []
-    return held, count, spools
+        _distribute(in_memory, depth, spools)
+        in_memory = []
+    return in_memory, count, spools
 
 
 def _distribute(held: Iterable[Keyed], depth: int, spools: list[Spool]) -> None:
     """Append records to the temporary files that the next bits of their keys choose."""
     shift = np.uint64(64 - _BITS * (depth + 1))
     for frames, keys in held:
-        chosen = (keys >> shift).astype(np.int64) & (_FILES - 1)
-        for number in np.unique(chosen).tolist():
-            indices = np.flatnonzero(chosen == number)
+        file_numbers = (keys >> shift).astype(np.int64) & (_FILES - 1)
+        for number in np.unique(file_numbers).tolist():
+            indices = np.flatnonzero(file_numbers == number)
             data, _ = selected(frames, indices)
             lengths = np.array([len(data), len(indices)], np.int64)
             spools[number].write(lengths, data, frames[1][indices].astype(np.int64), keys[indices])
@@ -246,11 +246,11 @@ def _distribute(held: Iterable[Keyed], depth: int, spools: list[Spool]) -> None:
 def _kept(spool: Spool) -> Iterator[Keyed]:
     """The records of a temporary file: of each write the frames, their sizes and their keys."""
     for part in spool.parts():
-        rest = part
-        while len(rest):
-            lengths, rest = np.split(rest, [2 * _NUMBER_BYTES])
+        unread = part
+        while len(unread):
+            lengths, unread = np.split(unread, [2 * _NUMBER_BYTES])
             size, records = lengths.copy().view(np.int64).tolist()
-            data, numbers, rest = np.split(rest, [size, size + 2 * _NUMBER_BYTES * records])
+            data, numbers, unread = np.split(unread, [size, size + 2 * _NUMBER_BYTES * records])
             sizes, keys = np.split(numbers.copy().view(np.uint64), 2)
             yield (data, sizes.astype(np.int64)), keys
 

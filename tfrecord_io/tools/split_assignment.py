@@ -79,12 +79,12 @@ def labelled(copied: CopiedRecords, labels: Array) -> Iterator[tuple[int, str, F
     """
     row = 0
     for folder, frames in copied.frames():
-        own = labels[row : row + len(frames[1])]
+        frame_labels = labels[row : row + len(frames[1])]
         row += len(frames[1])
-        numbers = np.unique(own).tolist()
+        numbers = np.unique(frame_labels).tolist()
         for number in numbers if row <= len(labels) else ():
             if number != LEFT_OUT:
-                part = frames if len(numbers) == 1 else selected(frames, np.flatnonzero(own == number))
+                part = frames if len(numbers) == 1 else selected(frames, np.flatnonzero(frame_labels == number))
                 yield number, folder, part
     if row != len(labels):
         raise OSError(f"the files have {row} records, and had {len(labels)} before: they were changed meanwhile")
@@ -97,7 +97,7 @@ def each_key(
     use: Callable[[list[pa.Array]], T],
     kinds: Kinds = VALUES,
 ) -> list[T]:
-    """What `use` returns for the values of some columns, batch by batch.
+    """Call `use` with the values of some columns, batch by batch, and collect the results.
 
     Raises
     ------
@@ -152,8 +152,8 @@ def group_labels(copied: CopiedRecords, column: str, shares: Sequence[Fraction],
     bounds = [int(end * 2**64) for end in accumulate(shares)]
 
     def number(value: Any) -> int:
-        found = bisect_right(bounds, _stable_hash(value, seed))
-        return found if found < len(shares) else LEFT_OUT
+        part = bisect_right(bounds, _stable_hash(value, seed))
+        return part if part < len(shares) else LEFT_OUT
 
     return _of_values(copied, column, "group", number)
 
@@ -161,7 +161,7 @@ def group_labels(copied: CopiedRecords, column: str, shares: Sequence[Fraction],
 def _of_values(
     copied: CopiedRecords, column: str, keyword: str, number: Callable[[Any], int], kinds: Kinds = VALUES
 ) -> Array:
-    """For each record the number of its value."""
+    """The number of the value of each record."""
 
     def use(columns: list[pa.Array]) -> Array:
         values, indices = _distinct(columns[0])
@@ -177,13 +177,15 @@ def stratified_labels(copied: CopiedRecords, column: str, shares: Sequence[Fract
     golden ratio: such numbers fill all intervals evenly, and those of earlier records do not depend on later ones.
     """
     bounds = np.array([min(int(end * 2**64), 2**64 - 1) for end in accumulate(shares)], np.uint64)
-    rest = len(shares) - 1 if sum(shares) == 1 else LEFT_OUT
+    last_part = len(shares) - 1 if sum(shares) == 1 else LEFT_OUT
     counts: Counter[int] = Counter()  # of records so far, by the hash of their value
 
     def use(columns: list[pa.Array]) -> Array:
         values, indices = _distinct(columns[0])
-        hashes, same = np.unique(np.array([_stable_hash(v, seed) for v in values], np.uint64), return_inverse=True)
-        indices = same[indices]  # 0.0 and -0.0 have one hash
+        hashes, index_of_hash = np.unique(
+            np.array([_stable_hash(v, seed) for v in values], np.uint64), return_inverse=True
+        )
+        indices = index_of_hash[indices]  # 0.0 and -0.0 have one hash
         sizes = np.bincount(indices, minlength=len(hashes))
         begins = np.array([counts[key] for key in hashes.tolist()], np.int64) - (np.cumsum(sizes) - sizes)
         counts.update(dict(zip(hashes.tolist(), sizes.tolist(), strict=True)))
@@ -191,8 +193,8 @@ def stratified_labels(copied: CopiedRecords, column: str, shares: Sequence[Fract
         order = np.argsort(indices, kind="stable")
         numbers[order] = np.arange(len(indices)) + begins[indices[order]]
         points = numbers.astype(np.uint64) * np.uint64(_GOLDEN) + hashes[indices]
-        found = np.searchsorted(bounds, points, side="right")
-        return np.where(found < len(shares), found, rest).astype(np.uint8)
+        parts = np.searchsorted(bounds, points, side="right")
+        return np.where(parts < len(shares), parts, last_part).astype(np.uint8)
 
     return np.concatenate([np.empty(0, np.uint8), *each_key(copied, [column], "stratify", use)])
 

@@ -1,4 +1,4 @@
-"""Copy an object within a store, which moves the bytes itself and states the CRC32C of what it has stored.
+"""Copy an object within a store; the store moves the bytes, and states the CRC32C of the copy.
 
 Ceph, older releases of MinIO and some emulators state none. The first answer of a store decides: its objects are then
 read and stored, as those of two stores are.
@@ -83,12 +83,12 @@ def copy_within(
                 if isinstance(error, FileNotFoundError | FileExistsError) or http_status(error) == 412:
                     raise replaced_error(source.path) from error
                 raise
-            stated = copied.get("crc32c")
+            checksum = copied.get("crc32c")
         else:
             try:
                 tag = (info or {}).get("ETag")
                 copy = _S3Copy(inner, inner_name, inner_target, tag, exclusive=exclusive)
-                stated = copy.whole() if (source.size or 0) <= largest else copy.parts(source.size or 0)
+                checksum = copy.whole() if (source.size or 0) <= largest else copy.parts(source.size or 0)
             except OSError as error:
                 if error_code(error) in _REPLACED or isinstance(error, FileNotFoundError | FileExistsError):
                     raise replaced_error(source.path) from error
@@ -96,10 +96,10 @@ def copy_within(
         inner.invalidate_cache(inner_target)
     is_in_parts = store_of(inner) == "s3" and (source.size or 0) > largest
     answers = _STATED.setdefault(inner, {})
-    answers[is_in_parts] = stated is not None and answers.get(is_in_parts, True)
-    if stated is None or isinstance(stated, int):
-        return stated
-    return int.from_bytes(b64decode(stated), "big")
+    answers[is_in_parts] = checksum is not None and answers.get(is_in_parts, True)
+    if checksum is None or isinstance(checksum, int):
+        return checksum
+    return int.from_bytes(b64decode(checksum), "big")
 
 
 class _S3Copy:
@@ -141,13 +141,13 @@ class _S3Copy:
         except BaseException:
             self._call("abort_multipart_upload", **upload)
             raise
-        stated = [_stated(answer) for answer in answers]
+        checksums = [_stated(answer) for answer in answers]
         crc = 0
-        for begin, text in zip(begins, stated, strict=True):
+        for begin, text in zip(begins, checksums, strict=True):
             if text is None:
                 return None
-            own = int.from_bytes(b64decode(text), "big")
-            crc = get_engine().crc32c_combine(crc, own, min(part, size - begin))
+            part_crc = int.from_bytes(b64decode(text), "big")
+            crc = get_engine().crc32c_combine(crc, part_crc, min(part, size - begin))
         return crc
 
     def _call(self, method: str, **arguments: Any) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class VerifyReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """True if nothing is wrong."""
         return all(file.error is None for file in self.files)
 
     @property
@@ -194,8 +194,10 @@ def verify(
         With `images`: the package pillow is not installed.
     """
     check_choice("images", images, (False, True, "full"))
-    stated = {each.stated.record_type for each in datasets_in(source) if hasattr(each.stated, "record_type")}
-    record_type = stated.pop() if len(stated) == 1 else None
+    record_types = {
+        dataset.stated.record_type for dataset in datasets_in(source) if hasattr(dataset.stated, "record_type")
+    }
+    record_type = record_types.pop() if len(record_types) == 1 else None
     if record_type not in (*RECORD_TYPES, "bytes"):
         names = ", ".join(map(repr, RECORD_TYPES))
         raise ValueError(f"record_type={record_type!r}: expected one of {names}, 'bytes'")
@@ -209,48 +211,54 @@ def check_files(
     """Check every record of files; see `verify`. If a dataset was replaced meanwhile, check its new files, too."""
     if images and record_type == "bytes":
         raise ValueError("images= looks into records, which record_type='bytes' does not")
-    known: _Checked = {}
+    earlier_results: _Checked = {}
     try:
-        report = _check_files(paths, record_type, options, known, images)
+        report = _check_files(paths, record_type, options, earlier_results, images)
     except ReplacedError:
         pass
     else:
         if not any(_was_replaced(file) for file in report.files):
             return report
-    return _check_files(paths, record_type, replace(options, progress=False), known, images)
+    return _check_files(paths, record_type, replace(options, progress=False), earlier_results, images)
 
 
 def _check_files(
     paths: Any,
     record_type: RecordTypeName | None,
     options: FrameOptions,
-    known: _Checked,
+    earlier_results: _Checked,
     images: bool | Literal["full"],
 ) -> VerifyReport:
-    """Check the files that are there now, but for those `known`, to which they are added."""
+    """Check the files present now, except those with earlier results, and add the new results."""
     unnamed: dict[str, str] = {}
     faults: list[CorruptRecordError] = []
-    found = _found(paths, options, unnamed=unnamed, manifest_faults=faults)
-    sources = [each for each in found if isinstance(each, Source)]
+    sources_and_results = _found(paths, options, unnamed=unnamed, manifest_faults=faults)
+    sources = [item for item in sources_and_results if isinstance(item, Source)]
     if images:
         refuse_files_read_once(sources)
     indexes = find_indexes(sources)
-    to_check = (source.size for source in sources if _content(source) not in known)
+    to_check = (source.size for source in sources if _content(source) not in earlier_results)
     with ProgressMeter(options.progress, total(to_check), "bytes") as bar:
         stopped = Flag()
-        each = replace(options, threads=max(1, options.thread_count // len(found)))
+        file_options = replace(options, threads=max(1, options.thread_count // len(sources_and_results)))
         calls = [
-            partial(_check, FileChecker(source, index, record_type, each, bar, stopped), known.get(_content(source)))
+            partial(
+                _check,
+                FileChecker(source, index, record_type, file_options, bar, stopped),
+                earlier_results.get(_content(source)),
+            )
             for source, index in zip(sources, indexes, strict=True)
         ]
         results = list(ordered(iter(calls), min(_at_a_time(sources, options), len(calls)), "verify", stopped.set))
     checkers, files = [checker for checker, _ in results], [file for _, file in results]
-    known |= {_content(each[0].source): each for each in results if not _was_replaced(each[1])}
+    earlier_results |= {
+        _content(checker.source): (checker, file) for checker, file in results if not _was_replaced(file)
+    }
     files = _compare_shards(checkers, files)
     if images:
         files = check_images(sources, files, record_type, options, full=images == "full")
     checked = iter(files)
-    files = [next(checked) if isinstance(each, Source) else each for each in found]
+    files = [next(checked) if isinstance(item, Source) else item for item in sources_and_results]
     if all(file.status == "unreadable" for file in files):
         assert files[0].error is not None
         raise files[0].error
@@ -265,7 +273,7 @@ def _check_files(
 
 
 def _found(paths: Any, options: FrameOptions, **found: Any) -> list[Source | FileCheck]:
-    """The files of a source; of a list, instead of those of a path that is not there, the result that says so."""
+    """Find the files of a source; in a list, a missing path becomes a result with the error."""
     try:
         return [*resolve_sources(paths, options, check_sizes=False, **found)]
     except OSError:
@@ -280,18 +288,18 @@ def _found(paths: Any, options: FrameOptions, **found: Any) -> list[Source | Fil
                 raise
             files.append(_unchecked(without_secrets(os.fspath(path)), "storage", error))
     first = files[0]
-    if isinstance(first, FileCheck) and first.error is not None and not any(isinstance(each, Source) for each in files):
+    if isinstance(first, FileCheck) and first.error is not None and not any(isinstance(item, Source) for item in files):
         raise first.error
     return files
 
 
 def _at_a_time(sources: Sequence[Source], options: FrameOptions) -> int:
-    """How many files are checked at a time: of remote ones, which are waited for, as many as memory allows."""
+    """The number of files to check at a time: for remote files, with long waits, as many as memory allows."""
     if options.threads is not None or any(source.remote is None for source in sources):
         return options.thread_count
     largest = max(source.size or 0 for source in sources)
-    held = 2 * min(largest, LIMITS.pending_range_bytes) + BLOCK_BYTES  # with a record that is put together
-    return max(options.thread_count, min(_WAITING, _MEMORY // held))
+    record_bytes = 2 * min(largest, LIMITS.pending_range_bytes) + BLOCK_BYTES  # with a record that is put together
+    return max(options.thread_count, min(_WAITING, _MEMORY // record_bytes))
 
 
 _Content = tuple[str, int | None, int | None]
@@ -299,7 +307,7 @@ _Checked = dict[_Content, tuple[FileChecker, FileCheck]]
 
 
 def _content(source: Source) -> _Content:
-    """What identifies the content of a file, as far as a dataset states it."""
+    """Identity of a file's content, as far as a dataset states it."""
     return source.path, source.size, None if source.shard is None else source.shard.crc32c
 
 
@@ -349,9 +357,9 @@ def _join_schema(
     if contents.schema is None:
         return
     schema = EmbeddedSchema(contents.schema.schema, contents.schema.dictionaries, path)
-    known = schemas.get(dataset)
-    schemas[dataset] = united = schema if known is None else merge(known, schema)
-    for column in united.conflicts.keys() - (known.conflicts.keys() if known is not None else ()):
+    earlier_schema = schemas.get(dataset)
+    schemas[dataset] = united = schema if earlier_schema is None else merge(earlier_schema, schema)
+    for column in united.conflicts.keys() - (earlier_schema.conflicts.keys() if earlier_schema is not None else ()):
         raise united.conflicts[column]
 
 

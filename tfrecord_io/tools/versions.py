@@ -39,14 +39,14 @@ def show_versions() -> None:
 
 
 def _requirements() -> list[str]:
-    """The distributions that tfrecord_io uses, the optional ones of its extras last."""
+    """Distributions that tfrecord_io depends on, optional ones last."""
     try:
-        stated = metadata.requires("tfrecord_io") or []
+        requirements = metadata.requires("tfrecord_io") or []
     except metadata.PackageNotFoundError:  # a source tree that is not installed
-        stated = []
-    used = [text for text in stated if not re.search(r"extra == .(test|dev)\b", text)]
+        requirements = []
+    used = [text for text in requirements if not re.search(r"extra == .(test|dev)\b", text)]
     names = dict.fromkeys(re.split(r"[^\w.-]", text)[0] for text in used)
-    return [name for name in names if name != "tfrecord_io"]  # which the extra "all" requires, with its other extras
+    return [name for name in names if name != "tfrecord_io"]  # the extra "all" requires the package with its extras
 
 
 def _version(distribution: str, module: str) -> str:
@@ -64,7 +64,7 @@ def _version(distribution: str, module: str) -> str:
         spec = None
     if spec is None or spec.origin is None:  # without an origin: a folder of that name, not a module
         return "not installed"
-    others = [] if "." in module else metadata.packages_distributions().get(module, [])
-    if others:
-        return ", ".join(f"{metadata.version(other)} ({other})" for other in sorted(set(others)))
+    distributions = [] if "." in module else metadata.packages_distributions().get(module, [])
+    if distributions:
+        return ", ".join(f"{metadata.version(name)} ({name})" for name in sorted(set(distributions)))
     return f"{getattr(sys.modules.get(module), '__version__', 'version unknown')} ({spec.origin})"

@@ -53,21 +53,21 @@ class ArrayStream(BatchStream):
         close: Callable[[], None],
         *,
         num_files: int = 1,
-        encoded: Callable[[Mapping[str, str], Projection], Batches] | None = None,
+        encode: Callable[[Mapping[str, str], Projection], Batches] | None = None,
     ) -> None:
         super().__init__()
         self._schema = schema
         self.num_rows = num_rows
         self.num_files = num_files
         self._batches = batches
-        self._encoded = encoded
+        self._encode = encode
         self._encodings: Mapping[str, str] = {}
         self._projection = Projection(None)
         self._files = weakref.finalize(self, close)
 
     @property
     def schema(self) -> pa.Schema:
-        """Of every batch."""
+        """The schema of every batch."""
         return self._schema
 
     def __repr__(self) -> str:
@@ -90,9 +90,9 @@ class ArrayStream(BatchStream):
             Batches have already been read.
         """
         self.from_start()
-        if encodings and self._encoded is not None:
+        if encodings and self._encode is not None:
             self._encodings = encodings
-            self._schema, self._batches = self._encoded(encodings, self._projection)
+            self._schema, self._batches = self._encode(encodings, self._projection)
         return self
 
     def select(self, columns: Sequence[str] | str | None) -> Self:
@@ -110,9 +110,9 @@ class ArrayStream(BatchStream):
         if projection.takes_all:
             return self
         projection.check(self.schema.names)
-        if self._encoded is not None:
+        if self._encode is not None:
             self._projection = projection
-            self._schema, self._batches = self._encoded(self._encodings, projection)
+            self._schema, self._batches = self._encode(self._encodings, projection)
         else:
             self._schema, self._batches = project(self._schema, self._batches, projection)
         return self
@@ -137,7 +137,7 @@ def stream_of(
         array.check_record(array.row_bytes)
     per_block = max(1, min(_MAX_ROWS, BLOCK_BYTES // max(1, sum(array.row_bytes for array in arrays.values()))))
 
-    def encoded(encodings: Mapping[str, str], projection: Projection) -> Batches:
+    def encode(encodings: Mapping[str, str], projection: Projection) -> Batches:
         empty = {name: array.empty() for name, array in arrays.items()}
         names = [name for name, values in empty.items() if any(map(projection, _columns({name: values})))]
         names = names or list(empty)[:1]  # without columns, there are still rows
@@ -153,9 +153,7 @@ def stream_of(
             for batch in open_input(_columns(dict(zip(columns, blocks, strict=True))), encodings=encodings):
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
-    return ArrayStream(
-        *encoded({}, Projection(None)), rows, files.pop_all().close, num_files=num_files, encoded=encoded
-    )
+    return ArrayStream(*encode({}, Projection(None)), rows, files.pop_all().close, num_files=num_files, encode=encode)
 
 
 def columns_by_array(dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, list[str]]:
@@ -199,8 +197,8 @@ def _common_length(arrays: Mapping[str, ArrayFile], what_to_do: str | None) -> i
         if not array.shape:
             reason = "the array is a single value: it has no axis that counts rows"
             raise EncodeError(reason, path=array.path, feature=name, expected="an axis", got=(), hint=what_to_do)
-    (first_name, first), *others = arrays.items()
-    for name, array in others:
+    (first_name, first), *other_arrays = arrays.items()
+    for name, array in other_arrays:
         if array.rows != first.rows:
             reason = f"has {array.rows} rows, but '{printable(first_name)}' ({printable(first.path)}) has {first.rows}"
             advice = "arrays become columns, so their first axes must have the same length"

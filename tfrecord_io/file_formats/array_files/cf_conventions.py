@@ -1,4 +1,4 @@
-"""Names of dimensions and packed values, as NetCDF files, and those that xarray writes, have them: the CF conventions.
+"""CF conventions of NetCDF files and of xarray: names of dimensions, packed values, and times.
 
 https://cfconventions.org: ``scale_factor``, ``add_offset`` and ``_FillValue`` of packed numbers, ``units`` of times.
 """
@@ -43,7 +43,7 @@ _RAW_CLI = "--no-decode-cf reads the stored values"
 
 @dataclass(slots=True)
 class Label:
-    """What a file says about an array, or, under the path of a group with its slash, about a group."""
+    """Dimensions and attributes of an array, or, under the path of a group with its slash, of a group."""
 
     dims: tuple[str, ...] | None = None  # None: they have no names
     attributes: dict[str, Any] = field(default_factory=dict)
@@ -69,33 +69,33 @@ def stream_of_group(
         raise DecodeError("it has no arrays", path=path, expected="arrays with a row for each record")
     texts = _texts(names, labels) if decode_cf else {}
     labels = {**labels, **{name: replace(labels[name], dims=dims) for name, dims in texts.items()}}
-    arrays = placed({name: open(name) for name in needed_arrays(names, project)}, labels, record_dim, open)
+    arrays = put_rows_first({name: open(name) for name in needed_arrays(names, project)}, labels, record_dim, open)
     units_of_bounds = _units_of_bounds(labels) if decode_cf else {}
     for name, array in arrays.items():
-        stated = labels[name].attributes.pop(TYPE, None)
+        type_name = labels[name].attributes.pop(TYPE, None)
         if decode_cf:
-            group, _, own = name.rpartition("/")
-            attributes = {**units_of_bounds.get((group, own), {}), **labels[name].attributes}
-            array = decoded(name, array, attributes, name in texts)
+            group, _, local_name = name.rpartition("/")
+            attributes = {**units_of_bounds.get((group, local_name), {}), **labels[name].attributes}
+            array = decode_array(name, array, attributes, name in texts)
         else:
             array.attributes = labels[name].attributes
-        arrays[name] = array if stated is None else _typed(array, str(stated))
+        arrays[name] = array if type_name is None else _restore_time_type(array, str(type_name))
     return stream_of(arrays, files, 1, advice=EXCLUDE)
 
 
-def _typed(array: StoredArray, stated: str) -> StoredArray:
-    """An array of times with the type that it was written of, if these are decoded."""
+def _restore_time_type(array: StoredArray, type_name: str) -> StoredArray:
+    """Cast decoded times back to the type from which they were written."""
     empty = array.empty()
     if not isinstance(empty, np.ndarray) or empty.dtype.kind not in "mM" or empty.ndim > 1:
         return array
     try:
-        type_ = as_arrow_type(stated)
+        type_ = as_arrow_type(type_name)
     except (SchemaError, TypeError):
         type_ = pa.null()
     is_time = pa.types.is_time(type_)
     if not is_other_time(type_) or is_time != (empty.dtype.kind == "m"):
-        reason = f"its attribute '{TYPE}' is '{printable(stated)}', and its values are {empty.dtype}"
-        raise DecodeError(reason, path=array.path, expected="times of day, or with a zone", got=stated)
+        reason = f"its attribute '{TYPE}' is '{printable(type_name)}', and its values are {empty.dtype}"
+        raise DecodeError(reason, path=array.path, expected="times of day, or with a zone", got=type_name)
     steps = [pa.timestamp(type_.unit)] if not is_time else [pa.duration(type_.unit), pa.int64()]
     if is_time and type_.bit_width == 32:
         steps.append(pa.int32())
@@ -108,13 +108,13 @@ def _typed(array: StoredArray, stated: str) -> StoredArray:
 
 
 def plain_attribute(value: Any) -> Any:
-    """An attribute as Python and NumPy have it: text, one number instead of an array of one."""
+    """Convert an attribute to Python's and NumPy's types: text, a number instead of an array of length 1."""
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind != "V":
         value = value.reshape(())[()]
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def placed(
+def put_rows_first(
     arrays: Mapping[str, StoredArray],
     labels: Mapping[str, Label],
     record_dim: str | None,
@@ -125,49 +125,56 @@ def placed(
     They stay as they are if one has no names of dimensions; EncodeError if the first ones of others differ then.
     """
     dims = {name: labels[name].dims for name in arrays}
-    named = {name: own for name, own in dims.items() if own is not None}
+    named = {name: array_dims for name, array_dims in dims.items() if array_dims is not None}
     if len(named) < len(dims):
         if record_dim is not None:
             nameless = next(name for name in dims if name not in named)
             reason: str = f"record_dim={record_dim!r}: its dimensions have no names"
             raise EncodeError(reason, feature=nameless, path=arrays[nameless].path, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
-        first = {own[0]: name for name, own in named.items() if own}
-        if len(first) > 1:  # of which positions would be joined, as others tell nothing
+        first = {array_dims[0]: name for name, array_dims in named.items() if array_dims}
+        if len(first) > 1:  # arrays would be joined by position, for lack of names
             shown = ", ".join(f"'{printable(dim)}' ({printable(name)})" for dim, name in list(first.items())[:8])
             nameless = next(name for name in dims if name not in named)
             reason = f"its dimensions have no names, and the first ones of other arrays differ: {shown}"
             raise EncodeError(reason, feature=nameless, path=arrays[nameless].path, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
         return dict(arrays)
     coordinates = _coordinates(labels)
-    chosen = named
-    if not any(own and name not in coordinates for name, own in named.items()):  # rows are those of all variables
+    dims_of_candidates = named
+    if not any(array_dims and name not in coordinates for name, array_dims in named.items()):
+        # rows are those of all variables
         every = {name: label.dims for name, label in labels.items() if label.dims is not None}
-        chosen = {name: own for name, own in every.items() if record_dim is None or record_dim in own} or every
-    dim = record_dimension(chosen, coordinates, record_dim, advice=EXCLUDE)
-    sized = next(name for name, own in chosen.items() if dim in own)
-    count = (arrays.get(sized) or open(sized)).shape[chosen[sized].index(dim)]
-    found = {}
+        dims_of_candidates = {
+            name: array_dims for name, array_dims in every.items() if record_dim is None or record_dim in array_dims
+        } or every
+    dim = record_dimension(dims_of_candidates, coordinates, record_dim, advice=EXCLUDE)
+    name_with_dim = next(name for name, array_dims in dims_of_candidates.items() if dim in array_dims)
+    count = (arrays.get(name_with_dim) or open(name_with_dim)).shape[dims_of_candidates[name_with_dim].index(dim)]
+    placed_arrays = {}
     for name, array in arrays.items():
-        own = array.along(named[name].index(dim)) if dim in named[name] else array.repeated(count)
-        found[name] = replace(own, dims=[each.rpartition("/")[2] for each in named[name] if each != dim])
-    return found
+        rows_first = array.along(named[name].index(dim)) if dim in named[name] else array.repeat_rows(count)
+        placed_arrays[name] = replace(
+            rows_first, dims=[dim_name.rpartition("/")[2] for dim_name in named[name] if dim_name != dim]
+        )
+    return placed_arrays
 
 
 def _coordinates(labels: Mapping[str, Label]) -> set[str]:
-    """The variables that say where values are: those named as their dimension, and those that others name."""
-    found = set()
+    """Names of coordinate variables: named like their dimension, or listed in an attribute of other variables."""
+    coordinates = set()
     for name, label in labels.items():
-        group, _, own = name.rpartition("/")
-        if label.dims is not None and [dim.rpartition("/")[2] for dim in label.dims] == [own]:
-            found.add(name)
+        group, _, local_name = name.rpartition("/")
+        if label.dims is not None and [dim.rpartition("/")[2] for dim in label.dims] == [local_name]:
+            coordinates.add(name)
         for key in _LISTS:
-            if isinstance(listed := label.attributes.get(key), str):
-                found |= {f"{group}/{each.rstrip(':')}" if group else each.rstrip(":") for each in listed.split()}
-    return found
+            if isinstance(coordinate_names := label.attributes.get(key), str):
+                coordinates |= {
+                    f"{group}/{word.rstrip(':')}" if group else word.rstrip(":") for word in coordinate_names.split()
+                }
+    return coordinates
 
 
-def decoded(name: str, array: StoredArray, attributes: Mapping[str, Any], is_text: bool) -> StoredArray:
-    """An array that decodes its values, by xarray, where its attributes ask for it, or its last axis has characters.
+def decode_array(name: str, array: StoredArray, attributes: Mapping[str, Any], is_text: bool) -> StoredArray:
+    """Decode an array with xarray if the attributes ask for it, or the last axis has characters.
 
     Raises
     ------
@@ -180,10 +187,10 @@ def decoded(name: str, array: StoredArray, attributes: Mapping[str, Any], is_tex
     if missing:  # xarray does not find bytes that stand for missing text, or text for bytes
         attributes = {key: value for key, value in attributes.items() if key not in FILLS}
         stored = array.convert
-        array = replace(array, convert=lambda values: _masked(stored(values), missing))
+        array = replace(array, convert=lambda values: _mask_missing(stored(values), missing))
     reason = "characters" if is_text else _encoding(attributes, array.dtype)
     if reason is None:
-        return replace(array, attributes=_kept(attributes))
+        return replace(array, attributes=_attributes_of_content(attributes))
     try:
         import xarray as xr
     except ImportError as error:
@@ -196,7 +203,7 @@ def decoded(name: str, array: StoredArray, attributes: Mapping[str, Any], is_tex
 
     def as_variable(values: Array) -> Any:
         if values.dtype == "S1" and not is_text:
-            values = values.astype("S2")  # which xarray does not join
+            values = values.astype("S2")  # xarray does not join S1 alone
         variable = (tuple(f"{name}_axis_{i}" for i in range(values.ndim)), values, attributes)
         durations = str(attributes.get("dtype", "")).startswith("timedelta64")
         with library_errors(f"{array.path}: {reason}", _RAW):
@@ -204,7 +211,7 @@ def decoded(name: str, array: StoredArray, attributes: Mapping[str, Any], is_tex
                 xr.Dataset({name: variable}), decode_coords=False, decode_times=times, decode_timedelta=durations
             )
             result = dataset.variables[name]
-            return result.copy(data=result.values)  # which decodes them
+            return result.copy(data=result.values)  # `values` decodes
 
     ends = [array.rows_of(0, 1), array.rows_of(array.rows - 1, array.rows)] if array.rows and is_time else []
     sample = as_variable(np.concatenate(ends) if ends else np.empty((0, *array.shape[1:]), array.dtype))
@@ -219,9 +226,9 @@ def decoded(name: str, array: StoredArray, attributes: Mapping[str, Any], is_tex
         if result.dtype != sample.dtype and is_time:
             what = f"its times ({reason}) are {sample.dtype} at both ends and {result.dtype} between"
             raise DecodeError(what, path=array.path, feature=name, hint=_RAW, hint_cli=_RAW_CLI)
-        return _masked(text_column(result) if result.dtype.kind == "O" else result, missing)
+        return _mask_missing(text_column(result) if result.dtype.kind == "O" else result, missing)
 
-    return replace(array, convert=convert, attributes=_kept(sample.attrs))
+    return replace(array, convert=convert, attributes=_attributes_of_content(sample.attrs))
 
 
 def _texts(names: Mapping[str, np.dtype[Any]], labels: Mapping[str, Label]) -> dict[str, tuple[str, ...]]:
@@ -229,46 +236,50 @@ def _texts(names: Mapping[str, np.dtype[Any]], labels: Mapping[str, Label]) -> d
 
     As in xarray, a dimension that other arrays have, or that has coordinates, does not.
     """
-    dims = {name: own for name in names if (own := labels[name].dims)}
-    others = {dim for name, own in dims.items() for dim in (own[:-1] if names[name].kind == "S" else own)}
-    texts = [name for name in dims if names[name] == "S1" and (others or len(dims[name]) > 1)]
-    return {name: dims[name][:-1] for name in texts if not {dims[name][-1]} & {*others, *names}}
+    dims = {name: dimensions for name in names if (dimensions := labels[name].dims)}
+    shared_dims = {
+        dim for name, dimensions in dims.items() for dim in (dimensions[:-1] if names[name].kind == "S" else dimensions)
+    }
+    texts = [name for name in dims if names[name] == "S1" and (shared_dims or len(dims[name]) > 1)]
+    return {name: dims[name][:-1] for name in texts if not {dims[name][-1]} & {*shared_dims, *names}}
 
 
 def _missing_texts(attributes: Mapping[str, Any]) -> list[str]:
     """The texts that stand for missing ones."""
     values = [attributes.get(key) for key in FILLS]
-    flat = [each for value in values for each in (value if isinstance(value, list | np.ndarray) else [value])]
-    return [each for each in flat if isinstance(each, str)]
+    flat = [item for value in values for item in (value if isinstance(value, list | np.ndarray) else [value])]
+    return [item for item in flat if isinstance(item, str)]
 
 
-def _masked(values: Any, missing: list[str]) -> Any:
-    """A column of text or bytes, or of lists of these, with nulls instead of values that stand for missing ones."""
+def _mask_missing(values: Any, missing: list[str]) -> Any:
+    """Replace markers of missing values by nulls, in a column of text, of bytes, or of lists of these."""
     if not missing:
         return values
     if isinstance(values, np.ndarray):
         values = bytes_column(values) if values.dtype.kind == "S" else text_column(values)
     if pa.types.is_list(values.type):
-        return pa.ListArray.from_arrays(values.offsets, _masked(values.values, missing))
+        return pa.ListArray.from_arrays(values.offsets, _mask_missing(values.values, missing))
     if not pa.types.is_string(values.type) and not pa.types.is_binary(values.type):
         return values
     return pc.if_else(pc.is_in(values, pa.array(missing).cast(values.type)), None, values)
 
 
-def _kept(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that say more than how values were stored."""
+def _attributes_of_content(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes of the content, without those of the packing."""
     return {name: value for name, value in attributes.items() if name not in (*PACKING, "coordinates")}
 
 
 def _units_of_bounds(labels: Mapping[str, Label]) -> dict[tuple[str, str], dict[str, Any]]:
-    """By group and name of the bounds of times: the units of their variables, as bounds have none of their own."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    """Map bounds of times, by group and name, to the units of their variables, as bounds state none."""
+    attributes_of_bounds: dict[tuple[str, str], dict[str, Any]] = {}
     for name, label in labels.items():
         if "bounds" in label.attributes and _is_time(label.attributes):
             bounds = name.rpartition("/")[0], str(label.attributes["bounds"])
-            kept = "units", "calendar"
-            found.setdefault(bounds, {key: value for key, value in label.attributes.items() if key in kept})
-    return found
+            kept_keys = "units", "calendar"
+            attributes_of_bounds.setdefault(
+                bounds, {key: value for key, value in label.attributes.items() if key in kept_keys}
+            )
+    return attributes_of_bounds
 
 
 def _unit_of_numbers(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> _Unit:
@@ -282,16 +293,16 @@ def _is_time(attributes: Mapping[str, Any]) -> bool:
 
 
 def _encoding(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> str | None:
-    """Why the stored values are not those that are meant; None if they are."""
+    """The encoding that makes stored values differ from the real values, in words; None if they are equal."""
     if dtype.kind == "S" and "_Encoding" in attributes:
         return "_Encoding"
     if dtype.kind not in "iuf":
         return None
     if _is_time(attributes):
         return f"units of {printable(attributes['units'])!r}"
-    if (meant := str(attributes.get("dtype", ""))) == "bool" or meant.startswith("timedelta64"):
-        return f"dtype {meant}"
+    if (attribute_dtype := str(attributes.get("dtype", ""))) == "bool" or attribute_dtype.startswith("timedelta64"):
+        return f"dtype {attribute_dtype}"
     floats = {key: value for key, value in attributes.items() if isinstance(value, float | np.floating)}
     nans = {key for key in FILLS if key in floats and math.isnan(floats[key])}
-    found = [key for key in PACKING if key in attributes and key not in nans]
-    return ", ".join(found) or None
+    keys = [key for key in PACKING if key in attributes and key not in nans]
+    return ", ".join(keys) or None

@@ -98,9 +98,9 @@ def open_npy(path: Paths, *, storage_options: StorageLike | None = None) -> Arra
     if isinstance(path, Mapping):
         paths = path
     else:
-        listed = list(path)
-        paths = {array_name(os.fspath(each)): each for each in listed}
-        if len(paths) < len(listed):
+        path_list = list(path)
+        paths = {array_name(os.fspath(item)): item for item in path_list}
+        if len(paths) < len(path_list):
             raise EncodeError("two files have the same name", hint="pass a dict of column names and paths")
     return _stream({name: find_files(file, "", storage).single(_WAYS) for name, file in paths.items()}, npy_array)
 
@@ -142,8 +142,8 @@ def open_idx(
     paths = [file for group in path for file in ([group] if isinstance(group, str | os.PathLike) else group)]
     files: list[Source] = []
     for file in paths:
-        found = find_files(file, "", storage)  # one, or those that a glob matches
-        files += [found.single("")] if found.is_directory else found.sources
+        match = find_files(file, "", storage)  # one file, or the matches of a glob
+        files += [match.single("")] if match.is_directory else match.sources
     columns = [idx_name(array_name(source.path)) for source in files] if names is None else list(names)
     if len(columns) != len(files):
         raise ValueError(f"{len(columns)} names for {len(files)} files")
@@ -215,21 +215,21 @@ def _array(source: Source, name: str) -> Iterator[dict[str, ArrayFile]]:
 
 @contextmanager
 def _members(source: Source, project: Project | None) -> Iterator[dict[str, ArrayFile]]:
-    found: dict[str, ArrayFile] = {}
+    arrays: dict[str, ArrayFile] = {}
     faults: dict[str, TFRecordError] = {}
     with ExitStack() as opened:
         archive = opened.enter_context(closing(Archive(source)))
         for name in archive.members:
             try:
-                found[name] = opened.enter_context(closing(archive.open(name)))
+                arrays[name] = opened.enter_context(closing(archive.open(name)))
             except TFRecordError as error:
                 faults[name] = error
-        dtypes = {name: found[name].dtype if name in found else np.dtype(object) for name in archive.members}
+        dtypes = {name: arrays[name].dtype if name in arrays else np.dtype(object) for name in archive.members}
         needed = list(dtypes) if project is None else needed_arrays(dtypes, project)
         for name in needed:
             if name in faults:
                 raise faults[name]
-        yield {name: found[name] for name in needed}
+        yield {name: arrays[name] for name in needed}
 
 
 def _stream(sources: Mapping[str, Source], opener: Opener) -> ArrayStream:
@@ -252,7 +252,7 @@ class _Column:
 
     @property
     def is_tensor(self) -> bool:
-        """Whether the column holds tensors: rank 0 and 1 are plain, unless Arrow lacks the type of the values."""
+        """True if the column holds tensors: rank 0 and 1 are plain, unless Arrow lacks the type of the values."""
         return len(self.shape) > 1 or self.dtype.kind in "cV"
 
     def field(self) -> pa.Field:

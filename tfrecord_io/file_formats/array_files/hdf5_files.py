@@ -49,11 +49,11 @@ from tfrecord_io.write.writer import WriteReport
 if TYPE_CHECKING:
     import h5py
 
-_BYTES = "tfrecord_io.bytes"  # attribute of datasets with lists of uint8 that are bytes: HDF5 has no such type
+_BYTES = "tfrecord_io.bytes"  # marks datasets with lists of uint8 as bytes, for which HDF5 has no type
 _ROWS = 16  # whose values of no fixed size are read at a time
 _CHUNK_BYTES = 1 << 20
 _CACHE_BYTES, _CACHE_SLOTS = 1 << 20, 521  # of the chunks of each dataset; HDF5 2 has eight times as much
-_SOFT_LINKS = 16  # which are followed one after the other, as HDF5 does
+_SOFT_LINKS = 16  # links in a row that are followed, as HDF5 does
 SINGLE = "convert them one by one"
 _COPY = f"copy it into the file, or {EXCLUDE}"
 _NONE = np.dtype(object)  # instead of a dtype that is not known
@@ -101,13 +101,13 @@ def stream_of_file(
             gc.collect()
         file = opened.enter_context(h5py.File(raw, "r", rdcc_nbytes=_CACHE_BYTES, rdcc_nslots=_CACHE_SLOTS))
         links = _Links(file)
-        found = dict(links.datasets(source.path, limits.features))
-        labels = _labels(file, found)
-        dtypes = {name: _NONE if isinstance(each, str) else each.dtype for name, each in found.items()}
+        datasets = dict(links.datasets(source.path, limits.features))
+        labels = _labels(file, datasets)
+        dtypes = {name: _NONE if isinstance(item, str) else item.dtype for name, item in datasets.items()}
     size = raw.seek(0, 2)
 
     def open(name: str) -> StoredArray:
-        path, dataset = f"{source.path}: {name}", found[name]
+        path, dataset = f"{source.path}: {name}", datasets[name]
         if isinstance(dataset, str):
             raise DecodeError(dataset, path=path, hint=_COPY)
         with library_errors(path):
@@ -135,19 +135,19 @@ class _Links:
 
         self._root = h5py.h5o.get_info(file.id).addr
         self._groups: dict[int, dict[str, _Target | h5py.SoftLink]] = {}  # by address
-        self.nowhere: list[str] = []  # soft links that lead nowhere, which `datasets` has met
-        rest: list[tuple[int, h5py.Group]] = [(self._root, file)]
-        while rest:
-            address, group = rest.pop()
+        self.nowhere: list[str] = []  # dangling soft links, found by `datasets`
+        pending: list[tuple[int, h5py.Group]] = [(self._root, file)]
+        while pending:
+            address, group = pending.pop()
             if address not in self._groups:
-                self._groups[address] = {name: self._read(group, name, rest) for name in group}
+                self._groups[address] = {name: self._read(group, name, pending) for name in group}
 
-    def _read(self, group: h5py.Group, name: str, rest: list[tuple[int, h5py.Group]]) -> _Target | h5py.SoftLink:
+    def _read(self, group: h5py.Group, name: str, pending: list[tuple[int, h5py.Group]]) -> _Target | h5py.SoftLink:
         import h5py
 
         try:
             link = group.get(name, getlink=True)
-        except TypeError:  # of a kind that other programs define
+        except TypeError:  # a kind defined by another program
             link = None
         if isinstance(link, h5py.SoftLink):
             return link
@@ -156,7 +156,7 @@ class _Links:
         object_id = h5py.h5o.open(group.id, group._e(name))
         if isinstance(object_id, h5py.h5g.GroupID):
             address = int(h5py.h5o.get_info(object_id).addr)
-            rest.append((address, h5py.Group(object_id)))
+            pending.append((address, h5py.Group(object_id)))
             return address
         if not isinstance(object_id, h5py.h5d.DatasetID):
             return None
@@ -165,48 +165,48 @@ class _Links:
         dataset = h5py.Dataset(object_id)
         return None if dataset.shape is None else dataset  # an empty dataspace has no values
 
-    def datasets(self, path: str, most: int) -> Iterator[tuple[str, h5py.Dataset | str]]:
-        """The datasets by all their names, those of a group before those of the groups in it.
+    def datasets(self, path: str, max_names: int) -> Iterator[tuple[str, h5py.Dataset | str]]:
+        """Yield the datasets under all their names, those of a group before its subgroups.
 
-        DecodeError if groups that are met again have more names than `most`.
+        DecodeError if groups that are met again have more names than `max_names`.
         """
         inside: list[int] = []  # the group and those around it
-        met: set[int] = set()
-        further = 0
-        rest = [(0, self._root, "")]
-        while rest:
-            depth, address, prefix = rest.pop()
+        met_groups: set[int] = set()
+        links = 0
+        pending = [(0, self._root, "")]
+        while pending:
+            depth, address, prefix = pending.pop()
             del inside[depth:]
             if address in inside:  # a circle
                 continue
             inside.append(address)
-            further += (1 + len(self._groups[address])) * (address in met)
-            if further > most:
-                reason = f"links to groups give the datasets more than {most:,} further names"
+            links += (1 + len(self._groups[address])) * (address in met_groups)
+            if links > max_names:
+                reason = f"links to groups give the datasets more than {max_names:,} further names"
                 raise DecodeError(
                     reason,
                     path=path,
-                    expected=most,
+                    expected=max_names,
                     hint="raise tfr.dataset(…, limits=tfr.Limits(features=…)) if intended",
                 )
-            met.add(address)
+            met_groups.add(address)
             groups = []
             for name, target in self._groups[address].items():
                 full = f"{prefix}{name}"
                 try:
-                    found = self._follow(address, target)
+                    followed = self._follow(address, target)
                 except KeyError:
                     self.nowhere.append(full)
                     continue
-                if isinstance(found, int):
-                    groups.append((depth + 1, found, f"{full}/"))
-                elif found is not None:
-                    yield full, found
-            rest.extend(reversed(groups))
+                if isinstance(followed, int):
+                    groups.append((depth + 1, followed, f"{full}/"))
+                elif followed is not None:
+                    yield full, followed
+            pending.extend(reversed(groups))
 
     def _follow(self, group: int, target: _Target | h5py.SoftLink) -> _Target:
-        """What a link in a group leads to; KeyError if it leads nowhere."""
-        names: list[str] = []  # that are left to be followed, the next one last
+        """Follow a link in a group to its target; KeyError if it leads nowhere."""
+        names: list[str] = []  # still to be followed, the next name last
         for _ in range(_SOFT_LINKS + 1):
             while isinstance(target, int) and names:
                 group, target = target, self._groups[target][names.pop()]
@@ -220,7 +220,8 @@ class _Links:
         raise KeyError(path)  # a circle
 
 
-_NO_COORDINATE = "_nc4_non_coord_"  # of a variable with the name of a dimension that it does not measure
+# NetCDF-4's prefix of a variable named like a dimension without being its coordinate.
+_NO_COORDINATE = "_nc4_non_coord_"
 _NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
 RESERVED = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_nc3_strict", _BYTES}
 
@@ -244,9 +245,9 @@ def _labels(file: h5py.File, found: dict[str, h5py.Dataset | str]) -> dict[str, 
     for name, dataset in list(found.items()):
         if not isinstance(dataset, str):
             labels[name].dims = _dimensions(name, dataset, scales)
-        group, slash, own = name.rpartition("/")
-        meant = group + slash + own.removeprefix(_NO_COORDINATE)
-        key = meant if scales and meant not in found else name  # NetCDF numbers its dimensions
+        group, slash, local_name = name.rpartition("/")
+        dimension_name = group + slash + local_name.removeprefix(_NO_COORDINATE)
+        key = dimension_name if scales and dimension_name not in found else name  # NetCDF numbers its dimensions
         found[key], labels[key] = found.pop(name), labels[name]
     return labels
 
@@ -278,14 +279,14 @@ def _scales(dataset: h5py.Dataset) -> list[str | None]:
     if attribute.shape != (dataset.ndim,) or items is None or h5py.check_ref_dtype(items) is not h5py.Reference:
         return []
     lists = [list(references) for references in dataset.attrs["DIMENSION_LIST"]]
-    found = [h5py.h5r.dereference(each[0], dataset.id) if each and each[0] else None for each in lists]
-    paths = [b"" if one is None else h5py.h5i.get_name(one) for one in found]
+    targets = [h5py.h5r.dereference(scales[0], dataset.id) if scales and scales[0] else None for scales in lists]
+    paths = [b"" if target is None else h5py.h5i.get_name(target) for target in targets]
     return [path.decode("utf-8", "replace").lstrip("/") or None for path in paths]
 
 
 def _attributes(item: Any) -> dict[str, Any]:
-    """The attributes of a dataset or a group, without those of the libraries, and those of types that h5py lacks."""
-    found = {}
+    """The attributes of a dataset or a group, except the libraries' own and types that h5py cannot read."""
+    attributes = {}
     for name in item.attrs:
         if name in RESERVED or name.startswith("_Netcdf4"):
             continue
@@ -295,8 +296,8 @@ def _attributes(item: Any) -> dict[str, Any]:
             if name in PACKING:
                 raise
             continue
-        found[name] = plain_attribute(value)
-    return found
+        attributes[name] = plain_attribute(value)
+    return attributes
 
 
 def _refused_link(link: Any) -> str | None:
@@ -309,14 +310,14 @@ def _refused_link(link: Any) -> str | None:
 
 
 def _refused_storage(dataset: h5py.h5d.DatasetID) -> str | None:
-    """As `_refused_link`, of a dataset: its values are in other files, which any other question may open."""
+    """Like `_refused_link`, for a dataset with values in other files; checked first, as HDF5 may open the files."""
     import h5py
 
     plist = dataset.get_create_plist()
     if plist.get_layout() == h5py.h5d.VIRTUAL:
         names = [plist.get_virtual_filename(i) for i in range(plist.get_virtual_count())]
-        if other := next((name for name in names if name != "."), None):
-            return f"a virtual dataset of '{printable(other)}': {_OTHER_FILE}"
+        if other_file := next((name for name in names if name != "."), None):
+            return f"a virtual dataset of '{printable(other_file)}': {_OTHER_FILE}"
     elif plist.get_layout() == h5py.h5d.CONTIGUOUS and plist.get_external_count():
         return _OTHER_FILE
     return None
@@ -381,7 +382,7 @@ def _value_bytes(value: Any) -> int:
 
 
 def _conversion(dtype: np.dtype[Any], *, is_bytes: bool = False) -> tuple[bool, Callable[[Array], Values]]:
-    """Whether values have no fixed size, and what makes columns of them."""
+    """Choose how values become columns: True if they have no fixed size, and the function that converts them."""
     import h5py
 
     if (text := h5py.check_string_dtype(dtype)) is not None:
@@ -389,7 +390,7 @@ def _conversion(dtype: np.dtype[Any], *, is_bytes: bool = False) -> tuple[bool, 
             return text.length is None, text_column
         return False, lambda values: values
     if (items := h5py.check_vlen_dtype(dtype)) is not None and not np.dtype(items).hasobject:
-        if not np.dtype(items).isnative:  # their bytes would be those of other numbers
+        if not np.dtype(items).isnative:  # h5py would not swap the bytes
             raise EncodeError(
                 f"lists of {np.dtype(items)}, whose byte order h5py does not observe",
                 hint=EXCLUDE,
@@ -430,7 +431,7 @@ def to_hdf5(
 
     def write(temporary: TemporaryFile) -> int:
         with h5py.File(temporary, "w", track_order=True) as file:
-            return export.write(temporary.checked(_Writer(file, compressed, export.attributes).append))
+            return export.write(temporary.raising_failed_writes(_Writer(file, compressed, export.attributes).append))
 
     return write_file(target, export, mode, write)
 
@@ -438,20 +439,20 @@ def to_hdf5(
 def write_file(
     target: Any, export: Export, mode: FileMode | None, write: Callable[[TemporaryFile], int]
 ) -> WriteReport:
-    """Write a temporary file, as h5py reads what it wrote, and copy it to the target; `write` returns the rows."""
+    """Write a temporary file, which h5py can read back, and copy it to the target; `write` returns the rows."""
     with open_output(target, export.storage, mode=mode) as output, tempfile.TemporaryFile(buffering=0) as file:
         with named_temporary_folder():
             temporary = TemporaryFile(file)
-            rows = temporary.checked(write)(temporary)
+            rows = temporary.raising_failed_writes(write)(temporary)
         file.seek(0)
         shutil.copyfileobj(file, OutputStream(output), BLOCK_BYTES)
         return WriteReport(os.fspath(target), rows, output.offset, None, export.names, {})
 
 
 class TemporaryFile(io.RawIOBase):
-    """A temporary file in which no write fails for HDF5: one that fails while it closes a file crashes the process.
+    """A temporary file that hides failed writes from HDF5, as an error during its close crashes the process.
 
-    What cannot be written is kept in memory until HDF5 has closed the file; `checked` raises the error.
+    What cannot be written is kept in memory until HDF5 has closed the file; `raising_failed_writes` raises the error.
     """
 
     def __init__(self, file: Any) -> None:
@@ -459,16 +460,16 @@ class TemporaryFile(io.RawIOBase):
         self._kept: list[tuple[int, bytes]] = []  # offsets and contents
         self._error: OSError | None = None
 
-    def checked(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def raising_failed_writes(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """A function that raises the error of the first failed write after its call."""
 
-        def checked(*arguments: Any) -> Any:
+        def call_and_check(*arguments: Any) -> Any:
             result = call(*arguments)
             if self._error is not None:
                 raise self._error
             return result
 
-        return checked
+        return call_and_check
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         if whence == os.SEEK_END:
@@ -513,7 +514,7 @@ class TemporaryFile(io.RawIOBase):
 
 
 def filters(compressed: bool) -> dict[str, Any]:
-    """Of HDF5, for h5py and h5netcdf."""
+    """The filters of HDF5, for h5py and h5netcdf."""
     return {"compression": "gzip", "shuffle": True} if compressed else {}
 
 
@@ -540,15 +541,18 @@ class _Writer:
             rows = values.astype(dtype)  # a copy, which has the metadata of the dtype
         if name not in self._file:
             chunk = chunk_of(shape, dtype.itemsize)
-            most = (None, *(size or None for size in shape))  # an axis has no fixed size that is less than a chunk's
-            made = self._file.create_dataset(name, (0, *shape), dtype, maxshape=most, chunks=chunk, **self._filters)
+            # No fixed size of an axis may be less than a chunk's.
+            max_shape = (None, *(size or None for size in shape))
+            created = self._file.create_dataset(
+                name, (0, *shape), dtype, maxshape=max_shape, chunks=chunk, **self._filters
+            )
             for key, value in self._attributes[name].items():
                 try:
-                    made.attrs[key] = value
+                    created.attrs[key] = value
                 except (TypeError, ValueError):  # null, lists of several lengths
-                    made.attrs[key] = json.dumps(value)
+                    created.attrs[key] = json.dumps(value)
             if is_bytes:
-                made.attrs[_BYTES] = True
+                created.attrs[_BYTES] = True
         dataset = self._file[name]
         begin = len(dataset)
         dataset.resize(begin + len(rows), 0)

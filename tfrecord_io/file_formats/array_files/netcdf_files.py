@@ -33,7 +33,7 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
     library_errors,
     needs_extra,
 )
-from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of, of_one_shape
+from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
 from tfrecord_io.format.format_registry import HDF5, NETCDF
 from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.schema.array_attributes import RECORD
@@ -79,7 +79,7 @@ def open_netcdf(
             return stream_of_file(raw, source, opened, limits, project, **labelled)
         if not begin.startswith(NETCDF.magic):
             raise DecodeError("not a NetCDF-4 or classic NetCDF file", path=source.path, got=begin)
-        open_by = _by_netcdf4 if begin.startswith(_CDF5) else _by_scipy
+        open_by = _read_with_netcdf4 if begin.startswith(_CDF5) else _read_with_scipy
         with library_errors(source.path):
             attributes, variables = open_by(raw, opened, source.path)
         size = raw.seek(0, 2)
@@ -102,19 +102,19 @@ def open_netcdf(
 _Variables = dict[str, tuple[Label, Any]]  # with what is indexed for values
 
 
-def _by_scipy(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, Any], _Variables]:
+def _read_with_scipy(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, Any], _Variables]:
     with needs_extra(NETCDF):
         from scipy.io import netcdf_file
     file = opened.enter_context(netcdf_file(raw, "r", mmap=False, maskandscale=False))
     variables = {
-        name: (Label(each.dimensions, _plain(each._attributes)), np.asarray(each.data))
-        for name, each in file.variables.items()
+        name: (Label(variable.dimensions, _plain(variable._attributes)), np.asarray(variable.data))
+        for name, variable in file.variables.items()
     }
     return _plain(file._attributes), variables
 
 
-def _by_netcdf4(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, Any], _Variables]:
-    """From a copy: the library opens files by their names, in no other storage."""
+def _read_with_netcdf4(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, Any], _Variables]:
+    """Read a copy with netCDF4, as the library opens local files by name only."""
     try:
         import netCDF4
     except ImportError as error:
@@ -127,11 +127,14 @@ def _by_netcdf4(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, 
         copy.flush()
     try:
         file = opened.enter_context(netCDF4.Dataset(copy.name))
-    except OSError as error:  # which names the copy
+    except OSError as error:  # the message names the copy
         raise DecodeError(f"damaged: {error.strerror}", path=path) from error
     file.set_auto_maskandscale(False)
     file.set_auto_chartostring(False)
-    variables = {name: (Label(each.dimensions, _plain(vars(each))), each) for name, each in file.variables.items()}
+    variables = {
+        name: (Label(variable.dimensions, _plain(vars(variable))), variable)
+        for name, variable in file.variables.items()
+    }
     return _plain(vars(file)), variables
 
 
@@ -160,7 +163,7 @@ def to_netcdf(
     def write(temporary: TemporaryFile) -> int:
         with h5netcdf.File(temporary, "w") as file:
             file.dimensions = {RECORD: None}
-            return export.write(temporary.checked(_Writer(file, compressed, export).append))
+            return export.write(temporary.raising_failed_writes(_Writer(file, compressed, export).append))
 
     return write_file(target, export, mode, write)
 
@@ -174,9 +177,9 @@ class _Writer:
 
     def append(self, name: str, values: Array | Ragged, is_bytes: bool) -> None:
         """Add rows to a variable, which is made for the first ones."""
-        values, own = _encoded(of_one_shape(values, name, NETCDF.title), name, is_bytes)
+        values, encoding = _encode_values(require_one_shape(values, name, NETCDF.title), name, is_bytes)
         if name not in self._rows:
-            self._create(name, values, own)
+            self._create(name, values, encoding)
         begin = self._rows.get(name, 0)
         self._rows[name] = end = begin + len(values)
         if self._size < end:
@@ -189,10 +192,10 @@ class _Writer:
                 refuse_nuls(name, values)
                 raise
 
-    def _create(self, name: str, values: Array, own: Mapping[str, Any]) -> None:
+    def _create(self, name: str, values: Array, encoding: Mapping[str, Any]) -> None:
         import h5py
 
-        shape, given = values.shape[1:], self._export.attributes[name]
+        shape, attributes = values.shape[1:], self._export.attributes[name]
         dimensions = self._export.dimensions(name, shape)
         for dim, size in zip(dimensions[1:], shape, strict=True):
             _check_name(dim, name)
@@ -202,21 +205,21 @@ class _Writer:
             if dim not in self._file.dimensions:
                 self._file.dimensions[dim] = size
         dtype = h5py.string_dtype() if values.dtype.kind == "O" else values.dtype
-        made = self._file.create_variable(
+        variable = self._file.create_variable(
             *(name, dimensions, dtype), chunks=chunk_of(shape, dtype.itemsize), **self._filters
         )
-        for key, value in given.items():
+        for key, value in attributes.items():
             _check_name(key, name)
-            if key in own:
+            if key in encoding:
                 reason = f"its attribute '{printable(key)}' is one by which NetCDF stores times, durations and bools"
                 raise EncodeError(reason, feature=name, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)
-            made.attrs[key] = _attribute(name, key, value, values.dtype)
-        for key, value in own.items():
-            made.attrs[key] = value
+            variable.attrs[key] = _attribute(name, key, value, values.dtype)
+        for key, value in encoding.items():
+            variable.attrs[key] = value
 
 
-def _encoded(values: Array, name: str, is_bytes: bool) -> tuple[Array, dict[str, Any]]:
-    """Values of a type that NetCDF has, and the attributes by which xarray decodes them."""
+def _encode_values(values: Array, name: str, is_bytes: bool) -> tuple[Array, dict[str, Any]]:
+    """Convert values to a type of NetCDF, with the attributes by which xarray decodes them."""
     kind = values.dtype.kind
     unit = _UNITS.get(np.datetime_data(values.dtype)[0]) if kind in "mM" else None
     if is_bytes or (values.dtype.str[1:] not in _STORED and kind not in "bTU" and unit is None):
@@ -233,10 +236,10 @@ def _encoded(values: Array, name: str, is_bytes: bool) -> tuple[Array, dict[str,
         return values.astype(object), {}
     if unit is None:
         return values, {}
-    own = {"units": unit, "dtype": str(values.dtype)}
+    attributes = {"units": unit, "dtype": str(values.dtype)}
     if kind == "M":
-        own = {"units": f"{unit} since 1970-01-01", "calendar": "proleptic_gregorian"}
-    return values.view("i8"), {**own, "_FillValue": np.int64(np.iinfo("i8").min)}  # which is NaT
+        attributes = {"units": f"{unit} since 1970-01-01", "calendar": "proleptic_gregorian"}
+    return values.view("i8"), {**attributes, "_FillValue": np.int64(np.iinfo("i8").min)}  # NaT
 
 
 def _attribute(name: str, key: str, value: Any, dtype: np.dtype[Any]) -> Any:

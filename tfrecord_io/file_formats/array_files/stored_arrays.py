@@ -30,8 +30,8 @@ class StoredArray(ArrayFile):
 
     read_rows: Callable[[int, int], Array] = lambda begin, end: np.empty(0)
     read_part: Callable[[tuple[slice, ...]], Array] | None = None  # of any axes; None if only rows can be read
-    chunks: tuple[int, ...] = ()  # the shape of what is stored together; () if it has none, or is read row by row
-    stored_bytes: Callable[[], int] = lambda: 0  # which were read or will be
+    chunks: tuple[int, ...] = ()  # shape of a chunk; () without chunks, or to read row by row
+    stored_bytes: Callable[[], int] = lambda: 0  # already read, or to be read
     max_expansion: int = 0
     convert: Callable[[Array], Values] = lambda values: values
     sampled_bytes: int = 0  # of a row whose values have no fixed size
@@ -61,7 +61,7 @@ class StoredArray(ArrayFile):
                 part = slab[at - first : end - first]
                 parts.append(part)
                 at += len(part)
-            yield self._converted(parts[0] if len(parts) == 1 else np.concatenate(parts), begin)
+            yield self._convert_rows(parts[0] if len(parts) == 1 else np.concatenate(parts), begin)
 
     def along(self, axis: int) -> StoredArray:
         """This array with another axis as the first one."""
@@ -78,7 +78,7 @@ class StoredArray(ArrayFile):
             chunks=self.chunks[axis : axis + 1],
         )
 
-    def repeated(self, count: int) -> StoredArray:
+    def repeat_rows(self, count: int) -> StoredArray:
         """An array with all values of this one in each of `count` rows."""
         self.check_record(self.size)
         self.check_expansion(self.size)
@@ -105,7 +105,7 @@ class StoredArray(ArrayFile):
             raise DecodeError(reason, path=self.path, expected=self.shape, got=rows.shape)
         return rows
 
-    def _converted(self, values: Array, begin: int) -> Values:
+    def _convert_rows(self, values: Array, begin: int) -> Values:
         try:
             return self.convert(values)
         except TFRecordError as error:
@@ -144,7 +144,7 @@ def library_errors(path: str, advice: str | None = None) -> Iterator[None]:
 
 @contextmanager
 def needs_extra(format: Format) -> Iterator[None]:
-    """Turn the ImportError of an import in its block into one that names the extra of a format."""
+    """Name the extra of a format in the ImportError of the block."""
     try:
         yield
     except ImportError as error:
@@ -157,12 +157,12 @@ def needs_extra(format: Format) -> Iterator[None]:
 
 def text_column(values: Array) -> pa.Array:
     """Text, or UTF-8, as a column; of two axes, of lists."""
-    return _listed(values, _text)
+    return _make_lists(values, _text)
 
 
 def bytes_column(values: Array) -> pa.Array:
     """Bytes as a column: of ``bytes`` objects, or of arrays of uint8."""
-    return _listed(values, lambda cells: pa.array([bytes(cell) for cell in cells], pa.binary()))
+    return _make_lists(values, lambda cells: pa.array([bytes(cell) for cell in cells], pa.binary()))
 
 
 def lists_column(values: Array, dtype: np.dtype[Any]) -> pa.Array:
@@ -187,7 +187,7 @@ def _text(cells: Sequence[Any]) -> pa.Array:
         ) from None
 
 
-def _listed(values: Array, make: Callable[[Sequence[Any]], pa.Array]) -> pa.Array:
+def _make_lists(values: Array, make: Callable[[Sequence[Any]], pa.Array]) -> pa.Array:
     if values.ndim > 2:
         reason = f"an array of text or bytes with {values.ndim} axes; lists of them have two"
         raise EncodeError(reason, expected=2, got=values.ndim, hint=EXCLUDE, hint_cli=EXCLUDE_CLI)

@@ -52,7 +52,7 @@ _RAGGED_CLI = "an array holds rows of one shape"
 
 _CHUNK_BYTES = 1 << 20
 _CHUNK_ROWS = 4096
-_GROUP_BYTES = 64 << 20  # of columns that are written in one pass
+_GROUP_BYTES = 64 << 20  # of the columns written in one pass
 _LONGEST_NAME = 2**16 - 1  # in a zip file, in bytes
 
 _Form = tuple[np.dtype[Any], tuple[int, ...]]  # the dtype of a column, and the shape of a row
@@ -125,13 +125,13 @@ def to_npy(
             sink.write(Piece(data, 0))
 
         with _meter(scan) as meter:
-            forms, rows = _measured(scan, columns, meter.part())
+            forms, rows = _measure_columns(scan, columns, meter.part())
             if len(columns) == 1:
                 [(name, blocks)] = _arrays(scan, columns, forms, meter.part())
                 _write_rows(write, forms[name], rows, blocks, name)
             else:
                 dtype = np.dtype([(name, *form) for name, form in forms.items()])
-                blocks = _structured(dtype, _blocks(scan, columns, meter.part()))
+                blocks = _structure_blocks(dtype, _blocks(scan, columns, meter.part()))
                 _write_rows(write, (dtype, ()), rows, blocks, None)
     except BaseException:
         sink.discard()
@@ -192,7 +192,7 @@ def to_npz(
         _check_member(name)
     _warn_of_times(fields)
     with _meter(scan) as meter, open_output(target, storage, mode=mode) as output:
-        forms, rows = _measured(scan, names, meter.part())
+        forms, rows = _measure_columns(scan, names, meter.part())
         groups = _groups(forms, rows)
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
@@ -204,16 +204,18 @@ def to_npz(
 
 
 def _warn_of_times(fields: Iterable[pa.Field]) -> None:
-    """Warn of columns whose times become others that are read back as such."""
+    """Warn of columns whose times NumPy cannot hold, and reads back as another type."""
     for field in fields:
-        if (found := next(filter(is_other_time, types_within(field.type)), None)) is not None:
-            become = "durations" if pa.types.is_time(found) else "times in UTC without a zone"
-            text = f"column '{printable(field.name)}': NumPy has no {found}, so that these values become {become}"
+        if (unknown_type := next(filter(is_other_time, types_within(field.type)), None)) is not None:
+            become = "durations" if pa.types.is_time(unknown_type) else "times in UTC without a zone"
+            text = (
+                f"column '{printable(field.name)}': NumPy has no {unknown_type}, so that these values become {become}"
+            )
             warn(text, SchemaWarning)
 
 
 def _check_member(name: str) -> None:
-    """Refuse a name that leads out of the folder into which the archive is unpacked, or that zip files do not hold."""
+    """Refuse a name that zip files cannot hold, or that leads out of the folder when the archive is unpacked."""
     member = f"{name}.npy"
     reason = leads_out(member.replace("\\", "/"))
     if reason is None and len(member.encode()) > _LONGEST_NAME:
@@ -243,7 +245,7 @@ def _meter(scan: Scan) -> ProgressMeter:
     return ProgressMeter(scan.options.progress, None if size is None else 2 * size, "bytes")
 
 
-def _measured(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> tuple[dict[str, _Form], int]:
+def _measure_columns(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> tuple[dict[str, _Form], int]:
     """The dtype and the shape of all rows of each column, and the number of rows."""
     forms: dict[str, _Form] = {}
     rows = row = 0
@@ -262,7 +264,7 @@ def _measured(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> tup
 
 
 def _groups(forms: Mapping[str, _Form], rows: int) -> list[list[str]]:
-    """The columns that are written in one pass over the files: as many as memory holds, a larger one alone."""
+    """Group columns for one pass each over the files: as many as memory holds, a larger column alone."""
     groups: list[list[str]] = []
     room = -1
     for name, (dtype, shape) in forms.items():
@@ -278,18 +280,19 @@ def _groups(forms: Mapping[str, _Form], rows: int) -> list[list[str]]:
 def _arrays(
     scan: Scan, group: Sequence[str], forms: Mapping[str, _Form], progress: ProgressLike
 ) -> Iterator[tuple[str, Iterable[Array]]]:
-    """The columns of a group, each with its blocks; those of one are not held."""
-    found = _blocks(scan, group, progress)
+    """Columns of a group with their blocks; the blocks of a single column are not kept in memory."""
+    blocks_and_rows = _blocks(scan, group, progress)
     if len(group) == 1:
-        yield group[0], (blocks[group[0]] for blocks, _ in found)
+        yield group[0], (blocks[group[0]] for blocks, _ in blocks_and_rows)
     else:
-        held = [
-            {name: block.astype(forms[name][0], copy=False) for name, block in blocks.items()} for blocks, _ in found
+        stored_blocks = [
+            {name: block.astype(forms[name][0], copy=False) for name, block in blocks.items()}
+            for blocks, _ in blocks_and_rows
         ]
-        yield from ((name, (blocks[name] for blocks in held)) for name in group)
+        yield from ((name, (blocks[name] for blocks in stored_blocks)) for name in group)
 
 
-def _structured(dtype: np.dtype[Any], blocks: Iterable[tuple[Mapping[str, Array], Reader]]) -> Iterator[Array]:
+def _structure_blocks(dtype: np.dtype[Any], blocks: Iterable[tuple[Mapping[str, Array], Reader]]) -> Iterator[Array]:
     """Blocks as structured arrays, whose fields are the columns."""
     for arrays, _ in blocks:
         block = np.empty(len(next(iter(arrays.values()))), dtype)
@@ -361,7 +364,7 @@ def _blocks(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> Itera
     outer = [
         field.name for field in scan.schema if not names.isdisjoint(f.name for f in leaf_fields(pa.schema([field])))
     ]
-    selected = scan.only(outer) if outer else scan.select(columns)  # which refuses them
+    selected = scan.only(outer) if outer else scan.select(columns)  # `select` refuses unknown names
     with open_scan(selected.over(progress=progress)) as reader:
         fields = leaf_fields(reader.schema)
         row = 0
@@ -412,7 +415,7 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
 
 
 class Export:
-    """Columns of TFRecord files that become arrays of a file, all in one pass; `storage` is that of the target."""
+    """Columns of TFRecord files to write as arrays of a file, in one pass; `storage` is the target's."""
 
     def __init__(self, source: Any, keywords: Mapping[str, Any]) -> None:
         self._scan, self.storage = _scan(source, keywords)
@@ -468,7 +471,7 @@ def chunk_of(shape: Sequence[int], item_bytes: int) -> tuple[int, ...]:
     return max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes)), *(max(1, size) for size in shape)
 
 
-def of_one_shape(values: Array | Ragged, name: str, title: str) -> Array:
+def require_one_shape(values: Array | Ragged, name: str, title: str) -> Array:
     """Rows as an array; EncodeError if they are lists of several lengths, which `title` does not have."""
     if not isinstance(values, Ragged):
         return values

@@ -30,7 +30,7 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
     needs_extra,
     text_column,
 )
-from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of, of_one_shape
+from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
 from tfrecord_io.format.format_registry import ZARR
 from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
@@ -79,16 +79,16 @@ def open_zarr(
     shown = fs.display_path(entry.name)
     with library_errors(shown), _quiet():
         group = zarr.open(store, mode="r")
-        own = os.path.splitext(entry.basename)[0]
-        members = [(own, group)] if isinstance(group, zarr.Array) else sorted(group.members(max_depth=None))
-        found = {name: member for name, member in members if isinstance(member, zarr.Array)}
-        dtypes = {name: np.dtype(array.dtype) for name, array in found.items()}
-        labels = {name: _label(array) for name, array in found.items()}
-        labels |= {f"{name}/": Label(None, each.attrs.asdict()) for name, each in [("", group), *members]}
+        array_name = os.path.splitext(entry.basename)[0]
+        members = [(array_name, group)] if isinstance(group, zarr.Array) else sorted(group.members(max_depth=None))
+        arrays = {name: member for name, member in members if isinstance(member, zarr.Array)}
+        dtypes = {name: np.dtype(array.dtype) for name, array in arrays.items()}
+        labels = {name: _label(array) for name, array in arrays.items()}
+        labels |= {f"{name}/": Label(None, node.attrs.asdict()) for name, node in [("", group), *members]}
 
     def open(name: str) -> StoredArray:
         with library_errors(f"{shown}: {name}"):
-            return _array(found[name], f"{shown}: {name}", store, limits.expansion_bytes)
+            return _array(arrays[name], f"{shown}: {name}", store, limits.expansion_bytes)
 
     with ExitStack() as opened:
         return stream_of_group(
@@ -110,8 +110,8 @@ def _label(array: zarr.Array[Any]) -> Label:
         if dims is not None and array.fill_value not in (None, "", b""):  # zarr fills with no text by default
             attributes.setdefault("_FillValue", array.fill_value)
     named = dims if isinstance(dims, list | tuple) and all(isinstance(dim, str) for dim in dims) else []
-    own = tuple(named) if len(named) == array.ndim == len({*named}) else None
-    return Label(own, {name: plain_attribute(value) for name, value in attributes.items()})
+    dim_names = tuple(named) if len(named) == array.ndim == len({*named}) else None
+    return Label(dim_names, {name: plain_attribute(value) for name, value in attributes.items()})
 
 
 def _array(array: zarr.Array[Any], path: str, store: Any, max_expansion: int) -> StoredArray:
@@ -133,11 +133,11 @@ def _array(array: zarr.Array[Any], path: str, store: Any, max_expansion: int) ->
         chunks=tuple(max(1, size) for size in chunks),
         stored_bytes=lambda: store.bytes_read,
         max_expansion=max_expansion,
-        convert=text_column if isinstance(stored, VariableLengthUTF8) else _converted,
+        convert=text_column if isinstance(stored, VariableLengthUTF8) else _convert_values,
     )
 
 
-def _converted(values: Array) -> Values:
+def _convert_values(values: Array) -> Values:
     if values.dtype.kind == "T":
         return text_column(values)
     if values.dtype.kind != "O":
@@ -152,7 +152,7 @@ def _converted(values: Array) -> Values:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the library's warnings: of types that Zarr 3 has not specified, and of files that are not arrays."""
+    """Silence the library's warnings about types that Zarr 3 does not specify, and about files without arrays."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -291,7 +291,7 @@ class _Writer:
         self._arrays: dict[str, zarr.Array[Any]] = {}
 
     def append(self, name: str, values: Array | Ragged, is_bytes: bool) -> None:
-        values = of_one_shape(values, name, ZARR.title)
+        values = require_one_shape(values, name, ZARR.title)
         if name not in self._arrays:
             self._arrays[name] = self._create(name, values, is_bytes)
         waiting, chunk = self._waiting.setdefault(name, []), self._arrays[name].chunks[0]
@@ -319,7 +319,7 @@ class _Writer:
                 shape=(0, *values.shape[1:]),
                 chunks=chunk_of(values.shape[1:], values.dtype.itemsize),
                 dtype=dtype,
-                fill_value=None,  # xarray would take its value for missing ones
+                fill_value=None,  # xarray would read the fill value as missing
                 attributes={**self._export.attributes[name], DIMENSIONS: dimensions},
             )
 

@@ -22,7 +22,7 @@ from tfrecord_io.file_formats.tables.table_files import (
     TableSource,
     arrow_errors,
     check_schema,
-    metered,
+    meter_batches,
 )
 from tfrecord_io.format.format_registry import ARROW, ORC, PARQUET, Format
 from tfrecord_io.progress import ProgressMeter
@@ -35,46 +35,54 @@ _AHEAD_BYTES = 64 << 20  # of row groups that are read in advance
 _BUFFER_BYTES = 1 << 20  # of a column that is read by itself
 _REWRITE = "rewrite it: pyarrow.feather.write_feather(pyarrow.feather.read_table(path), target)"
 
-# The schema of an open file, the number of its rows if it is known, and its batches, of some columns or of all.
+# Schema of an open file, number of rows if known, and a function that reads batches of some or all columns.
 Opened = tuple[pa.Schema, int | None, Callable[[list[str] | None], Iterator[pa.RecordBatch]]]
 
 
 def _source(format: Format, open: Callable[[Any], Opened], paths: list[str], options: SourceOptions) -> TableSource:
-    """The rows of files with one schema, one file after the other; folders and globs in natural order."""
+    """Read files that have one schema, in the order of their paths; folders and globs in natural order."""
     files = TableFiles.resolve(paths, (format,), options)
     first = files.sources[0]
 
     @contextmanager
-    def opened(source: Source) -> Iterator[Opened]:
+    def open_rows(source: Source) -> Iterator[Opened]:
         with closing(open_file(source)) as file:
             if file.peek(4).startswith(b"FEA1"):
                 raise DecodeError("Feather version 1", path=source.path, expected=format.title, hint=_REWRITE)
             with arrow_errors(source.path, format.title):
-                found = open(file)
-            yield found
+                opened_file = open(file)
+            yield opened_file
 
-    with opened(first) as (schema, _, _):
-        names = files.selected(schema.names)
+    with open_rows(first) as (schema, _, _):
+        names = files.select_names(schema.names)
 
     @cache
     def categories() -> dict[str, pa.Array]:
-        """Of the columns of categories, those of all files: a row group or a batch may have others than the next."""
+        """Collect the categories of each dictionary column from all files, as each row group or batch may add some."""
         by_name: dict[str, _Categories] = {}
-        known = [] if any(not source.can_be_read_again for source in files.sources) else _categorical(schema, names)
-        for source in files.sources if known else ():
-            with opened(source) as (own, _, parts):
-                check_schema(own, schema, source.path, first.path)
-                for batch in _batches(parts, known, source.path, format.title):
-                    for name in known:
+        categorical = (
+            [] if any(not source.can_be_read_again for source in files.sources) else _categorical(schema, names)
+        )
+        for source in files.sources if categorical else ():
+            with open_rows(source) as (file_schema, _, parts):
+                check_schema(file_schema, schema, source.path, first.path)
+                for batch in _batches(parts, categorical, source.path, format.title):
+                    for name in categorical:
                         by_name.setdefault(name, _Categories()).add(batch.column(name).dictionary)
-        united = {name: each.united() for name, each in by_name.items()}
-        return {name: each for name, each in united.items() if len(each) <= _most_categories(schema.field(name).type)}
+        united = {name: dictionary.unite() for name, dictionary in by_name.items()}
+        return {
+            name: dictionary
+            for name, dictionary in united.items()
+            if len(dictionary) <= _most_categories(schema.field(name).type)
+        }
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
-        with opened(source) as (own, rows, parts):
-            check_schema(own, schema, source.path, first.path)
-            found = metered(_batches(parts, names, source.path, format.title), rows, source.size, meter)
-            yield from _with_categories(found, categories())
+        with open_rows(source) as (file_schema, rows, parts):
+            check_schema(file_schema, schema, source.path, first.path)
+            parts_with_progress = meter_batches(
+                _batches(parts, names, source.path, format.title), rows, source.size, meter
+            )
+            yield from _apply_categories(parts_with_progress, categories())
 
     return TableSource(files, schema, batches)
 
@@ -103,7 +111,7 @@ def _most_categories(type_: pa.DictionaryType) -> int:
 
 
 class _Categories:
-    """The categories of a column, in the order in which its batches have them."""
+    """The categories of a column, in order of first appearance."""
 
     def __init__(self) -> None:
         self._parts: list[pa.Array] = []
@@ -114,35 +122,35 @@ class _Categories:
             self._held -= len(self._parts.pop())
         self._held += len(categories)
         self._parts.append(categories)
-        if self._held > 2 * len(self._parts[0]):  # so that all that is united takes linear time
-            self._parts = [self.united()]
+        if self._held > 2 * len(self._parts[0]):  # to unite in linear time altogether
+            self._parts = [self.unite()]
             self._held = len(self._parts[0])
 
-    def united(self) -> pa.Array:
-        none = pa.array([], pa.int64())  # which number more categories than the integers of a column may
+    def unite(self) -> pa.Array:
+        none = pa.array([], pa.int64())  # indices wide enough for all categories
         parts = pa.chunked_array([pa.DictionaryArray.from_arrays(none, part) for part in self._parts])
         return one_dictionary(parts).chunk(0).dictionary
 
 
-def _with_categories(batches: Iterator[pa.RecordBatch], by_name: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+def _apply_categories(batches: Iterator[pa.RecordBatch], by_name: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
     """The batches with these categories of their columns."""
     for run in _runs_of(batches, max(map(len, by_name.values()), default=0)):
         columns = {name: _beginning_with(by_name[name], [batch.column(name) for batch in run]) for name in by_name}
         for at, batch in enumerate(run):
             named = zip(batch.schema.names, batch.columns, strict=True)
-            own = [columns[name][at] if name in columns else column for name, column in named]
-            yield pa.RecordBatch.from_arrays(own, schema=batch.schema) if columns else batch
+            arrays = [columns[name][at] if name in columns else column for name, column in named]
+            yield pa.RecordBatch.from_arrays(arrays, schema=batch.schema) if columns else batch
 
 
 def _runs_of(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
     """Successive batches of about so many rows together, or of `_AHEAD_BYTES`."""
-    run, held, size = list[pa.RecordBatch](), 0, 0
+    run, count, size = list[pa.RecordBatch](), 0, 0
     for batch in batches:
         run.append(batch)
-        held, size = held + len(batch), size + sum(map(value_bytes, batch.columns))
-        if held >= rows or size >= _AHEAD_BYTES:
+        count, size = count + len(batch), size + sum(map(value_bytes, batch.columns))
+        if count >= rows or size >= _AHEAD_BYTES:
             yield run
-            run, held, size = [], 0, 0
+            run, count, size = [], 0, 0
     if run:
         yield run
 
@@ -150,11 +158,11 @@ def _runs_of(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[list[pa.R
 def _beginning_with(categories: pa.Array, columns: list[pa.DictionaryArray]) -> list[pa.DictionaryArray]:
     """The chunks of a column with these categories."""
     make = pa.DictionaryArray.from_arrays
-    others = [column for column in columns if not _begins_with(categories, column.dictionary)]
+    other_columns = [column for column in columns if not _begins_with(categories, column.dictionary)]
     first = make(pa.array([], columns[0].type.index_type), categories)
-    made = iter(one_dictionary(pa.chunked_array([first, *others])).chunks[1:])
-    own = set(map(id, others))
-    return [next(made) if id(column) in own else make(column.indices, categories) for column in columns]
+    combined = iter(one_dictionary(pa.chunked_array([first, *other_columns])).chunks[1:])
+    combined_ids = set(map(id, other_columns))
+    return [next(combined) if id(column) in combined_ids else make(column.indices, categories) for column in columns]
 
 
 def _begins_with(categories: pa.Array, first: pa.Array) -> bool:
@@ -166,15 +174,15 @@ def _parquet(file: Any) -> Opened:
 
     metadata = pq.read_metadata(file)
     sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
-    # pyarrow keeps all that it reads in advance until the end of a call; without that, it reads column by column.
+    # With pre-buffering, pyarrow keeps all bytes until the end of a call; without, it reads column by column.
     ahead = max(sizes, default=0) <= _AHEAD_BYTES
     options = {"pre_buffer": True} if ahead else {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
     opened = pq.ParquetFile(file, metadata=metadata, **options)
     runs = list(_runs(sizes)) if ahead else [range(len(sizes))]
-    most = min(_BATCH_ROWS, 1 + _BATCH_BYTES * metadata.num_rows // max(1, sum(sizes)))
+    batch_rows = min(_BATCH_ROWS, 1 + _BATCH_BYTES * metadata.num_rows // max(1, sum(sizes)))
 
     def batches(names: list[str] | None) -> Iterator[pa.RecordBatch]:
-        return chain.from_iterable(opened.iter_batches(most, list(run), names) for run in runs)
+        return chain.from_iterable(opened.iter_batches(batch_rows, list(run), names) for run in runs)
 
     return opened.schema_arrow, metadata.num_rows, batches
 
@@ -198,8 +206,8 @@ def parquet_writer(sink: Any, schema: pa.Schema) -> Any:
     """Open a writer of Parquet; ArrowTypeError if rows of a column have no values, which pyarrow does not read back."""
     import pyarrow.parquet as pq
 
-    inner = (each for type_ in schema.types for each in types_within(type_, storage=True))
-    if any(t.is_fixed_size_list(each) and not each.list_size for each in inner):
+    inner = (inner_type for type_ in schema.types for inner_type in types_within(type_, storage=True))
+    if any(t.is_fixed_size_list(inner_type) and not inner_type.list_size for inner_type in inner):
         raise pa.ArrowTypeError("Parquet holds no lists of the fixed size 0")
     return pq.ParquetWriter(sink, schema)
 
@@ -291,7 +299,7 @@ _OF_ORC = (
 
 
 def _orc_type(type_: pa.DataType) -> pa.DataType:
-    """The type that ORC has for one of Arrow; ArrowTypeError if it has none, of which some would end the process.
+    """Map a type of Arrow to ORC's; ArrowTypeError if there is none, as some types crash the process.
 
     Times are in nanoseconds: pyarrow writes others, but those beyond the range of nanoseconds as other times.
     """

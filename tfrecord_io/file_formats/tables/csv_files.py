@@ -65,7 +65,7 @@ _LINE_ENDS = tuple(b"\r\n")
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What separates the cells of CSV files, and which of them are missing values."""
+    """The delimiter of CSV cells, and the texts of missing values."""
 
     delimiter: str | None = None  # None: that of the file's name
     null_values: Sequence[str] = ("",)
@@ -79,8 +79,8 @@ class Cells:
     def parsing(self, path: str) -> Any:
         from pyarrow import csv
 
-        own = "\t" if without_compression(path).endswith(TSV.suffixes) else ","
-        return csv.ParseOptions(delimiter=self.delimiter or own, newlines_in_values=True)
+        suffix_delimiter = "\t" if without_compression(path).endswith(TSV.suffixes) else ","
+        return csv.ParseOptions(delimiter=self.delimiter or suffix_delimiter, newlines_in_values=True)
 
     def conversion(self, types: dict[str, pa.DataType] | None, names: Sequence[str] | None = None) -> Any:
         from pyarrow import csv
@@ -113,12 +113,12 @@ def csv_source(
     header = head.schema
     if delimiter is None and len(header) == 1:
         (name,) = header.names
-        if (found := next((mark for mark in ";\t|" if mark in name), None)) is not None:
+        if (separator := next((mark for mark in ";\t|" if mark in name), None)) is not None:
             reason = f"{first.path}: one column, '{printable(name)}', as no ',' is in the header"
             several = f"{reason}; if these are several columns, pass"
-            hint = f"source_options={ {'delimiter': found}!r}"
-            warn(f"{several} {hint}", SchemaWarning, f"{several} --delimiter {shlex.quote(found)}")
-    names = files.selected(header.names)
+            hint = f"source_options={ {'delimiter': separator}!r}"
+            warn(f"{several} {hint}", SchemaWarning, f"{several} --delimiter {shlex.quote(separator)}")
+    names = files.select_names(header.names)
     schema = declared_types(header, options, _can_parse)
     inferred = inferred_names(header.names if names is None else names, options)
     _refuse_rounding(head, first, inferred, cells)
@@ -140,7 +140,7 @@ def csv_source(
 
 
 def _first_head(sources: Sequence[Source], options: SourceOptions, cells: Cells) -> tuple[Source, Any]:
-    """The first file that has a value in its first bytes, with its `_head`; the first of all if none has."""
+    """The first file with a value in its first bytes, and its `_head`; the first of all if none has."""
     heads = ((source, _head(source, options, cells)) for source in sources)
     first = next(heads)
     with_values = (head for head in chain([first], heads) if not all(map(t.is_null, head[1].schema.types)))
@@ -163,7 +163,7 @@ def _refuse_rounding(first: Any, source: Source, names: Sequence[str], cells: Ce
 
 
 def _infinite(batch: pa.RecordBatch, checked: set[str]) -> Iterator[str]:
-    """The columns of floats that have an infinite value, of those that are not yet checked."""
+    """Find unchecked columns of floats with an infinite value."""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if t.is_floating(column.type) and name not in checked and pc.any(pc.is_inf(column)).as_py():
             checked.add(name)
@@ -275,10 +275,10 @@ def _rows(
         large = [name for name in floats if any(map(has_large, table[name].chunks))]
         if not zeros and not large:
             return table, {}, None
-        own = list(dict.fromkeys([*zeros, *large]))
-        as_text = cells.conversion(dict.fromkeys(own, pa.string()), own)
+        text_columns = list(dict.fromkeys([*zeros, *large]))
+        as_text = cells.conversion(dict.fromkeys(text_columns, pa.string()), text_columns)
         rows = csv.read_csv(arrow_file(block), reading, parsing, as_text)
-        return table, _leading_zeros(rows.select(zeros)), _rounded(rows.select(large))
+        return table, _leading_zeros(rows.select(zeros)), _first_rounded(rows.select(large))
 
     with closing(open_text_file(source, meter)) as file:
         blocks = enumerate(_blocks(file, parsing.delimiter, source.path))
@@ -287,10 +287,10 @@ def _rows(
         with closing(ordered(tasks, min(cpu_count(), _THREADS))) as tables:
             while True:
                 with _csv_errors(source.path, header if names is None else names, before):
-                    found = next(tables, None)
-                if found is None:
+                    parsed = next(tables, None)
+                if parsed is None:
                     return
-                table, zeros, rounded = found
+                table, zeros, rounded = parsed
                 for name, cell in zeros.items():
                     if texts is not None and name in texts:
                         texts.remove(name)
@@ -305,7 +305,7 @@ def _rows(
 
 
 def _may_have_leading_zeros(block: bytes, delimiter: str) -> bool:
-    """Whether a cell may begin with a zero and another digit or an x, after quotes, a sign or a space."""
+    """True if a cell may begin with a zero and another digit or an x, after quotes, a sign or a space."""
     content = np.frombuffer(block, np.uint8)
     zeros = np.flatnonzero(content[:-1] == ord("0"))
     zeros = zeros[_MAY_FOLLOW_ZERO[content[zeros + 1]]]
@@ -317,15 +317,15 @@ def _may_have_leading_zeros(block: bytes, delimiter: str) -> bool:
 
 def _leading_zeros(table: pa.Table) -> dict[str, str]:
     """The first cell of each column of text that is a number with leading zeros, or a hexadecimal one."""
-    found = {}
+    first_cells = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         cells = column.filter(pc.match_substring_regex(column, _LEADING_ZERO))
         if len(cells):
-            found[name] = cells[0].as_py().strip()
-    return found
+            first_cells[name] = cells[0].as_py().strip()
+    return first_cells
 
 
-def _rounded(table: pa.Table) -> tuple[str, int] | None:
+def _first_rounded(table: pa.Table) -> tuple[str, int] | None:
     """The name of a column of text, of numbers, and the first row where float64 rounds an integer."""
     for name, column in zip(table.column_names, table.columns, strict=True):
         is_long = pc.fill_null(pc.match_substring_regex(column, _LONG_INTEGER), False)
@@ -350,26 +350,26 @@ def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[byte
     DecodeError
         A row is longer than a block, or a quoted cell has no end.
     """
-    rest, is_start = b"", True
+    unparsed, is_start = b"", True
     while read := file.read(_STREAMED_BYTES):
-        data = _from_header(read) if is_start else rest + read
+        data = _from_header(read) if is_start else unparsed + read
         is_start = not data
         end = rows_end(data, delimiter)
         if end:
             yield data[:end]
-        rest = data[end:]
-        if len(rest) > _STREAMED_BYTES:
+        unparsed = data[end:]
+        if len(unparsed) > _STREAMED_BYTES:
             raise _too_long(path, _STREAMED_BYTES)
-    if rest:
-        if rows_end(rest + b"\n", delimiter) <= len(rest):  # pyarrow takes all that follows as one cell
-            begin = printable(rest[:40].decode(errors="replace"))
+    if unparsed:
+        if rows_end(unparsed + b"\n", delimiter) <= len(unparsed):  # pyarrow takes the rest as one cell
+            begin = printable(unparsed[:40].decode(errors="replace"))
             reason = f"a quoted cell in the row that begins with '{begin}' has no end"
             raise DecodeError(reason, path=path, hint='close the quote (") or double it')
-        yield rest + b"\n"
+        yield unparsed + b"\n"
 
 
 def rows_end(data: bytes, delimiter: str) -> int:
-    r"""Where the last whole row of `data`, which begins with a row, ends; 0 if none ends in it.
+    r"""The end of the last whole row in `data`, which begins with a row; 0 without a whole row.
 
     A row ends with a line that does not end within quotes. As pyarrow reads them, quotes count if a cell begins with
     them, and a doubled quote within them is a quote of the text.
@@ -385,19 +385,19 @@ def rows_end(data: bytes, delimiter: str) -> int:
     cell_begins = np.isin(content[quotes - 1], [ord(delimiter), *_LINE_ENDS]) | (quotes == 0)
     follows = np.append(False, np.diff(quotes) == 1)  # a doubled quote closes the cell, and opens it again
     if not (cell_begins | follows)[::2].all():
-        quotes = _without_literal(quotes, cell_begins)
+        quotes = _drop_literal_quotes(quotes, cell_begins)
     outside = ends[np.searchsorted(quotes, ends) % 2 == 0]
     return int(outside[-1]) + 1 if len(outside) else 0
 
 
-def _without_literal(quotes: Array, cell_begins: Array) -> Array:
-    """The quotes that begin or end quoted text, without those in a cell that begins with another character."""
-    kept: list[int] = []
+def _drop_literal_quotes(quotes: Array, cell_begins: Array) -> Array:
+    """Keep the quotes that begin or end quoted text, and drop quotes inside plain cells."""
+    quotes_of_cells: list[int] = []
     for quote, begins in zip(quotes.tolist(), cell_begins.tolist(), strict=True):
-        is_inside = len(kept) % 2 == 1
-        if is_inside or begins or (kept and kept[-1] == quote - 1):
-            kept.append(quote)
-    return np.array(kept, np.int64)
+        is_inside = len(quotes_of_cells) % 2 == 1
+        if is_inside or begins or (quotes_of_cells and quotes_of_cells[-1] == quote - 1):
+            quotes_of_cells.append(quote)
+    return np.array(quotes_of_cells, np.int64)
 
 
 @contextmanager
@@ -434,7 +434,7 @@ def _too_long(path: str, limit: int) -> DecodeError:
 
 
 def _can_parse(type_: pa.DataType) -> bool:
-    """Whether pyarrow parses cells as this type."""
+    """True if pyarrow parses cells as this type."""
     from pyarrow import csv
 
     options = csv.ConvertOptions(column_types={"x": type_})
@@ -462,7 +462,7 @@ def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> _CsvWriter
 
 
 class _CsvWriter(AbstractContextManager["_CsvWriter"]):
-    """pyarrow's writer, without the times that it writes as text such as ``<value out of range: -1>``."""
+    """pyarrow's CSV writer, which refuses times outside its range (``<value out of range: -1>``)."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
@@ -483,7 +483,7 @@ class _CsvWriter(AbstractContextManager["_CsvWriter"]):
 
 
 def _is_written(column: pa.Array) -> bool:
-    """Whether CSV has a form for all times of a column."""
+    """True if CSV has a form for all times of a column."""
     type_ = column.type
     if t.is_dictionary(type_):
         return not t.is_temporal(type_.value_type) or _is_written(column.dictionary_decode())
@@ -494,9 +494,9 @@ def _is_written(column: pa.Array) -> bool:
         return not (offsets % minute).any() and _is_written(local)  # pyarrow writes no seconds of an offset
     if t.is_time(type_):
         begin, end = np.array([0, 1], "m8[D]").astype(numpy_dtype(type_)).astype(np.int64).tolist()
-    elif t.is_date(type_) or (t.is_timestamp(type_) and type_.unit != "ns"):  # which ends in 2262
+    elif t.is_date(type_) or (t.is_timestamp(type_) and type_.unit != "ns"):  # nanoseconds end in 2262
         begin, end = np.array(["0000", "10000"], "M8[Y]").astype(numpy_dtype(type_)).astype(np.int64).tolist()
     else:
         return True
-    least, most = pc.min_max(column).values()
-    return not least.is_valid or (begin <= least.value and most.value < end)
+    earliest, latest = pc.min_max(column).values()
+    return not earliest.is_valid or (begin <= earliest.value and latest.value < end)

@@ -80,14 +80,14 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     """
     files = TableFiles.resolve(paths, (JSON,), options)
     options = files.options
-    inferred = _inferred(files)
+    inferred = _infer_schema(files)
     schema = declared_types(inferred, options, lambda type_: parsed_type(type_) is not None)
     unexpected = "error"
     if options.schema is not None:
-        own = {*schema.names}
-        names = [name for name in Schema.parse(options.schema).names if name in own]
+        present = {*schema.names}
+        names = [name for name in Schema.parse(options.schema).names if name in present]
         schema, unexpected = pa.schema([schema.field(name) for name in names]), "ignore"
-    files.selected(schema.names)
+    files.select_names(schema.names)
     if not options.named and {*files.projection(schema.names).order(schema.names)} >= _OF_COCO:
         text = f"'{printable(paths[0])}' looks like a COCO file;"
         hint = "source_format='coco' with images= reads its boxes; source_format='json' reads it as it is"
@@ -110,7 +110,7 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
 
 
 def _width(type_: pa.DataType) -> int:
-    """The number of values that a row has, whether it states them or not."""
+    """The number of values in a row, including absent ones."""
     if t.is_struct(type_):
         return 1 + sum(_width(child.type) for child in type_)
     return 1
@@ -127,25 +127,25 @@ def _check_size(block: Block, path: str, options: SourceOptions) -> None:
         raise DecodeError(reason, path=path, expected=expansion.room, got=size, hint=advice)
 
 
-def _inferred(files: TableFiles) -> pa.Schema:
+def _infer_schema(files: TableFiles) -> pa.Schema:
     """The schema of the first lines, with the types that are declared and pyarrow parses: of other columns, too."""
     options = files.options
     fields = [] if options.schema is None else [field.to_arrow() for field in Schema.parse(options.schema)]
     overrides = (options.schema_overrides or {}).items()
     fields += [as_field(name, type_).to_arrow() for name, type_ in overrides if not is_glob(name)]
     types = {field.name: parsed_type(field.type) for field in fields}
-    known = pa.schema([(name, type_) for name, type_ in types.items() if type_ is not None])
+    declared = pa.schema([(name, type_) for name, type_ in types.items() if type_ is not None])
     for source in files.sources:
         with closing(open_text_file(source)) as file:
             block = next(line_blocks(file, source.path), None)
             if block is not None:
                 _check_size(block, source.path, options)
                 with _json_errors(source.path, block):
-                    table = _parse(block, known, "infer", source.path)
+                    table = _parse(block, declared, "infer", source.path)
                 names = files.projection(table.column_names).order(table.column_names)
                 _refuse_rounding(block, source.path, table.select(inferred_names(names, options)))
                 return pa.schema([(field.name, read_type(field.type)) for field in table.schema])
-    return known
+    return declared
 
 
 def _refuse_rounding(block: Block, path: str, inferred: pa.Table) -> None:
@@ -172,7 +172,7 @@ def _batch(block: Block, path: str, parsed: pa.Schema, schema: pa.Schema, unexpe
             array.validate(full=True)  # UTF-8
             if any(pc.any(pc.is_inf(floats)).as_py() for floats in floats_in(array)):
                 _refuse_overflow(block, path, pa.schema([(name, array.type)]))
-            columns.append(decoded(array, field.type))
+            columns.append(decode_column(array, field.type))
     if not columns:  # the rows remain
         return pa.RecordBatch.from_struct_array(pa.array([{}] * table.num_rows, pa.struct([])))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -188,12 +188,12 @@ def _refuse_overflow(block: Block, path: str, schema: pa.Schema) -> None:
 
 
 def _refuse_rounded(block: Block, path: str, batch: pa.RecordBatch, names: Set[str]) -> None:
-    """Raise DecodeError for the first integer that is rounded, as other values of its column are floats."""
+    """Raise DecodeError for the first integer that a column of floats would round."""
     columns = zip(batch.schema, batch.columns, strict=True)
     large = pa.schema([field for field, column in columns if field.name in names and has_large(column)])
     if not large or not _LONG_INTEGER.search(block.data):
         return
-    for row, name, _ in _numbers(block, large, rounded):
+    for row, name, _ in _numbers(block, large, rounding_type):
         raise rounding_error(path, row, name, large.field(name).type)
 
 
@@ -204,8 +204,8 @@ def _numbers(block: Block, schema: pa.Schema, find: _Find) -> Iterator[tuple[int
     """The rows and names of columns with a number for which `find` returns a type, and this type."""
     rows = _values(block.data, parse_int=_Number, parse_float=_Number)
     for row, value in enumerate(rows, block.row):
-        for path, number, own in numbers_in(value, pa.struct(list(schema))) if isinstance(value, dict) else ():
-            if (type_ := find(number, own)) is not None:
+        for path, number, number_type in numbers_in(value, pa.struct(list(schema))) if isinstance(value, dict) else ():
+            if (type_ := find(number, number_type)) is not None:
                 yield row, str(path[0]), type_
 
 
@@ -221,14 +221,14 @@ def _parse(block: Block, schema: pa.Schema, unexpected: str, path: str) -> pa.Ta
         except pa.ArrowInvalid:  # nulls are missing in lists, unless the type of their items is known and not null
             if not table.schema.equals(schema):
                 return read(data, table.schema)
-            columns = [[_restored(chunk, chunk.type) for chunk in column.chunks] for column in table.columns]
+            columns = [[_restore_type(chunk, chunk.type) for chunk in column.chunks] for column in table.columns]
             return pa.table([*map(pa.chunked_array, columns)], schema=table.schema)
         return table
 
     try:
         return read(block.data)
     except pa.ArrowInvalid:
-        for data in with_numbers(block.data, schema, inferring=unexpected == "infer"):
+        for data in rewrite_numbers(block.data, schema, inferring=unexpected == "infer"):
             with suppress(pa.ArrowInvalid):
                 return read(data)
         _refuse_overflow(block, path, schema)
@@ -326,10 +326,10 @@ def line_blocks(file: Any, path: str) -> Iterator[Block]:
             row += 0 if ended else sum(1 for line in block.split(b"\n") if line.strip())
 
 
-def count_fields(block: bytes, most: int) -> tuple[int, int]:
+def count_fields(block: bytes, max_fields: int) -> tuple[int, int]:
     """The number of objects in a block of at most 100 levels, and of their different fields at all levels.
 
-    It ends where there are more than `most` fields, or text that is not JSON, on which pyarrow ends, too.
+    It ends where there are more than `max_fields` fields, or text that is not JSON, on which pyarrow ends, too.
 
     >>> count_fields(b'{"a": 1, "b": [{"a": 2}]}\\n{"a": {"c": 3}}\\n', 10)
     (2, 4)
@@ -338,7 +338,7 @@ def count_fields(block: bytes, most: int) -> tuple[int, int]:
     fields = rows = 0
     for value in _values(block, object_pairs_hook=tuple, parse_int=float):
         fields, rows = fields + _new_fields(value, tree), rows + 1
-        if fields > most:
+        if fields > max_fields:
             break
     return rows, fields
 
@@ -360,22 +360,22 @@ def _values(block: bytes, **hooks: Any) -> Iterator[Any]:
 _Tree = dict[str, "_Tree"]
 
 
-def _new_fields(value: Any, known: _Tree) -> int:
+def _new_fields(value: Any, known_fields: _Tree) -> int:
     """Add the fields of a value, whose objects are tuples of pairs, to those that are known; returns their number."""
     if isinstance(value, list):
-        return sum(_new_fields(item, known) for item in value if isinstance(item, list | tuple))
+        return sum(_new_fields(item, known_fields) for item in value if isinstance(item, list | tuple))
     new = 0
     for name, item in value if isinstance(value, tuple) else ():
-        if name not in known:
-            known[name] = {}
+        if name not in known_fields:
+            known_fields[name] = {}
             new += 1
         if isinstance(item, list | tuple):
-            new += _new_fields(item, known[name])
+            new += _new_fields(item, known_fields[name])
     return new
 
 
 def cut(block: Block, most_rows: int, path: str) -> Iterator[Block]:
-    """The same rows in blocks of at most `most_rows`."""
+    """Cut a block into blocks of at most `most_rows`."""
     if block.data.count(b"\n") < most_rows:
         yield block
         return
@@ -388,7 +388,7 @@ def cut(block: Block, most_rows: int, path: str) -> Iterator[Block]:
 
 
 def _check_depth(block: bytes, path: str, row: int) -> None:
-    """Refuse values that are nested too deep, in one line or over several: pyarrow parses a block as one text."""
+    """Refuse values nested too deep, in one line or over several, as pyarrow parses a block as one text."""
     if b"\\" in block:  # the quotes that are left begin and end strings
         block = block.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
     codes = np.frombuffer(block, np.uint8)
@@ -446,20 +446,20 @@ def parsed_type(type_: pa.DataType) -> pa.DataType | None:
     return pa.string() if is_text else type_
 
 
-def decoded(array: pa.Array, type_: pa.DataType) -> pa.Array:
+def decode_column(array: pa.Array, type_: pa.DataType) -> pa.Array:
     """A parsed array as its column: objects with base64 become bytes, text in the form of ISO 8601 dates and times.
 
     ArrowInvalid if text is not base64 or of this form, or a value does not fit.
     """
     form = plain_form(type_)
-    array = _restored(array, form)
+    array = _restore_type(array, form)
     array = array if array.type == form else array.cast(form)
     return array if form == type_ else from_plain_form(array, type_)
 
 
-def _restored(array: pa.Array, type_: pa.DataType) -> pa.Array:
+def _restore_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if t.is_dictionary(type_):
-        return _restored(array, type_.value_type)
+        return _restore_type(array, type_.value_type)
     if array.type == _BASE64 and not t.is_struct(type_):
         return _bytes(array)
     if t.is_timestamp(type_) and t.is_string(array.type):
@@ -471,12 +471,12 @@ def _restored(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if t.is_float16(type_) and pc.any(pc.and_(pc.is_finite(array), pc.greater_equal(pc.abs(array), 65520))).as_py():
         raise pa.ArrowInvalid("a number is too large for float16")  # it would become an infinity
     if t.is_struct(array.type):
-        children = [_restored(array.field(at), child.type) for at, child in enumerate(type_)]
+        children = [_restore_type(array.field(at), child.type) for at, child in enumerate(type_)]
         names = [child.name for child in type_]
         return pa.StructArray.from_arrays(children, names, mask=array.is_null())
     if t.is_list(array.type):
         of_nulls = t.is_null(array.type.value_type)
-        values = pa.nulls(array.offsets[-1].as_py()) if of_nulls else _restored(array.values, type_.value_type)
+        values = pa.nulls(array.offsets[-1].as_py()) if of_nulls else _restore_type(array.values, type_.value_type)
         return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null())
     return array
 
@@ -504,7 +504,8 @@ def _timestamps(array: pa.Array, type_: pa.DataType) -> pa.Array:
     try:
         return array.cast(pa.timestamp(finest, type_.tz)).cast(type_)
     except pa.ArrowInvalid as error:
-        raise pa.ArrowInvalid(str(error).partition(". If these")[0]) from error  # what follows is for users of pyarrow
+        text = str(error).partition(". If these")[0]  # the rest is advice for users of pyarrow
+        raise pa.ArrowInvalid(text) from error
 
 
 def _times(array: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -541,8 +542,8 @@ def _duration(text: str | None, unit: str) -> int | None:
         total = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 10**9 + int((match[5] or "").ljust(9, "0") or 0)
     else:
         raise pa.ArrowInvalid(f"'{printable(text, 60)}' is not a duration, such as 1 day, 0:00:30 or P1DT0H0M30S")
-    value, rest = divmod(total * per_second[unit], 10**9)
-    if rest or not -(2**63) <= value < 2**63:
+    value, remainder = divmod(total * per_second[unit], 10**9)
+    if remainder or not -(2**63) <= value < 2**63:
         raise pa.ArrowInvalid(f"the duration '{printable(text, 60)}' is not a number of {unit} in 64 bits")
     return value
 
@@ -551,14 +552,15 @@ class _Number(str):
     """A number as it is written."""
 
 
-def with_numbers(lines: bytes, schema: pa.Schema, *, inferring: bool) -> Iterator[bytes]:
+def rewrite_numbers(lines: bytes, schema: pa.Schema, *, inferring: bool) -> Iterator[bytes]:
     """JSON lines with bare NaN and Infinity, which pyarrow parses as numbers, instead of text, and text for numbers.
 
     First NaN in all places, if the types are known; then by type: text becomes a number in columns of floats and, while
     `inferring`, in unknown ones that hold numbers; numbers become text in columns of text. None if a number is beyond
     float64.
 
-    >>> list(with_numbers(b'{"x": "NaN", "s": 1.50}', pa.schema({"x": pa.float32(), "s": pa.string()}), inferring=True))
+    >>> schema = pa.schema({"x": pa.float32(), "s": pa.string()})
+    >>> list(rewrite_numbers(b'{"x": "NaN", "s": 1.50}', schema, inferring=True))
     [b'{"x": NaN, "s": "1.50"}']
     """
     if not inferring:
@@ -569,7 +571,7 @@ def with_numbers(lines: bytes, schema: pa.Schema, *, inferring: bool) -> Iterato
         rows = parse_rows(lines)
         numeric = set(numbers_by_path(rows)) if inferring else set()
         type_ = pa.struct(list(schema))
-        yield "\n".join(json.dumps(_converted(row, type_, (), numeric)) for row in rows).encode()
+        yield "\n".join(json.dumps(_convert_value(row, type_, (), numeric)) for row in rows).encode()
 
 
 def parse_rows(lines: bytes) -> list[Any]:
@@ -588,16 +590,16 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def numbers_by_path(rows: list[Any]) -> dict[_Path, list[str]]:
-    """The numbers of rows, by the keys that lead to them; that of the items of a list is None.
+    """Numbers of rows by their path of keys; the key of list items is None.
 
     >>> numbers_by_path(parse_rows(b'{"a": [1, "x"]}'))
     {('a', None): ['1']}
     """
-    found: dict[_Path, list[str]] = {}
+    numbers: dict[_Path, list[str]] = {}
     for row in rows:
         for path, number, _ in numbers_in(row, None):
-            found.setdefault(path, []).append(number)
-    return found
+            numbers.setdefault(path, []).append(number)
+    return numbers
 
 
 def numbers_in(
@@ -632,12 +634,12 @@ def overflowing(number: str, type_: pa.DataType | None) -> pa.DataType | None:
     return of_floats if not is_text and is_too_large(number, of_floats) else None
 
 
-def rounded(number: str, type_: pa.DataType | None) -> pa.DataType | None:
+def rounding_type(number: str, type_: pa.DataType | None) -> pa.DataType | None:
     """The type, if it is float64 and rounds an integer."""
     return type_ if type_ is not None and t.is_float64(type_) and is_rounded(number) else None
 
 
-def _converted(value: Any, type_: pa.DataType | None, path: _Path, numeric: set[_Path]) -> Any:
+def _convert_value(value: Any, type_: pa.DataType | None, path: _Path, numeric: set[_Path]) -> Any:
     """A value for pyarrow; `numeric` has the paths of numbers whose types are inferred."""
     if isinstance(value, _Number):
         if type_ is not None and (t.is_string(type_) or t.is_large_string(type_)):
@@ -650,7 +652,9 @@ def _converted(value: Any, type_: pa.DataType | None, path: _Path, numeric: set[
         return _NUMBERS.get(value, value) if is_number else value
     if isinstance(value, list):
         item_type = _type_at(type_, _ITEM)
-        return [_converted(item, item_type, (*path, _ITEM), numeric) for item in value]
+        return [_convert_value(item, item_type, (*path, _ITEM), numeric) for item in value]
     if isinstance(value, dict):
-        return {name: _converted(item, _type_at(type_, name), (*path, name), numeric) for name, item in value.items()}
+        return {
+            name: _convert_value(item, _type_at(type_, name), (*path, name), numeric) for name, item in value.items()
+        }
     return value

@@ -1,4 +1,4 @@
-"""Files of a folder that look like data of its format, and are left out for their names: one warning names them."""
+"""Warn once of files in a folder that look like data of the format but are left out for their names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NUMBER = re.compile("[0-9]+")
 
 
 def warn_of_left_out(match: PathMatch, formats: Sequence[Format]) -> None:
-    """Warn of files of a directory that look like data of `formats`, and are not among those that are read.
+    """Warn of files in a directory that look like data of `formats` but are not read.
 
     A file counts by its content; of text, which says little, also by a name like those of the files that are read:
     ``part-1`` beside ``part-0.csv``. In a bucket, where each look is a request, only files with such names are looked
@@ -58,16 +58,16 @@ def _left_out(
     """The names of the files that look like data of the formats."""
     families = {_family(source.path.rpartition("/")[2]) for source in match.sources}
     read = {source.location[1] for source in match.sources}
-    others = [e for e in match.listing if not (e.directory or is_hidden(e.basename)) and e.size and e.name not in read]
-    like = {entry.name: _family(entry.basename) in families or _has_inside(entry, suffixes) for entry in others}
+    unread = [e for e in match.listing if not (e.directory or is_hidden(e.basename)) and e.size and e.name not in read]
+    like = {entry.name: _family(entry.basename) in families or _has_inside(entry, suffixes) for entry in unread}
     if only_names:
-        others = [entry for entry in others if like[entry.name]]
+        unread = [entry for entry in unread if like[entry.name]]
     else:
-        others = [entry for entry in others if like[entry.name] or not _is_of_other_format(entry)]
+        unread = [entry for entry in unread if like[entry.name] or not _is_of_other_format(entry)]
     is_text = not {CSV, TSV}.isdisjoint(formats)
-    is_table = _table_of_text(match.sources[0]) if is_text and others else None
+    is_table = _table_of_text(match.sources[0]) if is_text and unread else None
     names = []
-    for entry in islice(others, MOST_CHECKED):
+    for entry in islice(unread, MOST_CHECKED):
         head = _head(source_of(fs, entry))
         kind = None if head is None else looks_like(head)
         is_data = any(kind in format.looks for format in formats)
@@ -80,7 +80,7 @@ def _left_out(
 
 
 def _family(name: str) -> str:
-    """What shards of one dataset share: the name without suffixes, and with the same digit instead of all numbers.
+    """The part of a name that shards of a dataset share: no suffixes, and 0 instead of each number.
 
     >>> _family("part-12.csv.gz") == _family("part-3") != _family("README")
     True
@@ -112,7 +112,7 @@ def _head(source: Source) -> bytes | None:
 
 
 def _table_of_text(source: Source) -> Callable[[bytes], bool] | None:
-    """A predicate of text that may be of the same table as a file: two lines with the delimiters of its first one.
+    """Make a predicate for text of the same table as a file: two lines with as many delimiters as its first line.
 
     None if that line has no delimiter, so that text of the table looks like any other.
     """
@@ -124,6 +124,6 @@ def _table_of_text(source: Source) -> Callable[[bytes], bool] | None:
 
 
 def _delimiters(head: bytes) -> list[tuple[int, ...]]:
-    """How many of each delimiter the first two lines have, without those that a space follows, as in a sentence."""
+    """Count each delimiter in the first two lines, except before a space, as in a sentence."""
     lines = [[match[0] for match in _DELIMITER.finditer(line)] for line in head.splitlines()[:2]]
     return [tuple(map(line.count, (b",", b";", b"\t", b"|"))) for line in lines]

@@ -54,7 +54,7 @@ class _Lines:
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What all files have in common."""
+    """Facts of all files together."""
 
     zero_based: bool
     features: int
@@ -80,11 +80,11 @@ def libsvm_source(
     fields.append(pa.field(f"{FEATURES}/values", pa.list_(pa.float64()), metadata=sparse.metadata))
     parsed = pa.schema(fields)
     schema = declared_types(parsed, files.options, _is_number_or_list)
-    files.selected(schema.names)
+    files.select_names(schema.names)
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
         with closing(open_text_file(source, meter)) as file:
-            for lines in _parsed(file, source.path):
+            for lines in _parse_lines(file, source.path):
                 batch = _batch(lines, contents, parsed, source.path)
                 yield batch if schema.equals(parsed) else batch.cast(schema)
 
@@ -97,26 +97,26 @@ def _is_number_or_list(type_: pa.DataType) -> bool:
 
 
 def _contents(sources: list[Source], zero_based: bool | None, n_features: int | None) -> _Contents:
-    least, most, has_queries, many_labels = 1, -1, False, False
+    min_index, max_index, has_queries, many_labels = 1, -1, False, False
     for source in sources:
         with closing(open_text_file(source)) as file:
-            for lines in _parsed(file, source.path):
-                least = min(least, int(lines.indices.min(initial=least)))
-                most = max(most, int(lines.indices.max(initial=most)))
+            for lines in _parse_lines(file, source.path):
+                min_index = min(min_index, int(lines.indices.min(initial=min_index)))
+                max_index = max(max_index, int(lines.indices.max(initial=max_index)))
                 has_queries = has_queries or any(query is not None for query in lines.queries)
                 many_labels = many_labels or any(b"," in label or not label for label in lines.labels)
-    if zero_based is False and least == 0:
+    if zero_based is False and min_index == 0:
         path = printable(sources[0].path)
         raise SchemaError("zero_based=False: the files have an index 0", path=path)
-    from_zero = least == 0 if zero_based is None else zero_based
-    found = max(most + (1 if from_zero else 0), 1)
-    if n_features is not None and found > n_features:
-        reason = f"the files have {found} features, more than n_features={n_features!r}"
-        raise SchemaError(reason, path=sources[0].path, expected=n_features, got=found)
-    return _Contents(from_zero, n_features or found, has_queries, many_labels)
+    from_zero = min_index == 0 if zero_based is None else zero_based
+    feature_count = max(max_index + (1 if from_zero else 0), 1)
+    if n_features is not None and feature_count > n_features:
+        reason = f"the files have {feature_count} features, more than n_features={n_features!r}"
+        raise SchemaError(reason, path=sources[0].path, expected=n_features, got=feature_count)
+    return _Contents(from_zero, n_features or feature_count, has_queries, many_labels)
 
 
-def _parsed(file: IO[bytes], path: str) -> Iterator[_Lines]:
+def _parse_lines(file: IO[bytes], path: str) -> Iterator[_Lines]:
     """The rows of a file, some megabytes at a time; empty lines and comments are left out."""
     number = 0
     while lines := file.readlines(_BLOCK_BYTES):

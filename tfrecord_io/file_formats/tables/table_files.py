@@ -1,4 +1,4 @@
-"""What files of tables have in common: how they are read, one after the other or each by itself, and written."""
+"""Read and write files of tables: the part that CSV, JSON, LIBSVM and columnar files share."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OpenWriter = Callable[[Any, pa.Schema], Any]
 Columns = Sequence[str] | str | None
 
 _BUFFER = 1 << 20
-_BYTE_ORDER_MARKS = (  # that of UTF-32 begins like that of UTF-16
+_BYTE_ORDER_MARKS = (  # UTF-32's before UTF-16's, as it begins alike
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
     (codecs.BOM_UTF16_LE, "UTF-16"),
@@ -56,11 +56,11 @@ _BYTE_ORDER_MARKS = (  # that of UTF-32 begins like that of UTF-16
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """How tables of another format are read: the keywords of `tfrecord_io.convert` that all such formats share."""
+    """Options to read tables: the keywords of `tfrecord_io.convert` shared by all such formats."""
 
     storage: StorageOptions = DEFAULT_STORAGE
     columns: Columns = None
-    filters: Any = None  # for which other columns are needed, too
+    filters: Any = None  # may need further columns
     schema: SchemaLike | None = None  # of the target; text is parsed as its types
     schema_overrides: Mapping[str, Any] | None = None  # types of single columns, for formats that have none
     progress: ProgressLike = False  # of formats whose files are read in order
@@ -72,7 +72,7 @@ class SourceOptions:
         ReadOptions(limits=self.limits)  # checks them
 
     def projection(self, names: Sequence[str]) -> Projection:
-        """The columns to read of these: the selected ones, and those of the filter; all, if it names others."""
+        """The columns to read among `names`: selected ones and the filter's; all if the filter names others."""
         needed = () if self.filters is None else condition_of(self.filters).columns
         if not set(needed) <= set(names):
             return Projection(None)
@@ -97,7 +97,7 @@ class TableFiles:
 
     sources: list[Source]
     folders: PartitionColumns
-    options: SourceOptions  # for the columns in the files, without the types that are declared for those of folders
+    options: SourceOptions  # for columns in the files, without types declared for columns of folders
 
     @classmethod
     def resolve(cls, paths: Sequence[str], formats: Sequence[Format], options: SourceOptions) -> Self:
@@ -111,13 +111,13 @@ class TableFiles:
             The name of a folder has no value of the declared type.
         """
         suffixes = tuple(suffix for format in formats for suffix in suffixes_of(format))
-        listed = options.listings or {}
-        found = [
-            find_files(path, suffixes, options.storage, partitioned=True, listed=listed.get(path)) for path in paths
+        listings = options.listings or {}
+        matches = [
+            find_files(path, suffixes, options.storage, partitioned=True, listed=listings.get(path)) for path in paths
         ]
-        for match in found:
+        for match in matches:
             warn_of_left_out(match, formats)
-        sources = [source for match in found for source in match.sources]
+        sources = [source for match in matches for source in match.sources]
         folders, overrides = PartitionColumns.in_folders_of(sources).overridden(options.schema_overrides, sources)
         if formats[0].typed and overrides:
             name = printable(next(iter(overrides)))
@@ -128,8 +128,8 @@ class TableFiles:
             folders, schema = folders.declared(Schema.parse(schema), sources)
         return cls(sources, folders, replace(options, schema=schema, schema_overrides=overrides, listings=None))
 
-    def selected(self, names: Sequence[str]) -> list[str] | None:
-        """Those of the columns in the files that are selected; None: all.
+    def select_names(self, names: Sequence[str]) -> list[str] | None:
+        """The selected columns among those of the files; None: all.
 
         Raises
         ------
@@ -144,8 +144,8 @@ class TableFiles:
         projection = self.projection(names)
         self.folders.refuse_features(names, self.sources)
         projection.check([*names, *self.folders.names])
-        chosen = projection.order(names)
-        name, count = next(iter(Counter(chosen).most_common(1)), ("", 0))
+        selected_names = projection.order(names)
+        name, count = next(iter(Counter(selected_names).most_common(1)), ("", 0))
         if count > 1:
             advice = "rename them in the file, or exclude them with columns="
             advice_cli = "rename them in the file, or exclude them with --columns"
@@ -153,17 +153,17 @@ class TableFiles:
             raise EncodeError(
                 f"{count} columns have this name", path=path, feature=name, hint=advice, hint_cli=advice_cli
             )
-        return None if projection.takes_all else chosen
+        return None if projection.takes_all else selected_names
 
     def projection(self, names: Sequence[str]) -> Projection:
         """The columns to read of those in the files and those of folders."""
         return self.options.projection([*names, *self.folders.names])
 
-    def delivered(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
+    def rows_to_convert(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
         """The rows to convert of batches that have the columns of the schema, or the selected ones."""
-        own = self.options
-        rows = selected(schema, batches, own.projection(schema.names))
-        return rows if own.filters is None else filtered(rows, own.filters, own.columns)
+        options = self.options
+        rows = select_columns(schema, batches, options.projection(schema.names))
+        return rows if options.filters is None else filter_rows(rows, options.filters, options.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class TableSource:
     """
 
     files: TableFiles
-    own: pa.Schema  # of the columns in the files
+    file_schema: pa.Schema  # of the columns in the files
     batches: Callable[[Source, ProgressMeter], Generator[pa.RecordBatch]]
 
     @property
@@ -184,10 +184,10 @@ class TableSource:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of all columns, those of folders last."""
-        return self._with_folders(self.own)
+        """The schema of all columns, those of folders last."""
+        return self._add_folders(self.file_schema)
 
-    def _with_folders(self, schema: pa.Schema) -> pa.Schema:
+    def _add_folders(self, schema: pa.Schema) -> pa.Schema:
         folders = self.files.folders.fields
         return pa.schema([*schema, *folders], schema.metadata) if folders else schema
 
@@ -204,10 +204,10 @@ class TableSource:
         def batches() -> Generator[pa.RecordBatch]:
             for source in sources:
                 for batch in self.batches(source, meter):
-                    yield self.files.folders.add_to(batch, [source], self._with_folders(batch.schema), None)
+                    yield self.files.folders.add_to(batch, [source], self._add_folders(batch.schema), None)
 
         with closing(batches()) as parts:
-            yield self.files.delivered(self.schema, parts)
+            yield self.files.rows_to_convert(self.schema, parts)
 
 
 def suffixes_of(format: Format) -> tuple[str, ...]:
@@ -216,7 +216,9 @@ def suffixes_of(format: Format) -> tuple[str, ...]:
     return tuple(suffix + second for suffix in format.suffixes for second in ("", *packed))
 
 
-def selected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], projection: Projection) -> pa.RecordBatchReader:
+def select_columns(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch], projection: Projection
+) -> pa.RecordBatchReader:
     """The selected columns, in the order of the projection; `batches` have these or more."""
     if projection.takes_all:
         return pa.RecordBatchReader.from_batches(schema, batches)
@@ -225,7 +227,7 @@ def selected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], projection: P
     return pa.RecordBatchReader.from_batches(fields, parts)
 
 
-def filtered(stream: Any, filters: Any, columns: Columns) -> pa.RecordBatchReader:
+def filter_rows(stream: Any, filters: Any, columns: Columns) -> pa.RecordBatchReader:
     """The rows of a stream that a filter keeps, with some of the columns.
 
     Raises
@@ -236,10 +238,10 @@ def filtered(stream: Any, filters: Any, columns: Columns) -> pa.RecordBatchReade
     projection = Projection(columns)
     projection.check(stream.schema.names)
     if filters is None:
-        return selected(stream.schema, iter(stream), projection)
+        return select_columns(stream.schema, iter(stream), projection)
     row_filter = RowFilter.for_schema(filters, stream.schema)
-    kept = (selectable(batch).filter(row_filter.mask(batch)) for batch in stream)
-    return selected(stream.schema, kept, projection)
+    filtered_batches = (selectable(batch).filter(row_filter.mask(batch)) for batch in stream)
+    return select_columns(stream.schema, filtered_batches, projection)
 
 
 def check_schema(schema: pa.Schema, first: pa.Schema, path: str, first_path: str) -> None:
@@ -278,7 +280,7 @@ def open_decompressed_file(source: Source, meter: ProgressMeter | None = None) -
 
 
 class _MeteredFile(RawFile):
-    """A file that advances a progress by the bytes that are read, compressed if they are."""
+    """A file that advances a progress bar by the bytes read, before decompression."""
 
     def __init__(self, stream: Stream, size: int | None, meter: ProgressMeter) -> None:
         super().__init__(stream, None)
@@ -295,10 +297,10 @@ class _MeteredFile(RawFile):
         return count
 
 
-def metered(
+def meter_batches(
     batches: Iterator[pa.RecordBatch], rows: int | None, size: int | None, meter: ProgressMeter
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a file; `meter` is advanced by the part of its `size` that they are of its `rows`."""
+    """Pass on the batches of a file, and advance `meter` by the batch's share of `rows`, in bytes of `size`."""
     done = counted = 0
     for batch in batches:
         yield batch
@@ -351,8 +353,8 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
     `source`, `target` and `keywords` are as in `write_npy`; `keywords` may have those that only this format writes.
     """
     assert format.writer is not None
-    own = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "mode"}
-    open_writer = partial(load(format.writer), **own)
+    writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "mode"}
+    open_writer = partial(load(format.writer), **writer_options)
     mode = keywords.pop("mode", None)
     options = ExportOptions.from_keywords(keywords, None, source)
     storage = options.target

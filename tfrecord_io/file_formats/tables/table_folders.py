@@ -45,7 +45,7 @@ from tfrecord_io.write.frame_sink import WrittenFile
 from tfrecord_io.write.writer import WriteReport
 
 FOLDER_OPTIONS = frozenset({"shards", "max_file_bytes", "partition_by"})
-_DIRECT = {PARQUET.name: "parquet", ARROW.name: "arrow"}  # what pyarrow.dataset writes as `write_table_file` does
+_DIRECT = {PARQUET.name: "parquet", ARROW.name: "arrow"}  # formats that pyarrow.dataset writes like `write_table_file`
 _SAMPLE_BYTES = 8 * MIB  # from which the rows of a file are computed
 _MOST_GROUP_ROWS = 1 << 20  # pyarrow's default
 _MOST_FOLDERS = 100_000
@@ -54,7 +54,7 @@ _COPY_BYTES = 4 * MIB
 
 @dataclass(frozen=True, kw_only=True)
 class FolderOptions(Options):
-    """How a folder of tables is written: keywords of `tfrecord_io.convert` for a target that is a folder."""
+    """Options to write a folder of tables: keywords of `tfrecord_io.convert` for a target folder."""
 
     shards: int | None = None
     max_file_bytes: int | None = None
@@ -89,13 +89,13 @@ def write_table_folder(source: Any, target: Any, format: Format, keywords: dict[
     assert format.writer is not None
     of_folder = {key: keywords.pop(key) for key in (*FOLDER_OPTIONS, "mode") if key in keywords}
     options = FolderOptions.from_keywords(of_folder)
-    own = {key: keywords.pop(key) for key in format.writes & keywords.keys()}
+    writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys()}
     export = ExportOptions.from_keywords(keywords, None, source)
     folder = _Target(path_text(target).rstrip("/"), export.target, format, options)
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, export))
         schema, columns = reader.schema, list(options.partition_by or ())
-        writer = _Writer(format, load(format.writer), own)
+        writer = _Writer(format, load(format.writer), writer_options)
         Projection(tuple(columns) or None).check(schema.names)
         stored = pa.schema([field for field in schema if field.name not in columns], schema.metadata)
         refuse_types(stored, writer.open, format.instead)
@@ -115,7 +115,7 @@ def write_table_folder(source: Any, target: Any, format: Format, keywords: dict[
 
 @contextmanager
 def _pyarrow_errors(path: str) -> Iterator[None]:
-    """Raise what pyarrow says of a column that it cannot write as an EncodeError."""
+    """Raise an EncodeError if pyarrow cannot write a column."""
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
@@ -186,9 +186,9 @@ class _Slices:
         while rows:
             batch = self._rest if self._rest is not None else next(self._batches)
             yield batch[:rows]
-            taken = min(rows, len(batch))
-            self._rest = batch[taken:] if taken < len(batch) else None
-            rows -= taken
+            count = min(rows, len(batch))
+            self._rest = batch[count:] if count < len(batch) else None
+            rows -= count
 
 
 def _write_dataset(
@@ -200,9 +200,9 @@ def _write_dataset(
     batches: Iterator[pa.RecordBatch] = (batch for batch in reader if len(batch))
     limits: dict[str, Any] = {}
     if options.max_file_bytes is not None:
-        first, most = _rows_of_bytes(batches, options.max_file_bytes)
+        first, most_rows = _rows_of_bytes(batches, options.max_file_bytes)
         batches = chain(first, batches)
-        limits = {"max_rows_per_file": most, "max_rows_per_group": min(most, _MOST_GROUP_ROWS)}
+        limits = {"max_rows_per_file": most_rows, "max_rows_per_group": min(most_rows, _MOST_GROUP_ROWS)}
     is_direct = writer.format.name in _DIRECT
     form = _DIRECT.get(writer.format.name, "arrow")
     root = stage.root if is_direct else os.path.join(stage.scratch, "rows")
@@ -238,13 +238,13 @@ def _write_dataset(
 
 def _rows_of_bytes(batches: Iterator[pa.RecordBatch], size: int) -> tuple[list[pa.RecordBatch], int]:
     """The first batches, and how many rows like theirs take so many bytes."""
-    first, held = list[pa.RecordBatch](), 0
+    first, size_so_far = list[pa.RecordBatch](), 0
     for batch in batches:
         first.append(batch)
-        held += batch.nbytes
-        if held >= max(_SAMPLE_BYTES, 4 * size):
+        size_so_far += batch.nbytes
+        if size_so_far >= max(_SAMPLE_BYTES, 4 * size):
             break
-    return first, max(1, size * sum(map(len, first)) // max(1, held))
+    return first, max(1, size * sum(map(len, first)) // max(1, size_so_far))
 
 
 def _files_below(root: str) -> list[str]:
@@ -266,11 +266,11 @@ def _rows_in(path: str, form: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Where the files are written before they are published."""
+    """A place for files before they are published."""
 
     root: str  # has the files by their names in the folder
     scratch: str  # for other files
-    id: str  # of the writing, in the names of files that are put beside others
+    id: str  # of this write, in the names of added files
     folder: NewFolder | None  # whose temporary directory `root` is
 
     def name(self, number: str, suffix: str) -> str:
@@ -312,12 +312,12 @@ class _Target:
             yield _Stage(root, scratch, "" if mode == "error" else new_id(), folder)
 
     def publish(self, stage: _Stage, rows: dict[str, int]) -> list[WrittenFile]:
-        """Put the files into the folder, and remove those that they replace."""
+        """Put the files into the folder, and remove the old versions."""
         files = [
             WrittenFile(f"{self.path}/{name}", count, os.path.getsize(stage.path(name))) for name, count in rows.items()
         ]
         if stage.folder is not None:
-            return files  # its end publishes it
+            return files  # the end of the block publishes the folder
         published: list[str] = []
         try:
             for name in rows:
@@ -335,7 +335,7 @@ class _Target:
                 with suppress(OSError):
                     remove_file(path, self._storage)
             raise
-        for entry in self._replaced(rows):
+        for entry in self._replaced_files(rows):
             self._fs.remove(entry.name)
         return files
 
@@ -350,7 +350,7 @@ class _Target:
         files = (e for e in list_directory(self._fs, entry.name) if not (e.directory or is_hidden(e.basename)))
         return [e for e in files if e.basename.lower().endswith(suffixes)]
 
-    def _replaced(self, rows: dict[str, int]) -> list[Entry]:
+    def _replaced_files(self, rows: dict[str, int]) -> list[Entry]:
         """The files that the new ones replace, by the mode."""
         if self._options.mode == "append":
             return []
@@ -361,11 +361,11 @@ class _Target:
         return [e for e in self._old if e.name.removeprefix(root).rpartition("/")[0] in folders]
 
     def _check_appended(self, stored: pa.Schema) -> None:
-        """Raise SchemaError if files of the folder state other columns, which could not be read with the new ones."""
+        """Raise SchemaError if the folder has files of another schema, as readers take one schema for all."""
         if not self._old or not self._format.typed or self._format.plan is None:
             return
         options = SourceOptions(self._storage, named=True)
-        first = load(self._format.plan)([self._fs.display_path(self._old[0].name)], options).own
+        first = load(self._format.plan)([self._fs.display_path(self._old[0].name)], options).file_schema
         try:
             check_schema(stored.remove_metadata(), first.remove_metadata(), self.path, self._old[0].name)
         except SchemaError as error:

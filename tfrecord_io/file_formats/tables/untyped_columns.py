@@ -1,4 +1,4 @@
-"""Types of columns in formats that have none, such as CSV: declared or inferred; numbers that no such type holds.
+"""Types of columns in formats without types, such as CSV: declared or inferred; checks of too large numbers.
 
 pyarrow infers float64 for integers beyond int64 and for those beside NaN or other floats, which rounds them, and reads
 some floats as infinities.
@@ -90,28 +90,30 @@ def floats_in(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def may_be_rounded(column: pa.ChunkedArray | pa.Array) -> bool:
-    """Whether all floats of a column, or of one of its fields, are whole, and one is beyond int64.
+    """True if all floats of a column, or of a field in it, are whole, and one is beyond int64.
 
     >>> may_be_rounded(pa.array([1.0, 2.0**63])), may_be_rounded(pa.array([0.5, 2.0**63]))
     (True, False)
     """
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    whole = (each for each in floats_in(array) if pc.all(pc.equal(pc.floor(each), each)).as_py())
-    return any(t.is_float64(each.type) and pc.any(pc.greater_equal(pc.abs(each), _BEYOND)).as_py() for each in whole)
+    whole = (floats for floats in floats_in(array) if pc.all(pc.equal(pc.floor(floats), floats)).as_py())
+    return any(
+        t.is_float64(floats.type) and pc.any(pc.greater_equal(pc.abs(floats), _BEYOND)).as_py() for floats in whole
+    )
 
 
 def has_large(array: pa.Array) -> bool:
-    """Whether a float64 of an array, or of one of its fields, is so large that an integer may have been rounded to it.
+    """True if a float64 of an array, or of a field in it, is beyond 2**53, where integers are rounded.
 
     >>> has_large(pa.array([[0.5, -(2.0**53)]])), has_large(pa.array([0.5, 1e15, None])), has_large(pa.array([2**53]))
     (True, False, False)
     """
-    extents = (pc.min_max(each).values() for each in floats_in(array) if t.is_float64(each.type))
+    extents = (pc.min_max(floats).values() for floats in floats_in(array) if t.is_float64(floats.type))
     return any(low.is_valid and (high.as_py() >= _EXACT or low.as_py() <= -_EXACT) for low, high in extents)
 
 
 def is_rounded(text: str) -> bool:
-    """Whether a number is written as an integer, and float64 has neither that nor a number that is written so.
+    """True if a number in text is an integer that float64 cannot hold or print back.
 
     >>> is_rounded("9007199254740993"), is_rounded("9007199254740992"), is_rounded("9007199254740993.0")
     (True, False, False)
@@ -124,7 +126,7 @@ def is_rounded(text: str) -> bool:
 
 
 def is_too_large(text: str, type_: pa.DataType) -> bool:
-    """Whether a number, in digits, is an infinity in a type of floats.
+    """True if a number, in digits, is an infinity in a type of floats.
 
     >>> is_too_large("1e400", pa.float64()), is_too_large("-1e39", pa.float32()), is_too_large("inf", pa.float32())
     (True, True, False)
@@ -153,10 +155,10 @@ def refuse_rounding(texts: Iterable[str], name: str, type_: pa.DataType, path: s
                 )
 
 
-def rounding_error(path: str, row: int, name: str, type_: pa.DataType, other: str = _ROUND) -> DecodeError:
-    """The error for an integer that `is_rounded`, in a column that is inferred as `type_`; `other` is advice, too."""
+def rounding_error(path: str, row: int, name: str, type_: pa.DataType, alternative: str = _ROUND) -> DecodeError:
+    """The error for an integer that `is_rounded`, in a column inferred as `type_`; `alternative` is advice, too."""
     reason = f"{type_} rounds this integer beyond 2**53: it is the type of the column as it has floats, or NaN"
-    hint, hint_cli = (f"{hint}, or {other}" for hint in text_hints(name, type_))
+    hint, hint_cli = (f"{hint}, or {alternative}" for hint in text_hints(name, type_))
     return DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), hint=hint, hint_cli=hint_cli)
 
 

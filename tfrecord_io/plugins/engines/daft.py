@@ -82,8 +82,8 @@ def write_frame(frame: daft.DataFrame, path: OutputPath, options: WriteOptions) 
     schema = frame.schema().to_pyarrow_schema()
     for field in schema:
         extensions = [type_ for type_ in types_within(field.type) if isinstance(type_, pa.ExtensionType)]
-        own = [type_ for type_ in extensions if type_.extension_name == "daft.super_extension"]
-        if any(b'"Python"' in type_.__arrow_ext_serialize__() for type_ in own):
+        daft_types = [type_ for type_ in extensions if type_.extension_name == "daft.super_extension"]
+        if any(b'"Python"' in type_.__arrow_ext_serialize__() for type_ in daft_types):
             reason = "a Daft column of Python objects cannot be stored in a TFRecord, and is not pickled"
             raise EncodeError(reason, feature=field.name, hint="cast it to another type, or drop it")
     with DistributedWriter.begin(path, options) as writer:

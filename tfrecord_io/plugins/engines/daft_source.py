@@ -1,4 +1,4 @@
-"""Daft's source, its tasks and its sink: a module that imports daft, and is imported when they are used."""
+"""Source, tasks and sink for Daft; this module imports daft, and is imported on first use."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TFRecordTask(DataSourceTask):  # type: ignore[misc]
     async def read(self) -> AsyncIterator[RecordBatch]:
         with await asyncio.to_thread(open_scan, self._scan) as batches:
             while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-                columns = [_converted(column) for column in batch.columns]
+                columns = [_convert_column(column) for column in batch.columns]
                 yield RecordBatch.from_arrow_table(pa.table(columns, batch.schema.names))
 
 
@@ -71,12 +71,12 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         return _schema_of(self._scan)
 
     async def get_tasks(self, pushdowns: Any) -> AsyncIterator[DataSourceTask]:
-        scan, limit = _narrowed(self._scan, pushdowns)
+        scan, limit = _apply_pushdowns(self._scan, pushdowns)
         for part in scan.tasks(None, self._max_bytes):
             yield TFRecordTask(part if limit is None else part.limited(limit))
 
 
-def _narrowed(scan: Scan, pushdowns: Any) -> tuple[Scan, int | None]:
+def _apply_pushdowns(scan: Scan, pushdowns: Any) -> tuple[Scan, int | None]:
     """The columns and rows of a query that Daft needs, and how many rows it needs of each part.
 
     Daft applies all conditions again, for which it needs their columns, and counts the rows of a limit after them.
@@ -85,7 +85,7 @@ def _narrowed(scan: Scan, pushdowns: Any) -> tuple[Scan, int | None]:
     limit = pushdowns.limit
     if pushdowns.filters is not None:
         needed.update(pushdowns.filter_required_column_names())
-        condition, limit = _translated(pushdowns.filters, scan.schema), None
+        condition, limit = _translate(pushdowns.filters, scan.schema), None
         scan = scan if condition is None else scan.filter(condition)
     names = [name for name in scan.schema.names if name in needed]  # Daft takes columns by their position
     return scan.only(names or scan.schema.names[:1]), limit  # it counts the rows of a column
@@ -102,7 +102,7 @@ def _plain(type: pa.DataType) -> pa.DataType:
     return pa.time64("us") if t.is_time32(type) else type
 
 
-def _converted(column: pa.Array) -> pa.Array:
+def _convert_column(column: pa.Array) -> pa.Array:
     plain = _plain(column.type)
     if plain == column.type:
         return column
@@ -116,8 +116,8 @@ class _Untranslated(Exception):
     """A condition that is left to Daft."""
 
 
-def _translated(condition: Any, schema: pa.Schema) -> Condition | None:
-    """A condition in pyarrow that all rows fulfil which fulfil that of Daft; None if it cannot be translated."""
+def _translate(condition: Any, schema: pa.Schema) -> Condition | None:
+    """Translate a condition of Daft to one that keeps at least the same rows; None if there is no translation."""
     try:
         translated = condition_of(_Translator(schema).visit(condition))
         RowFilter.for_schema(translated, schema)
@@ -127,7 +127,7 @@ def _translated(condition: Any, schema: pa.Schema) -> Condition | None:
 
 
 def _kind(type: pa.DataType) -> str:
-    """The kind of values that a column has the same comparisons with in Daft and in pyarrow; "" if it has others.
+    """The kind of values that compare alike with a column in Daft and in pyarrow; "" if none do.
 
     In Daft, NaN is equal to itself and greater than all numbers.
     """
@@ -142,7 +142,7 @@ def _kind(type: pa.DataType) -> str:
 
 
 class _Translator(PredicateVisitor[pc.Expression]):  # type: ignore[misc]
-    """Translates comparisons of a column with a value of its kind, and what connects them.
+    """Translates comparisons of a column with a value of its kind, and their and, or, not.
 
     Null is as in SQL on both sides.
     """
@@ -205,8 +205,8 @@ class _Translator(PredicateVisitor[pc.Expression]):  # type: ignore[misc]
         if not expr.is_literal():
             return ""
         value = expr.as_py()
-        known = type(value) in (bool, str, bytes, datetime.date) or (type(value) is int and abs(value) < 1 << 63)
-        return type(value).__name__ if known else ""
+        is_exact = type(value) in (bool, str, bytes, datetime.date) or (type(value) is int and abs(value) < 1 << 63)
+        return type(value).__name__ if is_exact else ""
 
     def _leave(self, *parts: Any) -> pc.Expression:
         raise _Untranslated

@@ -112,11 +112,11 @@ def _write(
     frame = frame.copy(deep=False)
     for name, dtype in frame.dtypes.items():
         if name in integers and dtype.kind == "f":
-            frame[name] = _with_nulls(frame[name], integers[name])
+            frame[name] = _restore_nulls(frame[name], integers[name])
     return writer.write_part(task, [frame])
 
 
-def _with_nulls(floats: pd.Series, announced: np.dtype[Any]) -> pd.Series:
+def _restore_nulls(floats: pd.Series, announced: np.dtype[Any]) -> pd.Series:
     """Integers, which pandas has as floats because some are null."""
     import pandas as pd
 

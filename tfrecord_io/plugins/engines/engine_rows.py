@@ -1,4 +1,4 @@
-"""What this plugin adds: adapters of libraries that work on several machines."""
+"""Adapters that this plugin adds, for libraries that work on several machines."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _datasource_class() -> type[Any]:
             scan = self._scan
             if self._predicate_expr is not None:
                 floats = {(field.name,) for field in scan.schema if field.type == pa.float32()}
-                scan = scan.filter(_with_doubles(condition_of(self._predicate_expr.to_pyarrow()), floats))
+                scan = scan.filter(_widen_floats(condition_of(self._predicate_expr.to_pyarrow()), floats))
             names = self._projection_map or {}
             if self._projection_map is not None:
                 scan = scan.only(list(names))
@@ -149,15 +149,15 @@ def _datasource_class() -> type[Any]:
     return TFRecordDatasource
 
 
-def _with_doubles(part: Condition, floats: Set[tuple[str, ...]]) -> Condition:
+def _widen_floats(part: Condition, floats: Set[tuple[str, ...]]) -> Condition:
     """The condition with float32 columns, `floats`, as float64 where Ray compares them as such: there, none is 0.1."""
     import pyarrow.compute as pc
 
-    arguments = [_with_doubles(each, floats) for each in part.arguments]
-    literals = [each.value.type for each in arguments if each.value is not None]
+    arguments = [_widen_floats(argument, floats) for argument in part.arguments]
+    literals = [argument.value.type for argument in arguments if argument.value is not None]
     if part.name in COMPARISONS and pa.float64() in literals:
         double = Condition.parsed(pc.field("").cast(pa.float64()))
-        arguments = [double.replaced([each]) if each.path in floats else each for each in arguments]
+        arguments = [double.replaced([argument]) if argument.path in floats else argument for argument in arguments]
     return part.replaced(arguments)
 
 
@@ -198,7 +198,7 @@ def _datasink_class() -> type[Any]:
         def write(self, blocks: Iterable[Any], ctx: Any) -> WrittenPart:
             tables = map(_columns, blocks)
             is_declared = self._writer.options.schema is not None
-            return self._writer.write_part(ctx.task_idx, tables if is_declared else _typed(tables))
+            return self._writer.write_part(ctx.task_idx, tables if is_declared else _add_types(tables))
 
         def on_write_complete(self, write_result: Any) -> None:
             self.report = self._writer.commit(write_result.write_returns)
@@ -216,21 +216,21 @@ def _columns(block: Any) -> Any:
     """A block with NumPy arrays instead of Ray's own tensor types."""
     if not isinstance(block, pa.Table):
         return block
-    own = {field.name for field in block.schema if _extension_name(field.type).startswith("ray.")}
-    if not own:
+    extension_columns = {field.name for field in block.schema if _extension_name(field.type).startswith("ray.")}
+    if not extension_columns:
         return block
     from ray.data.block import BlockAccessor
 
-    for name in own:
+    for name in extension_columns:
         if "object" in _extension_name(block.schema.field(name).type):
             reason = "Ray stores these values as pickled Python objects, which a TFRecord cannot hold"
             raise EncodeError(reason, feature=name, hint="map them to numbers, text, bytes or arrays")
-    arrays = BlockAccessor.for_block(block.select(sorted(own))).to_numpy()
-    return {name: arrays[name] if name in own else block[name] for name in block.column_names}
+    arrays = BlockAccessor.for_block(block.select(sorted(extension_columns))).to_numpy()
+    return {name: arrays[name] if name in extension_columns else block[name] for name in block.column_names}
 
 
-def _typed(tables: Iterator[Any]) -> Iterator[Any]:
-    """The tables, after one without rows that has types for the columns that are null throughout in the first ones.
+def _add_types(tables: Iterator[Any]) -> Iterator[Any]:
+    """Put a table without rows before the tables, with types for columns that begin with nulls only.
 
     Ray infers the types of each block on its own. Tables wait in memory until all columns have a type.
     """
@@ -238,8 +238,8 @@ def _typed(tables: Iterator[Any]) -> Iterator[Any]:
     schema: pa.Schema | None = None
     for table in tables:
         waiting.append(table)
-        own = open_input(table).schema
-        schema = own if schema is None else with_types_of(schema, own)
+        table_schema = open_input(table).schema
+        schema = table_schema if schema is None else with_types_of(schema, table_schema)
         if not any(map(lacks_type, schema.types)):
             break
     if schema is not None and len(waiting) > 1:

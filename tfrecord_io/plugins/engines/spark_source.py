@@ -98,7 +98,7 @@ def set_sessions_of_writers() -> None:
 
 
 class WrittenMessage(WriterCommitMessage):  # type: ignore[misc]
-    """What a task wrote."""
+    """The part that a task wrote."""
 
     def __init__(self, part: WrittenPart) -> None:
         self.part = part
@@ -110,14 +110,17 @@ class TFRecordReader(DataSourceReader):  # type: ignore[misc]
     It takes no filters: Spark 4.3 keeps those of one query for the next ones of the same DataFrame.
     """
 
-    def __init__(self, scan: Scan, own: pa.Schema, schema: pa.Schema, split: tuple[int | None, int]) -> None:
-        self._scan, self._own, self._schema, self._split = scan.only(own.names), own, schema, split
+    def __init__(
+        self, scan: Scan, selected_schema: pa.Schema, schema: pa.Schema, split: tuple[int | None, int]
+    ) -> None:
+        self._scan, self._selected_schema = scan.only(selected_schema.names), selected_schema
+        self._schema, self._split = schema, split
 
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(part) for part in self._scan.tasks(*self._split)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        return _batches(partition.value, self._own, self._schema)
+        return _batches(partition.value, self._selected_schema, self._schema)
 
 
 class TFRecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
@@ -133,8 +136,8 @@ class TFRecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
         context = TaskContext.get()
         assert context is not None  # Spark calls this in a task
         schema = pa.ipc.read_schema(pa.py_buffer(self._serialized))
-        batches = _with_vectors(iterator, self._vectors) if self._vectors else iterator
-        return WrittenMessage(self._writer.write_part(context.partitionId(), _with_tensors(batches, schema)))
+        batches = _add_vectors(iterator, self._vectors) if self._vectors else iterator
+        return WrittenMessage(self._writer.write_part(context.partitionId(), _restore_tensors(batches, schema)))
 
     def commit(self, messages: list[Any]) -> None:
         with suppress(*([FileExistsError] if self._ignores else [])):  # of a dataset that is there meanwhile
@@ -171,25 +174,25 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: Any) -> DataSourceReader:
         options = self.options
-        if not options:  # perhaps a catalog's table, which has them in its schema
-            stated = [field.metadata[_OPTIONS_KEY] for field in schema.fields if _OPTIONS_KEY in field.metadata]
-            options = json.loads(stated[0]) if stated else {}
+        if not options:  # perhaps a catalog's table, with options in the schema
+            texts = [field.metadata[_OPTIONS_KEY] for field in schema.fields if _OPTIONS_KEY in field.metadata]
+            options = json.loads(texts[0]) if texts else {}
         wanted = _arrow_schema(schema)
         scan = self._scan(options)
-        known = _arrow_schema(spark_schema(scan.schema))
-        own = pa.schema(_named_as(list(wanted), list(known)))
-        types = dict(zip(known.names, known.types, strict=True))
-        has_types = all(types.get(field.name) == field.type for field in own)
+        dataset_schema = _arrow_schema(spark_schema(scan.schema))
+        selected_schema = pa.schema(_named_as(list(wanted), list(dataset_schema)))
+        types = dict(zip(dataset_schema.names, dataset_schema.types, strict=True))
+        has_types = all(types.get(field.name) == field.type for field in selected_schema)
         if self.bound is None and not has_types:
-            read = _read_as(list(own), list(known), list(scan.schema))
+            read = _read_as(list(selected_schema), list(dataset_schema), list(scan.schema))
             stored = [field for field in read if field.name != scan.options.include_file_paths]
             scan = self._scan(options, schema=pa.schema(stored))
-        if lacking := [name for name in own.names if name not in scan.schema.names]:
+        if lacking := [name for name in selected_schema.names if name not in scan.schema.names]:
             reason = "the schema states it, and the option 'columns' leaves it out"
             raise SchemaError(reason, feature=lacking[0], hint="state the columns by one of the two")
         values = _values(options)
         split = values.get("npartitions"), values.get("max_bytes", PIECE_BYTES)
-        return TFRecordReader(scan, own, wanted, split)
+        return TFRecordReader(scan, selected_schema, wanted, split)
 
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
         path, keywords = _path_and_keywords(self.options, _NOT_WRITTEN)
@@ -197,15 +200,15 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         form = keywords.pop("vectors", None)
         if form not in (None, *_VECTORS):
             raise ValueError(f"the option vectors={form!r}: expected {' or '.join(map(repr, _VECTORS))}")
-        options = WriteOptions.from_keywords(_with_mode(keywords, overwrite))
+        options = WriteOptions.from_keywords(_add_mode(keywords, overwrite))
         if not schema.fields:
             raise SchemaError("Spark passes no rows of a frame without columns", hint="select a column")
-        own, tensors = _arrow_schema(schema), {}
+        arrow_schema, tensors = _arrow_schema(schema), {}
         vectors = {at: form for at, field in enumerate(schema.fields) if _is_vector(field.dataType)}
         for field in schema.fields if options.schema is None else ():
             if text := field.metadata.get(_TENSOR_KEY):  # it was read from tensors
                 tensors[field.name] = Schema.from_json(text).to_arrow().field(0).with_name(field.name)
-        columns = [vector_fields(field, form) if at in vectors else [field] for at, field in enumerate(own)]
+        columns = [vector_fields(field, form) if at in vectors else [field] for at, field in enumerate(arrow_schema)]
         written = pa.schema([tensors.get(field.name, field) for fields in columns for field in fields])
         check_columns(written, options)
         with suppress(*([FileExistsError] if ignores else [])), DistributedWriter.begin(path, options) as begun:
@@ -240,13 +243,13 @@ def _values(options: Mapping[str, str]) -> dict[str, Any]:
             value = json.loads(text)
         except ValueError:
             value = text
-        known = _ALIASES.get(name.lower(), name)
-        values[known] = _understood(known, text if name == "path" else value)
+        keyword = _ALIASES.get(name.lower(), name)
+        values[keyword] = _understood(keyword, text if name == "path" else value)
     return values
 
 
 def _understood(keyword: str, value: Any) -> Any:
-    """The value of a keyword: a path, which Spark rewrites, a schema as a document, or what spark-tfrecord calls it.
+    """Translate the value of an option: a path, which Spark rewrites, a schema as JSON, or spark-tfrecord's word.
 
     >>> _understood("compression", "org.apache.hadoop.io.compress.Lz4Codec")
     'org.apache.hadoop.io.compress.Lz4Codec'
@@ -256,8 +259,8 @@ def _understood(keyword: str, value: Any) -> Any:
     ('bytes', 'gzip')
     """
     if keyword == "path":
-        listed = value if isinstance(value, list) else [value]
-        paths = [each.removeprefix("file:") if _LOCAL.match(each) else each for each in listed]
+        values = value if isinstance(value, list) else [value]
+        paths = [path.removeprefix("file:") if _LOCAL.match(path) else path for path in values]
         return paths if isinstance(value, list) else paths[0]
     if keyword == "record_type" and isinstance(value, str):
         return _RECORD_TYPES.get(value.lower(), value)
@@ -274,7 +277,7 @@ def _understood(keyword: str, value: Any) -> Any:
 
 
 def _path_and_keywords(options: Mapping[str, str], advice: str) -> tuple[Any, dict[str, Any]]:
-    """The paths that options name, and the other keywords; without a path, an error that gives advice."""
+    """Split options into paths and keywords; without a path, raise an error with advice."""
     values = _values(options)
     if "path" not in values:
         raise ValueError(f"no path is given: {advice}")
@@ -291,12 +294,12 @@ def _folder(path: Any) -> Any:
     return f"{path}/" if is_folder else path
 
 
-def _with_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
-    """The keywords of writing, with the mode that they state, or else Spark's, which is "overwrite" or "append".
+def _add_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
+    """Add the mode to the keywords of writing: the stated one, or else Spark's "overwrite" or "append".
 
-    >>> _with_mode({}, False), _with_mode({"mode": "ErrorIfExists"}, False)
+    >>> _add_mode({}, False), _add_mode({"mode": "ErrorIfExists"}, False)
     ({'mode': 'append'}, {'mode': 'error'})
-    >>> _with_mode({"partitionoverwritemode": "dynamic", "partition_by": ["day"]}, True)
+    >>> _add_mode({"partitionoverwritemode": "dynamic", "partition_by": ["day"]}, True)
     {'partition_by': ['day'], 'mode': 'overwrite_partitions'}
     """
     values = {name: value for name, value in keywords.items() if name != _PARTITION_MODE}
@@ -321,7 +324,7 @@ def _with_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
 
 
 def _is_catalog_table(options: Mapping[str, str]) -> bool:
-    """Whether Spark passes the properties of a table that CREATE TABLE makes."""
+    """True if Spark passes the properties of a table made by CREATE TABLE."""
     return options.get("provider") == FORMAT and "owner" in options
 
 
@@ -331,37 +334,39 @@ def _is_catalog_table(options: Mapping[str, str]) -> bool:
 def spark_schema(schema: pa.Schema) -> Any:
     """The Spark schema of a dataset: tensors are nested arrays, categories their values, unsigned integers wider."""
     plain = pa.schema([pa.field(field.name, _plain(field.type), field.nullable) for field in schema])
-    made = from_arrow_schema(plain, prefer_timestamp_ntz=True)
-    for field, column in zip(schema, made.fields, strict=True):
+    spark_type = from_arrow_schema(plain, prefer_timestamp_ntz=True)
+    for field, column in zip(schema, spark_type.fields, strict=True):
         if is_any_tensor(field.type):
             column.metadata = {_TENSOR_KEY: Schema.from_arrow(pa.schema([field])).to_json()}
-    return made
+    return spark_type
 
 
 def _arrow_schema(schema: Any) -> pa.Schema:
     """The Arrow schema of the batches that Spark expects."""
     named = "timezone" in inspect.signature(to_arrow_schema).parameters  # Spark 4.1 has none, and means UTC
-    made: pa.Schema = to_arrow_schema(schema, **({"timezone": "UTC"} if named else {}))
-    return made
+    arrow_schema: pa.Schema = to_arrow_schema(schema, **({"timezone": "UTC"} if named else {}))
+    return arrow_schema
 
 
-def _named_as(wanted: list[pa.Field], known: list[pa.Field], struct: str = "") -> list[pa.Field]:
+def _named_as(wanted: list[pa.Field], dataset_fields: list[pa.Field], struct: str = "") -> list[pa.Field]:
     """Columns, or fields of a struct, with the names that the dataset has for them, perhaps in another case.
 
     >>> _named_as([pa.field("ID", pa.int32())], [pa.field("id", pa.int64()), pa.field("x", pa.int64())])
     [pyarrow.Field<id: int32>]
     """
-    by_name, taken = {field.name: field for field in known}, {field.name for field in wanted}
+    by_name, exact_names = {field.name: field for field in dataset_fields}, {field.name for field in wanted}
     named = []
     for field in wanted:
-        found = [by_name[field.name]] if field.name in by_name else []
-        found = found or [f for f in known if f.name.lower() == field.name.lower() and f.name not in taken]
-        if len(found) > 1:
-            reason = f"the dataset has {' and '.join(repr(f.name) for f in found)}, which differ in case only"
+        matches = [by_name[field.name]] if field.name in by_name else []
+        matches = matches or [
+            f for f in dataset_fields if f.name.lower() == field.name.lower() and f.name not in exact_names
+        ]
+        if len(matches) > 1:
+            reason = f"the dataset has {' and '.join(repr(f.name) for f in matches)}, which differ in case only"
             raise SchemaError(reason, feature=field.name, hint="write the name as the dataset has it")
-        if found:
-            type_ = _type_named_as(field.type, found[0].type, f"{struct}{field.name}.")
-            field = field.with_name(found[0].name).with_type(type_)
+        if matches:
+            type_ = _type_named_as(field.type, matches[0].type, f"{struct}{field.name}.")
+            field = field.with_name(matches[0].name).with_type(type_)
         else:
             text = (
                 f"column '{struct}{field.name}' of the schema: the dataset has no such feature, in any case, or none "
@@ -372,40 +377,46 @@ def _named_as(wanted: list[pa.Field], known: list[pa.Field], struct: str = "") -
     return named
 
 
-def _type_named_as(wanted: pa.DataType, known: pa.DataType, struct: str) -> pa.DataType:
-    if t.is_struct(wanted) and t.is_struct(known):
-        return pa.struct(_named_as(list(wanted), list(known), struct))
-    if is_list_like(wanted) and is_list_like(known):
-        return pa.list_(wanted.value_field.with_type(_type_named_as(wanted.value_type, known.value_type, struct)))
+def _type_named_as(wanted: pa.DataType, dataset_type: pa.DataType, struct: str) -> pa.DataType:
+    if t.is_struct(wanted) and t.is_struct(dataset_type):
+        return pa.struct(_named_as(list(wanted), list(dataset_type), struct))
+    if is_list_like(wanted) and is_list_like(dataset_type):
+        return pa.list_(
+            wanted.value_field.with_type(_type_named_as(wanted.value_type, dataset_type.value_type, struct))
+        )
     return wanted
 
 
-def _read_as(wanted: list[pa.Field], known: list[pa.Field], own: list[pa.Field]) -> list[pa.Field]:
-    """The fields to read, of columns or of a struct: those of the dataset, `own`, where Spark has them as `wanted`.
+def _read_as(wanted: list[pa.Field], dataset_fields: list[pa.Field], scan_fields: list[pa.Field]) -> list[pa.Field]:
+    """The fields to read, of columns or of a struct: `scan_fields`, unless Spark wants another type.
 
-    `known` are the types that Spark has for `own`. So a column that is not wanted in another type keeps its unit of
+    `dataset_fields` are the `scan_fields` in Spark's types. A column that Spark wants as it is keeps its unit of
     time and its encoding.
     """
-    pairs = {pair[0].name: pair for pair in zip(known, own, strict=True)}
+    pairs = {pair[0].name: pair for pair in zip(dataset_fields, scan_fields, strict=True)}
     return [_field_read_as(field, *pairs[field.name]) if field.name in pairs else field for field in wanted]
 
 
-def _field_read_as(wanted: pa.Field, known: pa.Field, own: pa.Field) -> pa.Field:
-    types = (wanted.type, known.type, own.type)
-    if wanted.type == known.type:
-        return own
-    if all(map(t.is_struct, types)):  # of the fields of the dataset, as any one says that the struct is not null
-        asked = [part for part in wanted.type if own.type.get_field_index(part.name) >= 0]
-        others = [part for part in own.type if wanted.type.get_field_index(part.name) < 0]
-        return wanted.with_type(pa.struct(_read_as(asked, list(known.type), list(own.type)) + others))
+def _field_read_as(wanted: pa.Field, dataset_field: pa.Field, scan_field: pa.Field) -> pa.Field:
+    types = (wanted.type, dataset_field.type, scan_field.type)
+    if wanted.type == dataset_field.type:
+        return scan_field
+    if all(map(t.is_struct, types)):  # keep the dataset's fields, as any of them shows that the struct is not null
+        asked = [part for part in wanted.type if scan_field.type.get_field_index(part.name) >= 0]
+        other_fields = [part for part in scan_field.type if wanted.type.get_field_index(part.name) < 0]
+        return wanted.with_type(
+            pa.struct(_read_as(asked, list(dataset_field.type), list(scan_field.type)) + other_fields)
+        )
     if all(map(is_list_like, types)):
         return wanted.with_type(pa.list_(_field_read_as(*(type_.value_field for type_ in types))))
-    if t.is_temporal(wanted.type) and t.is_temporal(known.type):
-        if wanted.type.id == known.type.id:  # in UTC or without a time zone
-            return own
-        reason = f"the dataset has {known.type}, whose numbers would have another unit as {wanted.type}"
+    if t.is_temporal(wanted.type) and t.is_temporal(dataset_field.type):
+        if wanted.type.id == dataset_field.type.id:  # in UTC or without a time zone
+            return scan_field
+        reason = f"the dataset has {dataset_field.type}, whose numbers would have another unit as {wanted.type}"
         advice = "state the type of the dataset, and cast the column in Spark"
-        raise SchemaError(reason, feature=wanted.name, expected=str(known.type), got=str(wanted.type), hint=advice)
+        raise SchemaError(
+            reason, feature=wanted.name, expected=str(dataset_field.type), got=str(wanted.type), hint=advice
+        )
     return wanted
 
 
@@ -422,7 +433,7 @@ def _plain(type: pa.DataType) -> pa.DataType:
         return _plain(type.value_type)
     if is_list_like(type):
         return pa.list_(_plain(type.value_type))
-    if t.is_struct(type) and not any(b"variant" in (field.metadata or ()) for field in type):  # that of a VARIANT stays
+    if t.is_struct(type) and not any(b"variant" in (field.metadata or ()) for field in type):  # a VARIANT stays
         return pa.struct([pa.field(field.name, _plain(field.type), field.nullable) for field in type])
     if t.is_timestamp(type):
         return pa.timestamp("us", type.tz)
@@ -438,7 +449,7 @@ def _is_vector(type_: Any) -> bool:
 
 
 def vector_fields(field: pa.Field, form: str | None) -> list[pa.Field]:
-    """The columns that vectors are written as: the numbers of dense ones, then the parts of sparse ones.
+    """Columns for vectors: the numbers of dense vectors, then the parts of sparse vectors.
 
     `form`, "dense" or "sparse", is the one that all are written in.
 
@@ -451,7 +462,7 @@ def vector_fields(field: pa.Field, form: str | None) -> list[pa.Field]:
     return dense + ([] if form == "dense" else [pa.field(f"{field.name}/{part}", parts[part]) for part in parts])
 
 
-def _with_vectors(batches: Iterator[pa.RecordBatch], vectors: Mapping[int, str | None]) -> Iterator[pa.RecordBatch]:
+def _add_vectors(batches: Iterator[pa.RecordBatch], vectors: Mapping[int, str | None]) -> Iterator[pa.RecordBatch]:
     """The batches, with the columns of `vector_fields` instead of the structs that Spark has for vectors."""
     for batch in batches:
         columns: dict[str, pa.Array] = {}
@@ -489,20 +500,20 @@ def vector_columns(vectors: pa.StructArray, form: str | None) -> list[pa.Array]:
         numbers[offsets[rows] + places] = flat
         return [_number_lists(numbers, size, is_dense | is_sparse)]
     if form == "sparse":
-        kept = is_sparse[rows] | (flat != 0)
+        is_stored = is_sparse[rows] | (flat != 0)
         is_kept = is_dense | is_sparse
     else:
-        kept, is_kept = is_sparse[rows], is_sparse
-    counts = np.bincount(rows[kept], minlength=len(vectors))
+        is_stored, is_kept = is_sparse[rows], is_sparse
+    counts = np.bincount(rows[is_stored], minlength=len(vectors))
     sparse = [
-        _number_lists(places[kept].astype(np.int32), counts, is_kept),
-        _number_lists(flat[kept], counts, is_kept),
+        _number_lists(places[is_stored].astype(np.int32), counts, is_kept),
+        _number_lists(flat[is_stored], counts, is_kept),
         pa.array(size.astype(np.int32), mask=~is_kept),
     ]
     if form == "sparse":
         return sparse
-    own = is_dense[rows]
-    return [_number_lists(flat[own], np.where(is_dense, lengths, 0), is_dense), *sparse]
+    dense_rows = is_dense[rows]
+    return [_number_lists(flat[dense_rows], np.where(is_dense, lengths, 0), is_dense), *sparse]
 
 
 def _number_lists(numbers: Array, counts: Array, valid: Array) -> pa.Array:
@@ -518,29 +529,29 @@ def _refuse_large(count: int) -> None:
         raise EncodeError(reason, expected=_MOST_DENSE_BYTES // 8, got=count, hint=advice)
 
 
-def _batches(scan: Scan, own: pa.Schema, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(scan: Scan, fields: pa.Schema, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The batches of a partition, in the types of Spark, with the names that it asks for."""
     with open_scan(scan) as batches:
         for batch in batches:
-            columns = (_converted(batch[field.name], field) for field in own)
+            columns = (_convert_column(batch[field.name], field) for field in fields)
             pairs = zip(columns, schema.types, strict=True)  # names differ inside structs, too
             named = [column if column.type == type_ else column.view(type_) for column, type_ in pairs]
             yield batch_of(named, batch.num_rows, schema)
 
 
-def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
-    if column.null_count and not field.nullable:  # Spark would take what lies in its place for a value
+def _convert_column(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.null_count and not field.nullable:  # Spark would read the filler of a null as a value
         reason, advice = "it has a null, but the schema states that it has none", "state a nullable column"
         raise SchemaError(reason, feature=field.name, expected="not null", got="null", hint=advice)
     try:
-        nested = _nested(column)
+        nested = _to_nested_lists(column)
         return nested if nested.type == field.type else nested.cast(field.type)  # pyarrow (26) may refuse its own type
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         advice = "select other columns, or declare a type that holds them with schema_overrides="
         raise SchemaError(f"Spark cannot hold its values ({error})", feature=field.name, hint=advice) from error
 
 
-def _nested(column: pa.Array) -> pa.Array:
+def _to_nested_lists(column: pa.Array) -> pa.Array:
     """A tensor column as nested lists, or another one as it is."""
     if not isinstance(column.type, pa.BaseExtensionType):
         return column
@@ -560,7 +571,7 @@ def _lists(values: pa.Array, count: int, length: int, mask: pa.Array | None = No
     return pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * length), values, mask=mask)
 
 
-def _with_tensors(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _restore_tensors(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The batches of Spark with their nested arrays as the tensors that a schema declares; at least an empty one."""
     is_empty = True
     for batch in batches:
@@ -572,7 +583,7 @@ def _with_tensors(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Itera
 
 
 def _as_tensors(column: pa.Array, field: pa.Field) -> pa.Array:
-    """The inverse of `_converted` for a column of tensors, or another column as it is."""
+    """The inverse of `_convert_column` for a column of tensors, or another column as it is."""
     type_ = field.type
     if not is_any_tensor(type_):
         return column

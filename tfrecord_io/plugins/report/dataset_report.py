@@ -49,11 +49,11 @@ class DatasetReport(Report):
 
     def to_dict(self) -> dict[str, Any]:
         """The statistics, without images and sounds, as `tfr report --json` prints them; see `Description.to_dict`."""
-        first, *others = self.statistics
+        first, *compared = self.statistics
         values = {"path": self.path, **first.to_dict()}
-        if others:
-            values["compare"] = others[0].to_dict()
-            values["drift"] = [each.to_dict() for each in self.drift]
+        if compared:
+            values["compare"] = compared[0].to_dict()
+            values["drift"] = [feature_drift.to_dict() for feature_drift in self.drift]
         return values
 
     def _summary(self) -> Summary:
@@ -62,10 +62,10 @@ class DatasetReport(Report):
         title = f"{written}{features}, {self.statistics[0].sampling.text.rstrip('.').lower()}"
         if self.drift:
             drifted = []
-            for each in self.drift:
-                distance = "" if each.distance is None else f"{each.distance:.3f}"
-                presence = " → ".join("none" if share is None else percent(share) for share in each.presence)
-                drifted.append((printable(each.name), distance, each.measure or "", presence))
+            for feature_drift in self.drift:
+                distance = "" if feature_drift.distance is None else f"{feature_drift.distance:.3f}"
+                presence = " → ".join("none" if share is None else percent(share) for share in feature_drift.presence)
+                drifted.append((printable(feature_drift.name), distance, feature_drift.measure or "", presence))
             return Summary(title, ("feature", "distance", "measure", "presence"), drifted)
         rows = [
             (
@@ -161,19 +161,19 @@ def report(
     limits = SampleLimits(sample_records, sample_bytes, seed)
     keywords = ReadOptions.stated(report, locals())
     sources = [source] if compare is None else [source, compare]
-    options = [ReadOptions.from_keywords(keywords, report, each).for_inspection() for each in sources]
+    options = [ReadOptions.from_keywords(keywords, report, side).for_inspection() for side in sources]
     if target is None:
-        return _made(None, sources, options, limits, verify)
+        return _make_report(None, sources, options, limits, verify)
     if isinstance(target, str | os.PathLike) and not is_page(os.fspath(target)):
         raise ValueError(f"{printable(target)}: the name of a report ends in .html")
     with open_output(target, options[0].storage, mode=mode) as file:
-        made = _made(file.path, sources, options, limits, verify)
-        file.write(made.html.encode())
-    return made
+        page = _make_report(file.path, sources, options, limits, verify)
+        file.write(page.html.encode())
+    return page
 
 
 def is_page(name: str) -> bool:
-    """Whether a name is one for HTML pages.
+    """True if a name is one for HTML pages.
 
     >>> is_page("words.html"), is_page("words.tfrecord")
     (True, False)
@@ -181,21 +181,21 @@ def is_page(name: str) -> bool:
     return name.lower().endswith((".html", ".htm"))
 
 
-def _made(
+def _make_report(
     out: str | None, paths: list[Any], options: list[ReadOptions], limits: SampleLimits, check: bool
 ) -> DatasetReport:
     examine = partial(dataset_statistics, limits=limits, check=check)
     datasets: tuple[DatasetStatistics, ...]
     if len(paths) == 1:
         datasets = (examine(paths[0], options[0]),)
-    else:  # one progress of both; its total is known only when the second one is opened
+    else:  # one progress bar for both sides; the total is known once the second is open
         with ProgressMeter(options[0].progress, None, "records") as meter:
             both = zip(paths, options, strict=True)
             datasets = tuple(examine(path, replace(its, progress=meter.part())) for path, its in both)
-    found = drifts(datasets[0].features, datasets[1].features) if len(paths) > 1 else ()
+    feature_drifts = drifts(datasets[0].features, datasets[1].features) if len(paths) > 1 else ()
     titles = []
-    for own in map(paths_of, paths):
-        more = f" and {counted(len(own) - 1, 'more path')}" if len(own) > 1 else ""
-        titles.append(f"{printable(os.fspath(own[0])) if own else 'no files'}{more}")
-    page = document("\n".join(titles), datasets, found, importlib.metadata.version("tfrecord_io"))
-    return DatasetReport(out, page, datasets, found)
+    for side_paths in map(paths_of, paths):
+        more = f" and {counted(len(side_paths) - 1, 'more path')}" if len(side_paths) > 1 else ""
+        titles.append(f"{printable(os.fspath(side_paths[0])) if side_paths else 'no files'}{more}")
+    page = document("\n".join(titles), datasets, feature_drifts, importlib.metadata.version("tfrecord_io"))
+    return DatasetReport(out, page, datasets, feature_drifts)

@@ -48,7 +48,7 @@ _KINDS = {Kind.BYTES: "bytes_list", Kind.FLOAT: "float_list", Kind.INT64: "int64
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file: its path, its size if known, its compression (None: not compressed), what verifying it gave."""
+    """A file: path, size if known, compression (None: not compressed), result of verifying."""
 
     path: str
     bytes: int | None
@@ -58,7 +58,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class DatasetStatistics:
-    """What a report states about a dataset.
+    """Statistics of a dataset in a report.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
 
 
 def _kind_in_records(scan: Scan, feature: str) -> str:
-    """The feature type that a feature has in the first records, of which each decides; empty if that is not known."""
+    """The feature type of a feature in the first records; empty if unknown."""
     if feature.startswith("!"):  # it would exclude a feature
         return ""
     options = scan.options.changed(
@@ -200,14 +200,14 @@ def _kind_in_records(scan: Scan, feature: str) -> str:
         sample=_SAMPLED_KINDS, on_error="raise", offset=0, limit=None, progress=False,
     )  # fmt: skip
     with suppress(TFRecordError):  # of several types, or damaged: the reading of all rows reports it
-        found = plan_scan(scan.sources, options, only_sample=True).close().features
-        if feature in found and not pa.types.is_null(type_ := value_type(found.field(feature).type)):
+        features = plan_scan(scan.sources, options, only_sample=True).close().features
+        if feature in features and not pa.types.is_null(type_ := value_type(features.field(feature).type)):
             return _KINDS.get(kind_of(type_), "")
     return ""
 
 
 def _texts(feature: FeatureStatistics, rows: Sequence[Row]) -> tuple[str, ...]:
-    """Some values of a text feature that are worth reading: not those that the most frequent values show."""
+    """Some values of a text feature, worth reading beside the most frequent values."""
     if feature.lengths is None or not is_text(feature.value_type):
         return ()
     if feature.counts is not None and feature.counts.distinct <= len(feature.counts.top):
@@ -254,13 +254,13 @@ def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:
 def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str], str]:
     """The status of each file that was verified, and a sentence about what was checked."""
     if check:
-        for each in datasets_in(path):
-            refuse_stated(each, "verify", OF_SELECTION)
+        for dataset in datasets_in(path):
+            refuse_stated(dataset, "verify", OF_SELECTION)
         paths = whole_files(path, "verify")
         report = check_files(paths, plain_record_type(options.record_type), options)
         problems = sum(file.problem_count for file in report.files)
-        found = "no problems were found" if report.ok else f"{problems:,} problems were found: run tfr verify"
-        return {file.path: file.status for file in report.files}, f"All records of all files were verified: {found}."
+        outcome = "no problems were found" if report.ok else f"{problems:,} problems were found: run tfr verify"
+        return {file.path: file.status for file in report.files}, f"All records of all files were verified: {outcome}."
     if options.check_crc:
         return {}, "The checksums of the records that were read are correct; the other records were not checked."
     return {}, "Checksums were not checked (check_crc=False)."

@@ -1,4 +1,4 @@
-"""How two datasets differ, feature by feature."""
+"""Drift between two datasets, feature by feature."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrecord_io.arrow.output.to_python import json_value
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, in_one_unit
+from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, convert_to_one_unit
 from tfrecord_io.plugins.report.number_statistics import NumberStatistics, edges_of, histogram
 
 BINS = 20  # of the histograms that are compared
@@ -20,7 +20,7 @@ NOTABLE = 0.1  # distances, and differences of presence, from here on are marked
 
 @dataclass(frozen=True, slots=True)
 class FeatureDrift:
-    """How one feature differs between dataset `a` and dataset `b`.
+    """Drift of one feature between dataset `a` and dataset `b`.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class FeatureDrift:
 
     @property
     def is_notable(self) -> bool:
-        """Whether the feature is missing on one side, has another type, or differs by `NOTABLE` or more."""
+        """True if the feature is missing on one side, has another type, or differs by `NOTABLE` or more."""
         if None in self.types or self.types[0] != self.types[1]:
             return True
         shares = [share or 0.0 for share in self.presence]
@@ -65,10 +65,14 @@ class FeatureDrift:
 
 
 def drifts(a: Sequence[FeatureStatistics], b: Sequence[FeatureStatistics]) -> tuple[FeatureDrift, ...]:
-    """The drift of every feature of both, those that differ most first; before them, features of one side alone."""
+    """The drift of every feature: features of one side alone first, then in order of descending difference."""
     left, right = ({feature.name: feature for feature in side} for side in (a, b))
-    found = [drift(left.get(name), right.get(name)) for name in dict.fromkeys([*left, *right])]
-    return tuple(sorted(found, key=lambda each: (None not in each.types, not each.is_notable, -(each.distance or 0.0))))
+    feature_drifts = [drift(left.get(name), right.get(name)) for name in dict.fromkeys([*left, *right])]
+    return tuple(
+        sorted(
+            feature_drifts, key=lambda drift: (None not in drift.types, not drift.is_notable, -(drift.distance or 0.0))
+        )
+    )
 
 
 def drift(a: FeatureStatistics | None, b: FeatureStatistics | None) -> FeatureDrift:
@@ -80,26 +84,26 @@ def drift(a: FeatureStatistics | None, b: FeatureStatistics | None) -> FeatureDr
     means = tuple(
         None if side is None or side.is_temporal or side.numbers is None else side.numbers.mean for side in sides
     )
-    known = FeatureDrift(name, types, presence, means)  # type: ignore[arg-type]
+    result = FeatureDrift(name, types, presence, means)  # type: ignore[arg-type]
     if a is None or b is None:
-        return known
+        return result
     if a.is_categorical and b.is_categorical and a.counts is not None and b.counts is not None:
         left, right = a.counts.counts, b.counts.counts
         if not (a.counts.exact and b.counts.exact):
-            return known
-        known = replace(known, measure="L-infinity", distance=l_infinity(left, right))
-        new, lost = _only(right, left), _only(left, right)
-        known = replace(known, new_values=tuple(new[:NEW_VALUES]), new_count=len(new))
-        return replace(known, lost_values=tuple(lost[:NEW_VALUES]), lost_count=len(lost))
-    numbers = [each for each in in_one_unit((a, b)) or () if each is not None and each.count]
+            return result
+        result = replace(result, measure="L-infinity", distance=l_infinity(left, right))
+        new, lost = _only_in_first(right, left), _only_in_first(left, right)
+        result = replace(result, new_values=tuple(new[:NEW_VALUES]), new_count=len(new))
+        return replace(result, lost_values=tuple(lost[:NEW_VALUES]), lost_count=len(lost))
+    numbers = [side for side in convert_to_one_unit((a, b)) or () if side is not None and side.count]
     if len(numbers) < 2:
-        return known
-    return replace(known, measure="Jensen-Shannon", distance=jensen_shannon(*numbers))
+        return result
+    return replace(result, measure="Jensen-Shannon", distance=jensen_shannon(*numbers))
 
 
-def _only(one: dict[Any, int], other: dict[Any, int]) -> list[Any]:
-    """The values of `one` that `other` lacks, the most frequent ones first."""
-    return [value for value, _ in sorted(one.items(), key=lambda item: -item[1]) if value not in other]
+def _only_in_first(first: dict[Any, int], second: dict[Any, int]) -> list[Any]:
+    """Values of the first counts that the second lack, most frequent first."""
+    return [value for value, _ in sorted(first.items(), key=lambda item: -item[1]) if value not in second]
 
 
 def l_infinity(a: dict[Any, int], b: dict[Any, int]) -> float:

@@ -68,12 +68,12 @@ class FeatureStatistics:
 
     @property
     def is_temporal(self) -> bool:
-        """Whether `numbers` are those of dates or times."""
+        """True if `numbers` are dates or times."""
         return bool(pa.types.is_temporal(self.value_type))
 
     @property
     def is_categorical(self) -> bool:
-        """Whether values are compared one by one: text, bytes, bools, and integers of which there are few."""
+        """True if values are compared one by one: text, bytes, bools, and integers with few distinct values."""
         if self.counts is None:
             return False
         return self.numbers is None or (self.counts.exact and self.counts.distinct <= CATEGORIES)
@@ -97,7 +97,7 @@ def nanoseconds_of(type_: pa.DataType) -> int:
     return _NANOSECONDS[type_.unit] if pa.types.is_temporal(type_) else 1
 
 
-def in_one_unit(sides: Sequence[FeatureStatistics]) -> list[NumberStatistics | None] | None:
+def convert_to_one_unit(sides: Sequence[FeatureStatistics]) -> list[NumberStatistics | None] | None:
     """The numbers of each side, those of times in the finest unit of all; None where they are of several kinds.
 
     Dates and timestamps are one kind, and so are numbers of all types.
@@ -145,7 +145,7 @@ class FeatureAccumulator(ColumnAccumulator):
 
     def _add_counts(self, counts: pa.Array) -> None:
         super()._add_counts(counts)
-        self._values_per_record = self._added(self._values_per_record, counts)
+        self._values_per_record = self._accumulate(self._values_per_record, counts)
 
     def _add_values(self, values: pa.Array) -> None:
         super()._add_values(values)
@@ -155,12 +155,12 @@ class FeatureAccumulator(ColumnAccumulator):
         elif is_text_or_bytes(type_) or pa.types.is_boolean(type_) or pa.types.is_integer(type_):
             self._counter.add(values)
         if is_text_or_bytes(type_):
-            self._lengths = self._added(self._lengths, lengths_of(values))
+            self._lengths = self._accumulate(self._lengths, lengths_of(values))
         elif is_ordered(type_) and not pa.types.is_boolean(type_):
             numbers = values.cast(pa.float64(), safe=False) if pa.types.is_decimal(type_) else values
-            self._numbers = self._added(self._numbers, without_times(numbers))
+            self._numbers = self._accumulate(self._numbers, without_times(numbers))
 
-    def _added(self, accumulator: NumberAccumulator | None, values: pa.Array) -> NumberAccumulator:
+    def _accumulate(self, accumulator: NumberAccumulator | None, values: pa.Array) -> NumberAccumulator:
         accumulator = accumulator or NumberAccumulator(self._random)
         accumulator.add(values.to_numpy(zero_copy_only=False))
         return accumulator
@@ -190,7 +190,7 @@ def _value_type(type_: pa.DataType) -> pa.DataType:
 
 @dataclass(frozen=True, slots=True)
 class ValueCounts:
-    """How often values occur.
+    """Counts of values.
 
     Attributes
     ----------
@@ -249,8 +249,8 @@ class ValueCounter:
         numbers = counted.field("counts")
         if len(counted) > MOST_DISTINCT:
             self._exact = False
-            most = pc.select_k_unstable(numbers, MOST_DISTINCT, sort_keys=[("", "descending")])
-            counted, numbers = counted.take(most), numbers.take(most)
+            most_frequent = pc.select_k_unstable(numbers, MOST_DISTINCT, sort_keys=[("", "descending")])
+            counted, numbers = counted.take(most_frequent), numbers.take(most_frequent)
         self._counts.update(dict(zip(python_values(counted.field("values")), numbers.to_pylist(), strict=True)))
         if len(self._counts) > MOST_DISTINCT:
             self._exact = False

@@ -31,8 +31,8 @@ _AXES = ("ymin", "xmin", "ymax", "xmax")
 _COLOUR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}  # by number of channels: grey, grey and alpha, RGB, RGBA
 _MOST_PIXELS = 320  # of a side; larger images are thinned out
 SIDE = 320  # pixels of the longer side
-MOST_BYTES = 192 << 10  # of an image that is embedded as it is
-_TIFF = "image/tiff"  # which browsers do not show
+MOST_BYTES = 192 << 10  # of an image to embed as it is
+_TIFF = "image/tiff"  # browsers do not show TIFF
 _MIMES = {
     "a PNG image": "image/png",
     "a JPEG image": "image/jpeg",
@@ -64,7 +64,7 @@ class MediaSample:
     captions: tuple[tuple[str, str], ...]
     boxes: tuple[Box, ...] = ()
     problem: str | None = None
-    pixelated: bool = False  # so small that its pixels are to be seen
+    pixelated: bool = False  # small: pixels are shown as squares
 
     def to_dict(self) -> dict[str, Any]:
         shown = {name: getattr(self, name) for name in ("mime", "note", "problem")}
@@ -105,7 +105,7 @@ def galleries(rows: Sequence[Row], fields: Sequence[pa.Field]) -> Iterator[Galle
 
 
 def _first(value: Any) -> tuple[Any, str]:
-    """A value, or the first of a list of bytes or of pictures, and which one it is."""
+    """A value, or the first of a list of bytes or of pictures, and a text that names its place."""
     if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
         items = [item for item in value if item is not None]
         return (items[0], f"the first of {len(value):,}") if items else (None, "")
@@ -153,18 +153,18 @@ def _image(row: Row, name: str, value: Any, note: str, orient: bool, box_forms: 
     captions = _captions(row, name)
     if isinstance(value, bytes):
         folder = name.rpartition("/")[0]
-        made = thumbnail(value, orient=orient, stated=(row.get(f"{folder}/height"), row.get(f"{folder}/width")))
-        size = [f"{made.width} × {made.height}"] if made.width is not None else []
-        notes = [*size, made.mime.removeprefix("image/").upper() if size == [] else "", byte_size(len(value)), note]
+        preview = thumbnail(value, orient=orient, stated_size=(row.get(f"{folder}/height"), row.get(f"{folder}/width")))
+        size = [f"{preview.width} × {preview.height}"] if preview.width is not None else []
+        notes = [*size, preview.mime.removeprefix("image/").upper() if size == [] else "", byte_size(len(value)), note]
     elif isinstance(value, np.ndarray) and value.dtype == np.uint8 and is_picture(value.shape):
-        made = Thumbnail(png_of(value), "image/png", value.shape[1], value.shape[0])
+        preview = Thumbnail(png_of(value), "image/png", value.shape[1], value.shape[0])
         notes = [" × ".join(map(str, value.shape)), "uint8", note]
     else:
-        made, notes = Thumbnail(None, problem=f"cannot be shown: {type(value).__name__}"), [note]
-    small = made.width is not None and max(made.width, made.height or 0) <= 96
+        preview, notes = Thumbnail(None, problem=f"cannot be shown: {type(value).__name__}"), [note]
+    small = preview.width is not None and max(preview.width, preview.height or 0) <= 96
     text = ", ".join(part for part in notes if part)
-    boxes = _boxes(row, name, box_forms, (made.height, made.width))
-    return MediaSample(made.mime, made.data, text, captions, boxes, made.problem, small)
+    boxes = _boxes(row, name, box_forms, (preview.height, preview.width))
+    return MediaSample(preview.mime, preview.data, text, captions, boxes, preview.problem, small)
 
 
 def _sound(row: Row, name: str, value: Any, note: str) -> MediaSample:
@@ -182,15 +182,15 @@ def _captions(row: Row, name: str) -> tuple[tuple[str, str], ...]:
     """The labels of a record: those next to the feature first."""
     folder = name.rpartition("/")[0]
     wanted = [f"{folder}/{ending}" for ending in CAPTIONS if folder] + list(CAPTIONS)
-    found: list[tuple[str, str]] = []
+    captions: list[tuple[str, str]] = []
     for key in dict.fromkeys(wanted):
         value = row.get(key)
-        if value is None or key == name or len(found) == _MOST_CAPTIONS:
+        if value is None or key == name or len(captions) == _MOST_CAPTIONS:
             continue
         if isinstance(value, str | bytes | bool | int | float) or (isinstance(value, np.ndarray) and value.size <= 4):
             plain = value.tolist() if isinstance(value, np.ndarray) else value
-            found.append((key, short(_text(plain), 60)))
-    return tuple(found)
+            captions.append((key, short(_text(plain), 60)))
+    return tuple(captions)
 
 
 def _text(value: Any) -> Any:
@@ -278,7 +278,7 @@ def png_of(pixels: Array) -> bytes:
 
 
 def is_picture(shape: tuple[int, ...]) -> bool:
-    """Whether a uint8 tensor of this shape is shown as a picture.
+    """True if a uint8 tensor of this shape is shown as a picture.
 
     >>> is_picture((28, 28)), is_picture((32, 32, 3)), is_picture((4,)), is_picture((100, 2, 7))
     (True, True, False, False)
@@ -308,7 +308,7 @@ def image_mime(data: bytes) -> str | None:
     return _MIMES.get(looks_like(data[:18]) or "")
 
 
-def thumbnail(data: bytes, *, orient: bool = True, stated: tuple[Any, Any] = (None, None)) -> Thumbnail:
+def thumbnail(data: bytes, *, orient: bool = True, stated_size: tuple[Any, Any] = (None, None)) -> Thumbnail:
     """A small copy of an encoded image of untrusted content, as its boxes are drawn on it.
 
     With `orient` it is turned as its EXIF data says, unless the height and width that are stated are those of the
@@ -324,10 +324,10 @@ def thumbnail(data: bytes, *, orient: bool = True, stated: tuple[Any, Any] = (No
         if len(data) <= MOST_BYTES and mime != _TIFF:
             return Thumbnail(data, mime)
         return Thumbnail(None, problem=f"{byte_size(len(data))}: thumbnails need the package pillow")
-    return _by_pillow(PIL.Image, data, orient, stated)
+    return _thumbnail_by_pillow(PIL.Image, data, orient, stated_size)
 
 
-def _by_pillow(pillow: Any, data: bytes, orient: bool, stated: tuple[Any, Any]) -> Thumbnail:
+def _thumbnail_by_pillow(pillow: Any, data: bytes, orient: bool, stated_size: tuple[Any, Any]) -> Thumbnail:
     try:
         with pillow.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
             width, height = image.size
@@ -336,7 +336,7 @@ def _by_pillow(pillow: Any, data: bytes, orient: bool, stated: tuple[Any, Any]) 
                 problem = f"not decoded: {width} × {height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
                 return Thumbnail(None, width=width, height=height, problem=problem)
             if image.format == "TIFF":  # Pillow turns it, and has values of more than 8 bits in several modes
-                orient = orient and is_turned(stated, (height, width), orientation_of(image)) is not False
+                orient = orient and is_turned(stated_size, (height, width), orientation_of(image)) is not False
                 reader = PixelReader("", ImageForm(mode="RGB", orient=orient), pillow, decode_jpeg=None)
                 image = pillow.fromarray(reader.read((0, data))[1])
             image.draft("RGB", (2 * SIDE, 2 * SIDE))  # decodes a large JPEG at a fraction of its size
@@ -346,7 +346,7 @@ def _by_pillow(pillow: Any, data: bytes, orient: bool, stated: tuple[Any, Any]) 
             if image.mode.startswith("I"):  # the upper 8 of 16 bits, as `tfrecord_io.image` takes
                 small = pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
             small.thumbnail((SIDE, SIDE))
-            if orient and orientation in TURNS and is_turned(stated, (height, width), orientation) is not False:
+            if orient and orientation in TURNS and is_turned(stated_size, (height, width), orientation) is not False:
                 small = small.transpose(pillow.Transpose[TURNS[orientation]])
     except MemoryError:
         raise

@@ -23,8 +23,8 @@ _MOST_BINS, _LEAST_BINS = 40, 8
 _EXACT_INTEGERS = 2.0**53
 SAMPLE_RECORDS = 50_000
 SAMPLE_BYTES = 64 * MIB
-_MOST_PIECES = 256  # that a dataset is split into
-_LEAST_PIECES = 32  # that are chosen, or all if there are fewer
+_MOST_PIECES = 256  # of a dataset, to choose from
+_LEAST_PIECES = 32  # to read, or all if fewer
 _PIECE_BYTES = 64 << 10  # pieces are not smaller
 
 
@@ -76,11 +76,11 @@ class NumberStatistics:
 
     @property
     def histogram(self) -> Histogram | None:
-        """Of the values kept; None if there are none."""
+        """Histogram of the values kept; None if there are none."""
         return histogram(self.kept, edges_of(self)) if len(self.kept) else None
 
     def times(self, scale: int) -> NumberStatistics:
-        """Those of the numbers in a unit that is so many times finer."""
+        """Statistics of the numbers in a unit `scale` times finer."""
         if scale == 1:
             return self
         moments = (self.minimum, self.maximum, self.mean, self.deviation)
@@ -91,10 +91,10 @@ class NumberStatistics:
 
     def to_dict(self) -> dict[str, Any]:
         named = {f"{q:g}": value for q, value in zip(QUANTILES, self.quantiles, strict=False)}
-        drawn = self.histogram
+        histogram = self.histogram
         names = ("count", "nans", "infinities", "zeros", "minimum", "maximum", "mean", "deviation")
         values = {name: getattr(self, name) for name in names}
-        return {**values, "quantiles": named, "histogram": None if drawn is None else drawn.to_dict()}
+        return {**values, "quantiles": named, "histogram": None if histogram is None else histogram.to_dict()}
 
 
 class NumberAccumulator:
@@ -145,18 +145,18 @@ class NumberAccumulator:
     def _keep(self, finite: Array) -> None:
         keys = self._random.random(len(finite))
         if len(self._kept) >= KEPT:
-            chosen = keys < self._keys.max()
-            finite, keys = finite[chosen], keys[chosen]
+            is_chosen = keys < self._keys.max()
+            finite, keys = finite[is_chosen], keys[is_chosen]
         self._kept, self._keys = np.concatenate([self._kept, finite]), np.concatenate([self._keys, keys])
         if len(self._kept) > KEPT:
             smallest = np.argpartition(self._keys, KEPT)[:KEPT]
             self._kept, self._keys = self._kept[smallest], self._keys[smallest]
 
     def result(self) -> NumberStatistics:
-        kept = np.sort(self._kept)
+        sample = np.sort(self._kept)
         has_values = bool(self._finite)
         with np.errstate(over="ignore", invalid="ignore"):
-            quantiles = tuple(np.quantile(kept, QUANTILES).tolist()) if has_values else ()
+            quantiles = tuple(np.quantile(sample, QUANTILES).tolist()) if has_values else ()
             deviation = math.sqrt(self._squares / self._finite) if has_values else None
         return NumberStatistics(
             self._count,
@@ -168,30 +168,30 @@ class NumberAccumulator:
             self._mean if has_values else None,
             deviation,
             quantiles,
-            kept,
+            sample,
         )
 
 
 def edges_of(*statistics: NumberStatistics) -> Array:
-    """Edges of a histogram of all these numbers together, of which there is at least one: integers for integers.
+    """Edges of one histogram of the numbers of all sides, at least one number: integers for integers.
 
     >>> numbers = NumberAccumulator(np.random.default_rng(0))
     >>> numbers.add(np.array([1, 2, 4]))
     >>> edges_of(numbers.result()).tolist()
     [1.0, 2.0, 3.0, 4.0, 5.0]
     """
-    present = [each for each in statistics if each.minimum is not None and each.maximum is not None]
-    low, high = min(each.minimum for each in present), max(each.maximum for each in present)  # type: ignore[type-var]
+    present = [side for side in statistics if side.minimum is not None and side.maximum is not None]
+    low, high = min(side.minimum for side in present), max(side.maximum for side in present)  # type: ignore[type-var]
     assert low is not None
     assert high is not None
-    most = max(len(each.kept) for each in present)
-    bins = int(min(_MOST_BINS, max(_LEAST_BINS, 2 * np.cbrt(most))))
+    most_kept = max(len(side.kept) for side in present)
+    bins = int(min(_MOST_BINS, max(_LEAST_BINS, 2 * np.cbrt(most_kept))))
     is_exact = max(abs(low), abs(high)) < _EXACT_INTEGERS
-    if is_exact and all((each.kept == np.floor(each.kept)).all() for each in present):
+    if is_exact and all((side.kept == np.floor(side.kept)).all() for side in present):
         span = high - low + 1
-        least = max(1, math.ceil(span / bins))
+        smallest_width = max(1, math.ceil(span / bins))
         width = min(
-            range(least, least + 8), key=lambda width: (-span % width) / width
+            range(smallest_width, smallest_width + 8), key=lambda width: (-span % width) / width
         )  # the last bin is as full as can be
         return low + width * np.arange(math.ceil(span / width) + 1, dtype=np.float64)
     if low == high:
@@ -210,7 +210,7 @@ def histogram(kept: Array, edges: Array) -> Histogram:
 
 @dataclass(frozen=True, slots=True)
 class SampleLimits:
-    """How much is read: at most so many records, and about so many uncompressed bytes."""
+    """Limits of a sample: a largest number of records, and roughly of uncompressed bytes."""
 
     records: int = SAMPLE_RECORDS
     bytes: int = SAMPLE_BYTES
@@ -255,7 +255,7 @@ class SampleReader:
         self._scan = scan
         self._limits = limits
         self._total = self._known_total()
-        self._pieces, self._all_pieces = self._chosen()
+        self._pieces, self._all_pieces = self._choose_pieces()
         self._records = self._bytes = self._skipped = 0
         self._ended_early = False
 
@@ -274,7 +274,7 @@ class SampleReader:
         is_small = scan.bytes is not None and scan.bytes <= self._limits.bytes
         return count_scan(scan) if is_small and scan.options.counts_all else None
 
-    def _chosen(self) -> tuple[list[Scan], int]:
+    def _choose_pieces(self) -> tuple[list[Scan], int]:
         """The pieces to read, in order, and the number of all."""
         scan, limits = self._scan, self._limits
         has_few = self._total is not None and self._total <= limits.records
@@ -285,24 +285,24 @@ class SampleReader:
         pieces = scan.split(max(1, count), 1)
         random = np.random.default_rng(limits.seed)
         needed = max(_LEAST_PIECES, -(-limits.bytes * len(pieces) // scan.bytes))
-        chosen = sorted(random.permutation(len(pieces))[:needed].tolist())
-        return [pieces[i] for i in chosen], len(pieces)
+        chosen_numbers = sorted(random.permutation(len(pieces))[:needed].tolist())
+        return [pieces[i] for i in chosen_numbers], len(pieces)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         records = size = 0
-        for done, piece in enumerate(self._pieces):  # those after it may use what a piece leaves of its share
+        for done, piece in enumerate(self._pieces):  # later pieces may use the rest of a piece's share
             left = len(self._pieces) - done
             records = max(records, -(-(self._limits.records - self._records) // left))
             size = max(size, -(-(self._limits.bytes - self._bytes) // left))
-            limited = piece.limited(records + 1)  # the one more shows that there are more
+            limited = piece.limited(records + 1)  # one record more shows if the piece goes on
             rows = 0
             with open_scan(limited) as reader:
                 for batch in reader:
-                    kept = batch.slice(0, records - rows)
-                    rows += len(kept)
-                    self._ended_early |= len(kept) < len(batch)
-                    if len(kept):
-                        yield kept
+                    rows_in_limit = batch.slice(0, records - rows)
+                    rows += len(rows_in_limit)
+                    self._ended_early |= len(rows_in_limit) < len(batch)
+                    if len(rows_in_limit):
+                        yield rows_in_limit
                     if rows >= records:
                         break
                     if reader.report.bytes >= size:
@@ -315,7 +315,7 @@ class SampleReader:
 
     @property
     def sampling(self) -> Sampling:
-        """What has been read, after the iteration."""
+        """The share of the dataset that has been read, after the iteration."""
         whole = not self._ended_early and len(self._pieces) == self._all_pieces
         is_complete = whole and not self._scan.options.is_indivisible
         total = self._records if is_complete else self._total

@@ -41,14 +41,16 @@ def report(paths: tuple[str, ...], as_json: bool, **keywords: Any) -> None:
         raise click.UsageError(
             "a report needs paths of files, which are read several times, not standard input or output"
         )
-    given = {name: value for name, value in keywords.items() if value is not None or name == "compression"}
-    sides = {"source": path, "compare": given.pop("compare", None)}
-    of_all = {side: dict(given) for side in sides}
-    source, compare = (each and read_from(each, of_all[side], write_report) for side, each in sides.items())
-    made = write_report(source, out, compare=compare, progress=True, **of_all["source"])
+    options = {name: value for name, value in keywords.items() if value is not None or name == "compression"}
+    sides = {"source": path, "compare": options.pop("compare", None)}
+    of_all = {side: dict(options) for side in sides}
+    source, compare = (
+        side_path and read_from(side_path, of_all[side], write_report) for side, side_path in sides.items()
+    )
+    written = write_report(source, out, compare=compare, progress=True, **of_all["source"])
     if as_json:
-        output.print_result(as_json, made.to_dict())
+        output.print_result(as_json, written.to_dict())
         return
-    size = byte_size(len(made.html.encode()))
-    text = f"{printable(out, 1024)}: {size}. {' '.join(each.sampling.text for each in made.statistics)}"
+    size = byte_size(len(written.html.encode()))
+    text = f"{printable(out, 1024)}: {size}. {' '.join(statistics.sampling.text for statistics in written.statistics)}"
     output.print_result(as_json, None, text)

@@ -16,7 +16,7 @@ from tfrecord_io.display import byte_size, counted, shape_ranges, short
 from tfrecord_io.errors import printable
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics
 from tfrecord_io.plugins.report.drift import FeatureDrift
-from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, in_one_unit, nanoseconds_of
+from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, convert_to_one_unit, nanoseconds_of
 from tfrecord_io.plugins.report.media import MediaSample
 from tfrecord_io.plugins.report.number_statistics import QUANTILES, Histogram, NumberStatistics, edges_of, histogram
 from tfrecord_io.tools.describe import temporal_value
@@ -120,7 +120,7 @@ Label = Callable[[float], str]  # a number of an axis as HTML
 
 def card(sides: Sides, texts: Sequence[str], anchor: str, drift: FeatureDrift | None = None) -> str:
     """The card of a feature; `anchor` is its id in the page."""
-    known = [side for side in sides if side is not None]
+    present = [side for side in sides if side is not None]
     body = [_presence(sides)]
     if drift is not None and drift.distance is not None:
         words = f"{drift.measure} distance {drift.distance:.3f}"
@@ -129,12 +129,12 @@ def card(sides: Sides, texts: Sequence[str], anchor: str, drift: FeatureDrift | 
     if texts:
         quotes = "".join(element("li", text(value, 300)) for value in texts)
         body.append(element("h4", "Samples") + element("ul", quotes, class_="quotes"))
-    return element("article", _header(known) + "".join(body), class_="card", id=anchor)
+    return element("article", _header(present) + "".join(body), class_="card", id=anchor)
 
 
-def _header(known: Sequence[FeatureStatistics]) -> str:
-    first = known[0]
-    types = list(dict.fromkeys(side.summary.shown_type for side in known))
+def _header(present: Sequence[FeatureStatistics]) -> str:
+    first = present[0]
+    types = list(dict.fromkeys(side.summary.shown_type for side in present))
     details = [part for part in (first.kind, _PART.get(first.part, "")) if part]
     badges = "".join(element("span", text(name, 80), class_="badge") for name in types)
     badges += "".join(element("span", text(detail), class_="detail") for detail in details)
@@ -159,23 +159,23 @@ def _presence(sides: Sides) -> str:
 
 
 def _is_listed(side: FeatureStatistics) -> bool:
-    """Whether values are listed, and not drawn as a histogram."""
+    """True if values are listed, and not drawn as a histogram."""
     if side.counts is None or not side.counts.counts:
         return False
     return side.numbers is None or _has_few(side)
 
 
 def _chart(sides: Sides) -> str:
-    known = [side for side in sides if side is not None]
-    if any(side.numbers is not None for side in known) and not all(map(_is_listed, known)):
-        drawn = in_one_unit(known)
-        return "" if drawn is None else _histograms(drawn, _label_of_all(known), "Values")
+    present = [side for side in sides if side is not None]
+    if any(side.numbers is not None for side in present) and not all(map(_is_listed, present)):
+        sides_in_one_unit = convert_to_one_unit(present)
+        return "" if sides_in_one_unit is None else _histograms(sides_in_one_unit, _label_of_all(present), "Values")
     for name, parts in (
-        ("Length of values", [side.lengths for side in known]),
-        ("Values per record", [side.values_per_record for side in known]),
+        ("Length of values", [side.lengths for side in present]),
+        ("Values per record", [side.values_per_record for side in present]),
     ):
         varies = [part for part in parts if part is not None and part.minimum != part.maximum]
-        if varies and not (name[0] == "L" and all(_is_listed(side) and _has_few(side) for side in known)):
+        if varies and not (name[0] == "L" and all(_is_listed(side) and _has_few(side) for side in present)):
             return _histograms(parts, number, name)
     return ""
 
@@ -190,8 +190,8 @@ def _histograms(parts: Sequence[NumberStatistics | None], label: Label, title: s
         return ""
     edges = edges_of(*present)
     empty = np.empty(0)
-    drawn = [histogram(empty if part is None else part.kept, edges) for part in parts]
-    return element("h4", title) + histogram_chart(drawn, max(part.maximum or 0.0 for part in present), label)
+    histograms = [histogram(empty if part is None else part.kept, edges) for part in parts]
+    return element("h4", title) + histogram_chart(histograms, max(part.maximum or 0.0 for part in present), label)
 
 
 def _label(side: FeatureStatistics) -> Label:
@@ -201,7 +201,7 @@ def _label(side: FeatureStatistics) -> Label:
 
 
 def _label_of_all(sides: Sequence[FeatureStatistics]) -> Label:
-    """That of numbers `in_one_unit`; of times in the coarsest one, which has them all."""
+    """Label numbers that `convert_to_one_unit` made; times in the coarsest unit of all sides."""
     numbered = [side for side in sides if side.numbers is not None]
     units = [nanoseconds_of(side.value_type) for side in numbered]
     label, ratio = _label(numbered[units.index(max(units))]), max(units) // min(units)
@@ -217,8 +217,8 @@ def _numbers(sides: Sides) -> str:
         if any(cells):
             lines.append((name, cells))
 
-    add("mean", lambda s: _of(s, "mean"))
-    add("std. dev.", lambda s: _of(s, "deviation"))
+    add("mean", lambda s: _number_text(s, "mean"))
+    add("std. dev.", lambda s: _number_text(s, "deviation"))
     add("min", lambda s: "" if s.summary.minimum is None else value_text(s.summary.minimum))
     for share, name in _NAMED_QUANTILES:
         add(name, lambda s, q=share: _quantile(s, q))  # type: ignore[misc]
@@ -243,7 +243,7 @@ def _numbers(sides: Sides) -> str:
     return element("dl", rows, class_="numbers two" if is_wide else "numbers") if rows else ""
 
 
-def _of(side: FeatureStatistics, name: str) -> str:
+def _number_text(side: FeatureStatistics, name: str) -> str:
     value = None if side.numbers is None or side.is_temporal or _is_constant(side) else getattr(side.numbers, name)
     return "" if value is None else number(value)
 
@@ -285,22 +285,22 @@ def _mean(lengths: NumberStatistics | None) -> str:
 
 def _values(sides: Sides) -> str:
     """The most frequent values of both sides, with their counts."""
-    known = [side for side in sides if side is not None]
-    found = [side.counts for side in known if side.counts is not None and _is_listed(side)]
-    if len(found) < len(known):
+    present = [side for side in sides if side is not None]
+    side_counts = [side.counts for side in present if side.counts is not None and _is_listed(side)]
+    if len(side_counts) < len(present):
         return ""
     values: dict[Any, None] = {}
-    for each in found:
-        is_short = each.distinct <= _FEW
-        values.update(dict.fromkeys(value for value, count in each.top if count > 1 or is_short))
+    for value_counts in side_counts:
+        is_short = value_counts.distinct <= _FEW
+        values.update(dict.fromkeys(value for value, count in value_counts.top if count > 1 or is_short))
     if not values:
         return element("p", "Every value occurs once.", class_="note")
     shown = sorted(values) if all(isinstance(v, int) for v in values) and len(values) <= _FEW else list(values)[:_FEW]
     lines = []
     for value in shown:
-        both = [(each.counts.get(value, 0), each.total) for each in found]
+        both = [(value_counts.counts.get(value, 0), value_counts.total) for value_counts in side_counts]
         lines.append((value_text(value), [(count, count / total) for count, total in both]))
-    more = max(each.distinct for each in found) - len(shown)
+    more = max(value_counts.distinct for value_counts in side_counts) - len(shown)
     note = element("p", f"… and {more:,} other values", class_="note") if more > 0 else ""
     return element("h4", "Values") + value_bars(lines) + note
 
@@ -420,7 +420,7 @@ def _sections(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift]) ->
         images, sounds = _Budget(_IMAGES_BYTES // len(datasets)), _Budget(_SOUNDS_BYTES // len(datasets))
         for gallery in dataset.galleries:
             shown = (images if gallery.kind == "image" else sounds).take(
-                _figure(each, gallery.kind) for each in gallery.samples
+                _figure(sample, gallery.kind) for sample in gallery.samples
             )
             noun = "Images" if gallery.kind == "image" else "Sounds"
             left = len(gallery.samples) - len(shown)
@@ -444,13 +444,13 @@ class _Budget:
 
     def take(self, parts: Iterable[str]) -> list[str]:
         """The first parts that fit."""
-        taken = []
+        chosen_parts = []
         for part in parts:
             self._left -= len(part.encode())
             if self._left < 0:
                 break
-            taken.append(part)
-        return taken
+            chosen_parts.append(part)
+        return chosen_parts
 
 
 def _section(heading: str, note: str, content: str) -> str:
@@ -499,7 +499,7 @@ def _tiles(dataset: DatasetStatistics) -> str:
 def _cards(datasets: Datasets, drifts: Sequence[FeatureDrift]) -> tuple[str, str]:
     """The cards of the features, and the links to them."""
     sides = [{feature.name: feature for feature in dataset.features} for dataset in datasets]
-    drift = {each.name: each for each in drifts}
+    drift = {feature_drift.name: feature_drift for feature_drift in drifts}
     names = list(dict.fromkeys(feature.name for dataset in datasets for feature in dataset.features))
     cards = (
         card([side.get(name) for side in sides], datasets[-1].texts.get(name, ()), f"f{i}", drift.get(name))
@@ -510,12 +510,14 @@ def _cards(datasets: Datasets, drifts: Sequence[FeatureDrift]) -> tuple[str, str
         element("li", element("a", text(name, 60) or "(empty)", href=f"#f{i}"))
         for i, name in enumerate(names[: len(shown)][:_LINKS])
     )
-    rest = names[len(shown) :]
+    unlisted = names[len(shown) :]
     note = ""
-    if rest:
-        listed = ", ".join(text(name, 60) for name in rest[:_LINKS])
+    if unlisted:
+        listed_names = ", ".join(text(name, 60) for name in unlisted[:_LINKS])
         note = element(
-            "p", f"{len(rest):,} more features, without cards, as the page would be too large: {listed}", class_="note"
+            "p",
+            f"{len(unlisted):,} more features, without cards, as the page would be too large: {listed_names}",
+            class_="note",
         )
     contents = element("nav", element("ul", links, class_="contents"), aria_label="Features") if len(names) > 1 else ""
     return element("div", "".join(shown), class_="cards") + note, contents

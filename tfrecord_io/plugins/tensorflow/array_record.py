@@ -41,7 +41,7 @@ from tfrecord_io.write.writer import WriteReport
 
 COMPRESSIONS = ("zstd", "brotli", "snappy", "uncompressed")
 _PLACES = {"storage_options", "filesystem"}
-_READ_BYTES = 4 * MIB  # that are read at once, by the size of the records before
+_READ_BYTES = 4 * MIB  # to read at once, estimated from earlier records
 _FIRST_RECORDS = 64
 _OPEN = "readahead_buffer_size:1M,max_parallelism:0"
 
@@ -59,13 +59,13 @@ def _module() -> ModuleType:
 
 
 def array_record_rows(paths: Any, keywords: dict[str, Any]) -> tuple[list[Source], dict[str, Any]]:
-    """The records of ArrayRecord files as those of one TFRecord file, and the keywords with which it is to be read."""
+    """Present ArrayRecord files as one TFRecord file, with the keywords to read it."""
     options = ReadOptions.from_keywords(keywords)
     sources = _sources(paths, options)
     rows = ArrayRecordFiles(sources, options)
     _module()
-    made, changed = made_records(sources[0].path, rows, rows, options)
-    return made, {**keywords, **changed}
+    records, changed = made_records(sources[0].path, rows, rows, options)
+    return records, {**keywords, **changed}
 
 
 def array_record_source(file: Source, begin: int, end: int | None, length: int | None) -> Source:
@@ -103,17 +103,17 @@ class _Records:
 
     def _frames(self) -> Generator[Array]:
         engine = get_engine()
-        with _on_this_machine(self.file) as file:
+        with _local_copy(self.file) as file:
             if self.length is not None:
-                check_length(self.file.path, len(_Opened(file, self.file.path, 0)), self.length)
+                check_length(self.file.path, len(_OpenedFile(file, self.file.path, 0)), self.length)
             for payloads in _payloads(file, self.file.path, MAX_RECORD_BYTES, self.begin, self.end):
                 yield np.frombuffer(engine.frame(payloads), np.uint8)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpacked, (PackedSources.pack([self.file.absolute()]), self.begin, self.end, self.length)
+        return _unpack, (PackedSources.pack([self.file.absolute()]), self.begin, self.end, self.length)
 
 
-def _unpacked(packed: PackedSources, begin: int, end: int | None, length: int | None) -> _Records:
+def _unpack(packed: PackedSources, begin: int, end: int | None, length: int | None) -> _Records:
     (file,) = packed.unpack()
     return _Records(file, begin, end, length)
 
@@ -121,25 +121,25 @@ def _unpacked(packed: PackedSources, begin: int, end: int | None, length: int | 
 def _sources(paths: Any, options: ReadOptions) -> list[Source]:
     """The files that paths mean; of a folder those whose names are of ArrayRecord files, if there are any."""
     if isinstance(paths, list):
-        paths = [each for path in paths for each in _in_folder(path, options) or [path]]
+        paths = [file for path in paths for file in _files_in_folder(path, options) or [path]]
     else:
-        paths = _in_folder(paths, options) or paths
+        paths = _files_in_folder(paths, options) or paths
     return resolve_inputs(paths, options.storage, allow_missing_shards=options.allow_missing_shards)
 
 
-def _in_folder(path: Any, options: ReadOptions) -> list[Source]:
+def _files_in_folder(path: Any, options: ReadOptions) -> list[Source]:
     if not isinstance(path, str):
         return []
     fs, name = locate(path, options.storage)
     folder = fs.entry(name)
     if folder is None or not folder.directory:
         return []
-    names = (each for each in fs.listing(folder.name) if not each.directory and not is_hidden(each.basename))
-    files = [each for each in names if format_of_source(each.basename) is ARRAY_RECORD]
+    names = (entry for entry in fs.listing(folder.name) if not entry.directory and not is_hidden(entry.basename))
+    files = [entry for entry in names if format_of_source(entry.basename) is ARRAY_RECORD]
     check_single_family(fs, files, path)
     if not options.allow_missing_shards:
         check_complete(fs, files)
-    return [source_of(fs, each) for each in sorted(files, key=lambda each: natural_key(each.name))]
+    return [source_of(fs, entry) for entry in sorted(files, key=lambda entry: natural_key(entry.name))]
 
 
 class ArrayRecordFiles:
@@ -176,7 +176,7 @@ class ArrayRecordFiles:
         engine, before = get_engine(), 0
         for source in self._sources:
             self._firsts.append(before)
-            with _on_this_machine(source) as file:
+            with _local_copy(source) as file:
                 for payloads in _payloads(file, source.path, self._options.limits.record_bytes):
                     before += len(payloads)
                     yield np.frombuffer(engine.frame(payloads), np.uint8)
@@ -185,13 +185,13 @@ class ArrayRecordFiles:
 
 
 @contextmanager
-def _on_this_machine(source: Source) -> Iterator[str]:
-    """The path of a file that array_record can open: of one in a bucket, that of a copy."""
+def _local_copy(source: Source) -> Iterator[str]:
+    """The local path of a file for array_record; a file in a bucket is copied."""
     if source.local and source.pipe is None:
         yield source.path
         return
-    with tempfile.TemporaryDirectory(prefix="array_record-") as made:
-        copy = os.path.join(made, "records")
+    with tempfile.TemporaryDirectory(prefix="array_record-") as folder_name:
+        copy = os.path.join(folder_name, "records")
         with RawFile(source.open(), None) as remote, open(copy, "wb") as file:
             shutil.copyfileobj(remote, file, _READ_BYTES)
         yield copy
@@ -200,12 +200,12 @@ def _on_this_machine(source: Source) -> Iterator[str]:
 def _payloads(
     file: str, path: str, max_record_bytes: int, begin: int = 0, end: int | None = None
 ) -> Generator[list[bytes]]:
-    """Records of a file, some at once; near damage one by one, so that all before it are returned."""
+    """Records of a file, in batches; near damage one by one, so that all earlier records are returned."""
     at, step = begin, _FIRST_RECORDS
-    count = len(_Opened(file, path, 0))
+    count = len(_OpenedFile(file, path, 0))
     count = count if end is None else min(count, end)
     while at < count:
-        opened = _Opened(file, path, at)
+        opened = _OpenedFile(file, path, at)
         while at < count:
             try:
                 payloads = opened.read(at, min(at + step, count))
@@ -226,7 +226,7 @@ def _payloads(
             step = max(1, min(2 * step, _READ_BYTES // (sum(map(len, payloads)) // len(payloads) + 1)))
 
 
-class _Opened:
+class _OpenedFile:
     """An open file; errors name its `path`."""
 
     def __init__(self, file: str, path: str, record: int) -> None:
@@ -298,11 +298,11 @@ def to_array_record(
     try:
         folder = os.path.dirname(target) if is_local(os.fspath(target), storage.target) else None
         with (
-            tempfile.TemporaryDirectory(prefix=".array_record-", dir=folder or None) as made,
+            tempfile.TemporaryDirectory(prefix=".array_record-", dir=folder or None) as stage,
             RecordReader(dataset(source, **keywords, **of_files)) as records,
             ProgressMeter(progress, None, "records") as meter,
         ):
-            written = os.path.join(made, "records")
+            written = os.path.join(stage, "records")
             count = _write(written, options, records, meter, os.fspath(target))
             with open(written, "rb") as file:
                 while data := file.read(_READ_BYTES):

@@ -30,53 +30,55 @@ class SourceFeatures:
     _warned: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, data: Any) -> SourceFeatures | None:
-        """Those of a Reader or a Dataset whose schema is stated, or that of a ``features.json``; None for others."""
+    def from_data(cls, data: Any) -> SourceFeatures | None:
+        """Features of a Reader or a Dataset with a stated schema or a ``features.json``; None for other data."""
         scan = data.scan if isinstance(data, Reader) else unwrapped(data)
         if not isinstance(scan, Scan) or scan.resolved.source not in (FEATURES, "schema="):
             return None
-        found, _ = sidecar_schema(scan.sources, scan.options)
-        if found is None:
+        sidecar, _ = sidecar_schema(scan.sources, scan.options)
+        if sidecar is None:
             return None
-        directory, _ = divided(scan.sources[0].path, found.depth)
-        folder = Directory(directory, found.storage)
+        directory, _ = divided(scan.sources[0].path, sidecar.depth)
+        folder = Directory(directory, sidecar.storage)
         text = folder.read(FEATURES)
         if text is None:
             return None
-        document = json.loads(text)  # which was read before
+        document = json.loads(text)  # read before without fault
         return cls(document, {leaf.name: leaf for leaf in leaves_of(document)}, folder)
 
     def about(self, columns: Iterable[str]) -> Json:
-        """What ``dataset_info.json`` says of the dataset, and its supervised keys, if all columns are there."""
+        """Facts of the dataset in ``dataset_info.json``, and its supervised keys if all columns are there."""
         info = read_info(self.folder)
         keys = (*_ABOUT, "supervisedKeys") if {*columns} >= {*self.leaves} else _ABOUT
         return {} if info is None else {key: info.document[key] for key in keys if key in info.document}
 
-    def merged(self, own: Json, chosen: set[str]) -> Json | None:
-        """The features of the source for columns that are stored as there, and those of `own` for the others.
+    def merge_features(self, new_tree: Json, chosen: set[str]) -> Json | None:
+        """Merge two trees: features of the source for columns stored alike, features of `new_tree` for the rest.
 
         `chosen` are columns of which the caller states a feature. None if the two trees do not fit.
         """
-        made = {leaf.name: leaf for leaf in leaves_of(own)}
-        kept = {name for name, leaf in made.items() if name not in chosen and self._is_stored_alike(name, leaf)}
+        new_leaves = {leaf.name: leaf for leaf in leaves_of(new_tree)}
+        kept_names = {
+            name for name, leaf in new_leaves.items() if name not in chosen and self._is_stored_alike(name, leaf)
+        }
         if "type" in self.document:  # the form of old versions, of which no part can be left out
-            return self.document if kept == {*self.leaves} == {*made} else None
-        _drop_parts(self.document, kept, "")
-        tree = _kept(self.document, kept, "")
-        joined = tree is not None and _join(own, tree, kept, "", 0)
-        changed = (made.keys() & self.leaves.keys()) - (kept if joined else set()) - chosen
+            return self.document if kept_names == {*self.leaves} == {*new_leaves} else None
+        _drop_parts(self.document, kept_names, "")
+        tree = _copy_columns(self.document, kept_names, "")
+        is_joined = tree is not None and _join(new_tree, tree, kept_names, "", 0)
+        changed = (new_leaves.keys() & self.leaves.keys()) - (kept_names if is_joined else set()) - chosen
         if new := sorted(changed - self._warned):
             self._warned.update(new)
             reason = "these columns are stored in another way than there, so they have features by their types"
             warn(f"{self.folder.display_path(FEATURES)}: {reason}: {printable(', '.join(new), 300)}", UserWarning)
-        return tree if joined else None
+        return tree if is_joined else None
 
     def _is_stored_alike(self, name: str, leaf: TfdsLeaf) -> bool:
-        """Whether what is written of a column is what the feature of the source states."""
+        """True if a column is written as the feature of the source states."""
         source = self.leaves.get(name)
         if source is None or (leaf.labels is not None and source.labels is None):
             return False
-        return _stored(source) == _stored(leaf) and (source.optional or not leaf.optional)
+        return _storage_of(source) == _storage_of(leaf) and (source.optional or not leaf.optional)
 
 
 def _children(node: Json) -> dict[str, Json] | None:
@@ -96,7 +98,7 @@ def _names(node: Json, name: str) -> set[str]:
     }
 
 
-def _below(name: str, key: str) -> str:
+def _path_below(name: str, key: str) -> str:
     return f"{name}/{key}" if name else key
 
 
@@ -105,65 +107,69 @@ def _drop_parts(node: Json, kept: set[str], name: str) -> None:
     children, inner = _children(node), _inner(node)
     if children is not None:
         for key, child in children.items():
-            _drop_parts(child, kept, _below(name, key))
+            _drop_parts(child, kept, _path_below(name, key))
     elif inner is not None:
         _drop_parts(inner, kept, name)
     elif not (names := _names(node, name)) <= kept:
         kept -= names
 
 
-def _kept(node: Json, kept: set[str], name: str) -> Json | None:
+def _copy_columns(node: Json, kept: set[str], name: str) -> Json | None:
     """A copy of a tree of features with the columns to keep; None if it has none of them."""
     children, inner = _children(node), _inner(node)
     if children is not None:
-        found = {key: made for key, child in children.items() if (made := _kept(child, kept, _below(name, key)))}
-        return {**node, "featuresDict": {**node["featuresDict"], "features": found}} if found else None
+        copied_children = {
+            key: copy for key, child in children.items() if (copy := _copy_columns(child, kept, _path_below(name, key)))
+        }
+        return (
+            {**node, "featuresDict": {**node["featuresDict"], "features": copied_children}} if copied_children else None
+        )
     if inner is not None:
-        made = _kept(inner, kept, name)
-        return {**node, "sequence": {**node["sequence"], "feature": made}} if made else None
+        copied_inner = _copy_columns(inner, kept, name)
+        return {**node, "sequence": {**node["sequence"], "feature": copied_inner}} if copied_inner else None
     return node if _names(node, name) <= kept else None
 
 
-def _join(own: Json, tree: Json, kept: set[str], name: str, levels: int) -> bool:
+def _join(new_tree: Json, tree: Json, kept: set[str], name: str, levels: int) -> bool:
     """Put the features of columns that are not kept into a tree, inside so many sequences; whether they fit."""
     while (inner := _inner(tree)) is not None:
         tree, levels = inner, levels + 1
-    children, others = _children(tree), _children(own)
-    if children is None or others is None:
+    children, new_children = _children(tree), _children(new_tree)
+    if children is None or new_children is None:
         return False
-    for key, child in others.items():
-        below = _below(name, key)
+    for key, child in new_children.items():
+        below = _path_below(name, key)
         if _names(child, below) <= kept:
             continue
         if key in children:
             if not _join(child, children[key], kept, below, levels):
                 return False
             continue
-        made = _inside(child, levels)
-        if made is None:
+        inner_tree = _inside(child, levels)
+        if inner_tree is None:
             return False
-        children[key] = made
+        children[key] = inner_tree
     return True
 
 
-def _inside(own: Json, levels: int) -> Json | None:
+def _inside(tree: Json, levels: int) -> Json | None:
     """The feature of the items of so many sequences around each leaf; None if there are not as many."""
-    children = _children(own)
+    children = _children(tree)
     if children is not None:
-        made = {key: _inside(child, levels) for key, child in children.items()}
-        if None in made.values():
+        inner_children = {key: _inside(child, levels) for key, child in children.items()}
+        if None in inner_children.values():
             return None
-        return {**own, "featuresDict": {"features": made}}
+        return {**tree, "featuresDict": {"features": inner_children}}
     for _ in range(levels):
-        inner = _inner(own)
+        inner = _inner(tree)
         if inner is None:
             return None
-        own = inner
-    return own
+        tree = inner
+    return tree
 
 
-def _stored(leaf: TfdsLeaf) -> tuple[Any, ...]:
-    """What decides how the values of a leaf are stored: a list of one length is stored as a tensor is."""
+def _storage_of(leaf: TfdsLeaf) -> tuple[Any, ...]:
+    """Facts of a leaf that decide how to store its values: a list of one length is stored like a tensor."""
     dtype = "string" if leaf.dtype in ("string", "object", "str", "bytes") else leaf.dtype
     ragged = max(len(leaf.sequence) - 1, 0)
     return dtype, leaf.encoding, leaf.sequence + leaf.shape, ragged, leaf.shape.count(None) > 1

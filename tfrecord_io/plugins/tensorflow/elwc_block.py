@@ -29,10 +29,10 @@ class ListBlock:
     parts: Array  # by part of a context, as the field may occur several times: the number of its list,
     part_starts: Array  # and its extent in `data`
     part_lengths: Array
-    contexts: Array  # the parts of contexts one after the other, which are merged so
+    contexts: Array  # the parts of contexts in order, as parsers merge them
     context_starts: Array  # by list, in `contexts`
     context_lengths: Array
-    context_at: Array  # by list: the first byte of its only context in the payload; −1 if there is not exactly one
+    context_at: Array  # by list: offset of the context in the payload; −1 unless there is exactly one
     lists: Array  # by row: the number of its list in the block,
     starts: Array  # its example, in `data`
     lengths: Array
@@ -95,8 +95,8 @@ class ListBlock:
             part = slice(begin, end)
             lists, width = self.lists[part], numbers.shape[1]
             contexts = self.context_starts[lists] + len(self.data)
-            own = np.arange(begin, end) * width + len(self.data) + len(self.contexts)
-            starts = np.stack([contexts, self.starts[part], own], axis=1)
+            example_starts = np.arange(begin, end) * width + len(self.data) + len(self.contexts)
+            starts = np.stack([contexts, self.starts[part], example_starts], axis=1)
             widths = np.full(end - begin, width)
             lengths = np.stack([self.context_lengths[lists], self.lengths[part], widths], axis=1)
             yield engine.frame_extents(combined, starts.ravel(), lengths.ravel(), 3)

@@ -124,10 +124,10 @@ def _event_files(path: Path | Iterable[Path], storage: StorageOptions) -> Iterat
             yield source.path.rpartition("/")[0] or ".", source.path, source.size
         return
     folder = list_folder(os.fspath(path), storage, None)
-    found = [file for file in folder.files if _PART in file.entry.basename]
-    if not found:
+    event_files = [file for file in folder.files if _PART in file.entry.basename]
+    if not event_files:
         raise FileNotFoundError(f"no event files, whose names contain '{_PART}', below '{folder.path}'")
-    for file in found:
+    for file in event_files:
         yield file.name.rpartition("/")[0] or ".", folder.fs.display_path(file.entry.name), file.entry.size
 
 

@@ -61,7 +61,7 @@ def from_feature_description(
 
 def _fields(name: str, feature: Feature) -> Iterator[Field]:
     if isinstance(feature, RaggedFeature):
-        yield from _ragged(name, feature)
+        yield from _ragged_fields(name, feature)
     elif isinstance(feature, SparseFeature):
         values = list_(_TYPES[feature.dtype], feature=feature.value_key).named(name)
         sparse = SparseColumn(name, feature.index_keys, feature.dense_shape, feature.already_sorted)
@@ -82,10 +82,10 @@ def _plain(feature: FixedLenFeature | VarLenFeature | FixedLenSequenceFeature) -
         return tensor(type_, (None, *feature.shape), encoding=LIST) if feature.shape else list_(type_)
     required = feature.default_value is None
     default = _bytes(feature.default_value) if feature.dtype == "string" else feature.default_value
-    return _fixed(type_, tuple(feature.shape), required=required, default=default)
+    return _fixed_field(type_, tuple(feature.shape), required=required, default=default)
 
 
-def _fixed(type_: pa.DataType, shape: tuple[int, ...], **keywords: Any) -> Field:
+def _fixed_field(type_: pa.DataType, shape: tuple[int, ...], **keywords: Any) -> Field:
     if not shape:
         return scalar(type_, **keywords)
     if len(shape) == 1:
@@ -93,7 +93,7 @@ def _fixed(type_: pa.DataType, shape: tuple[int, ...], **keywords: Any) -> Field
     return tensor(type_, shape, encoding=LIST, **keywords)
 
 
-def _ragged(name: str, feature: RaggedFeature) -> Iterator[Field]:
+def _ragged_fields(name: str, feature: RaggedFeature) -> Iterator[Field]:
     values = feature.value_key or name
     is_composite = all(isinstance(partition, RowLengths | UniformRowLength) for partition in feature.partitions)
     if feature.partitions and is_composite:
@@ -110,7 +110,7 @@ def _ragged(name: str, feature: RaggedFeature) -> Iterator[Field]:
 def _feature_list(feature: Feature) -> Field:
     type_ = _TYPES[feature.dtype]
     if isinstance(feature, FixedLenSequenceFeature):
-        return sequence(_fixed(type_, tuple(feature.shape)), required=not feature.allow_missing)
+        return sequence(_fixed_field(type_, tuple(feature.shape)), required=not feature.allow_missing)
     is_plain_ragged = isinstance(feature, RaggedFeature) and not (feature.partitions or feature.value_key)
     if isinstance(feature, VarLenFeature) or is_plain_ragged:
         return sequence(list_(type_))
@@ -151,8 +151,10 @@ def _sparse_feature(f: Field) -> tuple[str, SparseFeature] | None:
     dtype = None if sparse is None else _dtype(f, f.type)
     if sparse is None or dtype is None or None in sparse.shape or len(sparse.index) != len(sparse.shape):
         return None
-    one = len(sparse.index) == 1
-    index, size = (sparse.index[0], sparse.shape[0]) if one else (sparse.index, _known(sparse.shape))
+    is_single_index = len(sparse.index) == 1
+    index, size = (
+        (sparse.index[0], sparse.shape[0]) if is_single_index else (sparse.index, _require_known(sparse.shape))
+    )
     return sparse.name, SparseFeature(index, f.feature, dtype, size or 0, sparse.is_sorted)
 
 
@@ -176,7 +178,7 @@ def _describe(f: Field) -> dict[str, Feature]:
     if fixed is not None and (f.required or default is not None):
         return {f.feature: FixedLenFeature(fixed, dtype, default)}
     if not _is_bytes(f) and f.shape is not None and f.shape[:1] == (None,) and None not in f.shape[1:]:
-        return {f.feature: FixedLenSequenceFeature(_known(f.shape[1:]), dtype, allow_missing=True)}
+        return {f.feature: FixedLenSequenceFeature(_require_known(f.shape[1:]), dtype, allow_missing=True)}
     return {f.feature: VarLenFeature(dtype)}
 
 
@@ -199,7 +201,7 @@ def _dtype(f: Field, type_: pa.DataType) -> str | None:
 
 
 def _is_bytes(f: Field) -> bool:
-    """Whether each value, or array, is stored as bytes, which includes dtypes that have no lists of numbers."""
+    """True if each value, or array, is stored as bytes; so are dtypes without lists of numbers."""
     if encoding_rules(f.encoding).one_value_per_cell:
         return True
     if not is_any_tensor(f.value):
@@ -221,10 +223,10 @@ def _shape(f: Field, type_: pa.DataType) -> tuple[int, ...] | None:
         return ()
     if f.shape is None or None in f.shape:
         return () if not is_list_like(type_) and f.shape is None else None
-    return _known(f.shape)
+    return _require_known(f.shape)
 
 
-def _known(shape: Shape) -> tuple[int, ...]:
+def _require_known(shape: Shape) -> tuple[int, ...]:
     return tuple(axis for axis in shape if axis is not None)
 
 

@@ -98,8 +98,8 @@ class _ListSplitter:
         block = ListBlock.from_frames(walker.data, frames, members, self._part, engine)
         numbers = block.numbers(self._lists, self._part)
         rows = block.rows
-        if (found := self._names.check(block)) is not None:
-            rows, error = found.rows, self._list_error(walker, block, found)
+        if (name_fault := self._names.check(block)) is not None:
+            rows, error = name_fault.rows, self._list_error(walker, block, name_fault)
         sizes = block.sizes(numbers)[:rows]
         self._expansion.add(int(frames.lengths.sum()))
         if len(sizes) and (sizes.max() > MAX_RECORD_BYTES or not self._expansion.take(int(sizes.sum()))):
@@ -113,26 +113,26 @@ class _ListSplitter:
         yield from block.frames(numbers, rows, engine)
         return error
 
-    def _list_error(self, walker: BlockWalker, block: ListBlock, found: ListFault) -> TFRecordError:
-        if found.fault is not None:
-            error = walker.fault_error(found.fault)
-            part = "its context" if found.example is None else f"its example {found.example}"
+    def _list_error(self, walker: BlockWalker, block: ListBlock, fault: ListFault) -> TFRecordError:
+        if fault.fault is not None:
+            error = walker.fault_error(fault.fault)
+            part = "its context" if fault.example is None else f"its example {fault.example}"
             error.reason = f"{part}: {error.reason}"
             error.advice = _OTHER_MESSAGE
             return error
         reason = "the name is used in the context and in the examples"
-        if found.name in (RECORD, POSITION):
+        if fault.name in (RECORD, POSITION):
             reason = "open_elwc adds a column of this name"
         error = SchemaError(
             reason,
-            feature=found.name,
+            feature=fault.name,
             hint=f"exclude it with columns=, or {_PARTS}",
             hint_cli=f"exclude it with --columns, or {_PARTS}",
         )
-        return self._located(error, walker, block, found.list)
+        return self._locate_error(error, walker, block, fault.list)
 
     def _size_error(self, walker: BlockWalker, block: ListBlock, sizes: Array) -> tuple[int, TFRecordError]:
-        """How many rows there is room for, and the error of the next one."""
+        """The number of rows within the limits, and the error of the next row."""
         room = self._expansion.room
         row = int(((sizes > MAX_RECORD_BYTES) | (np.cumsum(sizes) > room)).argmax())
         at, size = int(block.lists[row]), int(np.cumsum(sizes)[row])
@@ -145,9 +145,9 @@ class _ListSplitter:
             advice = f"{self._expansion.advice(size)}, or {_PARTS}"
             excess = self._expansion.excess(reason)
             error = DecodeError(excess, expected=room, got=size, hint=advice, of_memory=True)
-        return row, self._located(error, walker, block, at)
+        return row, self._locate_error(error, walker, block, at)
 
-    def _located(self, error: TFRecordError, walker: BlockWalker, block: ListBlock, at: int) -> TFRecordError:
+    def _locate_error(self, error: TFRecordError, walker: BlockWalker, block: ListBlock, at: int) -> TFRecordError:
         """The error, of a list of a block."""
         offset = walker.offset + int(block.payloads[at]) - HEADER_BYTES
         error.path, error.record, error.offset = walker.opened.path, walker.record + at, offset
@@ -177,7 +177,7 @@ class _Names:
         self.names: set[str] = set()
 
     def feed(self, data: Array, starts: Array, lengths: Array) -> Fault | None:
-        """Add the names in the Examples of these extents, up to the first that is none: the fault has its index."""
+        """Add the names in the Examples at these extents, up to the first invalid Example: the fault has its index."""
         framed, count = self._engine.frame_extents(data, starts, lengths, 1), len(starts)
         done = begin = 0
         fault = None
@@ -207,11 +207,11 @@ class FeatureNames:
         faults = []
         if (fault := self._contexts.feed(block.data, block.part_starts, block.part_lengths)) is not None:
             at, start = int(block.parts[fault.record]), int(block.part_starts[fault.record])
-            faults.append(ListFault(block.first_row(at), at, _moved(fault, block, at, start)))
+            faults.append(ListFault(block.first_row(at), at, _move_fault(fault, block, at, start)))
         if (fault := self._examples.feed(block.data, block.starts, block.lengths)) is not None:
             row = fault.record
             at = int(block.lists[row])
-            moved = _moved(fault, block, at, int(block.starts[row]))
+            moved = _move_fault(fault, block, at, int(block.starts[row]))
             faults.append(ListFault(row, at, moved, row - block.first_row(at)))
         if self._twice(self._contexts.names, self._examples.names):
             faults.append(self._first_name(block, *before))
@@ -225,17 +225,17 @@ class FeatureNames:
     def _first_name(self, block: ListBlock, contexts: set[str], examples: set[str]) -> ListFault:
         """The first list with which a name is used twice, after those with the names `contexts` and `examples`."""
         for at in range(len(block.payloads)):
-            own = [_Names(self._engine, self._limit) for _ in range(2)]
+            block_names = [_Names(self._engine, self._limit) for _ in range(2)]
             of_list, rows = block.parts == at, block.lists == at
-            own[0].feed(block.data, block.part_starts[of_list], block.part_lengths[of_list])
-            own[1].feed(block.data, block.starts[rows], block.lengths[rows])
-            contexts, examples = contexts | own[0].names, examples | own[1].names
+            block_names[0].feed(block.data, block.part_starts[of_list], block.part_lengths[of_list])
+            block_names[1].feed(block.data, block.starts[rows], block.lengths[rows])
+            contexts, examples = contexts | block_names[0].names, examples | block_names[1].names
             if twice := self._twice(contexts, examples):
                 return ListFault(block.first_row(at), at, name=min(twice))
         raise AssertionError
 
 
-def _moved(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
+def _move_fault(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
     """A fault of a part of a list, which begins at byte `start` of the block, as one of the record."""
     byte = start - int(block.payloads[at]) + fault.byte if fault.byte >= 0 else -1
     return replace(fault, record=at, offset=int(block.payloads[at]) - HEADER_BYTES, byte=byte)
@@ -249,7 +249,7 @@ class BlockOrigins:
     record: int  # of the first one
     offsets: Array  # of the records' headers
     contexts: Array  # the bytes of each context,
-    context_starts: Array  # its first byte in the payload; −1 if it has several parts
+    context_starts: Array  # offset in the payload; −1 for several parts
     list_of: Array  # by row: the number of the record in the block
     starts: Array  # by row: first byte of the example in the payload
     lengths: Array  # by row: bytes of the example
@@ -278,7 +278,7 @@ class ListOrigins:
         self.failed: Origin | None = None  # where the error is that ended the rows
         self._rows = self._dropped = self._held = 0
         self._first_rows: list[int] = []
-        self._blocks: list[BlockOrigins | str] = []  # or the path of one that was dropped
+        self._blocks: list[BlockOrigins | str] = []  # or the path of a dropped block
 
     def add(self, block: BlockOrigins) -> None:
         """Add the rows of the next block."""
@@ -384,9 +384,11 @@ def elwc_rows(
         text = f"expected 'raise' or 'stop'; {advice}"
         raise for_cli(ValueError(f"on_error={options.on_error!r}: {text}"), f"--on-error {options.on_error}: {text}")
     sources = resolve_sources(path, options)
-    if (found := next((source for source in sources if source.partitions), None)) is not None:
-        column = found.partitions[0][0]
-        raise ValueError(f"'{printable(found.path)}': the column '{printable(column)}' of folders: read one of them")
+    if (partitioned := next((source for source in sources if source.partitions), None)) is not None:
+        column = partitioned.partitions[0][0]
+        raise ValueError(
+            f"'{printable(partitioned.path)}': the column '{printable(column)}' of folders: read one of them"
+        )
     rows = ListContent(sources, options, part)
-    made, changed = made_records(sources[0].path, rows, rows.origins, options)
-    return made, {**options.changes, "record_type": "example", **changed}
+    records, changed = made_records(sources[0].path, rows, rows.origins, options)
+    return records, {**options.changes, "record_type": "example", **changed}

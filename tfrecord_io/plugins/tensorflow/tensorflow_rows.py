@@ -1,4 +1,4 @@
-"""What this plugin adds: formats of TensorFlow's libraries, with their keywords."""
+"""Formats of TensorFlow's libraries that this plugin adds, with their keywords."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfrecord_io.options.checked_options import Options
 
 @dataclass(frozen=True, kw_only=True)
 class TensorflowOptions(Options):
-    """The keywords of `tfrecord_io.convert` that these formats have, and what ``tfr convert --help`` says of them."""
+    """Keywords of `tfrecord_io.convert` for these formats, with the help texts of ``tfr convert --help``."""
 
     target_split: str | None = format_option("The split of a TFDS dataset to write; by default, train.", "NAME")
     group_size: int | None = format_option(

@@ -118,7 +118,7 @@ def _value_type(leaf: TfdsLeaf) -> pa.DataType:
 
 
 def has_least(type_: pa.DataType) -> bool:
-    """Whether TFDS writes the least value of the type for None."""
+    """True if TFDS writes the least value of the type for None."""
     return bool(pa.types.is_signed_integer(type_) or pa.types.is_float16(type_) or pa.types.is_float32(type_))
 
 
@@ -134,8 +134,8 @@ class TfdsLeaf:
     is_text: bool = False  # a string that is text, not bytes
     optional: bool = False  # it may be None
     labels: str | None = None  # stem of the file with the names of a ClassLabel, or of the values of an image's pixels
-    pixels: tuple[str, int] | None = None  # of an image: the dtype and channels that it is decoded to
-    boxes: str | None = None  # of a box: the order and unit of its numbers, if they are not those of most
+    pixels: tuple[str, int] | None = None  # of an image: dtype and channels after decoding
+    boxes: str | None = None  # of a box: order and unit of the numbers, where unusual
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +149,8 @@ class _Position:
 
     def child(self, key: str) -> _Position:
         """The position of a dict's entry; `stem` as in convert_feature_name_to_filename in features/feature.py."""
-        own = key.replace("/", ".")
-        stem = own if self.stem is None else "-".join([*self.stem.split("/"), own])
+        escaped_key = key.replace("/", ".")
+        stem = escaped_key if self.stem is None else "-".join([*self.stem.split("/"), escaped_key])
         return replace(self, name=f"{self.name}/{key}" if self.name else key, stem=stem)
 
     def inside(self, length: int | None) -> _Position:
@@ -233,7 +233,7 @@ def _snake(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shape(source: Any) -> Shape:
-    """From a list of numbers and null, or a message Shape, in which −1 is unknown and a scalar has no dimensions."""
+    """Parse a shape: a list of numbers and null, or a message Shape, with −1 for unknown sizes."""
     sizes = source.get("dimensions", []) if isinstance(source, dict) else source or []
     return tuple(_length(size) for size in sizes)
 

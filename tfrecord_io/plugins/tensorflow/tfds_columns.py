@@ -29,25 +29,28 @@ from tfrecord_io.schema.types import is_bytes, is_list_like, is_number, is_text
 
 _PACKAGE = "tensorflow_datasets.core.features."
 _MODES = tuple(MODE_OF.values())
-_DECODED = ("jpeg", "png", "bmp")  # of which TFDS makes arrays [height, width, channels]
+_DECODED = ("jpeg", "png", "bmp")  # TFDS decodes them to arrays [height, width, channels]
 _CAST = "cast it to a number, text or bytes"
 Json = dict[str, Any]
 
 
 @dataclass(slots=True)
 class DecodedImages:
-    """What TFDS decodes the images of a column to, as the headers of all of them state."""
+    """Dtype and channels to which TFDS decodes the images of a column, by their headers."""
 
     name: str
     mode: str | None  # as the caller states it
-    others: tuple[str, int] | None = None  # the dtype and channels in other splits
+    of_other_splits: tuple[str, int] | None = None  # the dtype and channels in other splits
     dtype: str = ""
     channels: int = 0
     of_bmp: int = 0  # the channels of images that TFDS does not convert
 
     def feature(self) -> Json:
         """The feature in ``features.json``."""
-        dtype, channels = self.others or (self.dtype or "uint8", self.channels or CHANNELS.get(self.mode or "RGB", 3))
+        dtype, channels = self.of_other_splits or (
+            self.dtype or "uint8",
+            self.channels or CHANNELS.get(self.mode or "RGB", 3),
+        )
         content = {"dtype": dtype, "shape": _dimensions((None, None, channels))}
         return _feature("image_feature.Image", image=content)
 
@@ -58,26 +61,26 @@ class DecodedImages:
         except DecodeError as error:
             raise EncodeError(error.reason, feature=self.name, record=row, expected=error.expected) from None
         if header.format not in _DECODED:
-            found = f"is a {header.format.upper()}"
+            description = f"is a {header.format.upper()}"
             advice = "encode it as PNG, or leave the column out of images="
-            raise self._error(row, found, "JPEG, PNG or BMP", advice)
+            raise self._error(row, description, "JPEG, PNG or BMP", advice)
         if header.has_palette and self.mode not in MODE_OF.values():
-            found = "has a palette, whose numbers TFDS replaces by colours"
+            description = "has a palette, whose numbers TFDS replaces by colours"
             advice = f"store the numbers as a grey image, or pass images={ {self.name: 'RGB'}!r} for the colours"
-            raise self._error(row, found, "grey or colours", advice)
+            raise self._error(row, description, "grey or colours", advice)
         if self.mode == INDEX and header.bits != 8:
-            found = f"has {header.bits} bits, which TFDS stretches or keeps"
-            raise self._error(row, found, "numbers of 8 bits", "store it with 8 bits")
+            description = f"has {header.bits} bits, which TFDS stretches or keeps"
+            raise self._error(row, description, "numbers of 8 bits", "store it with 8 bits")
         dtype = "uint16" if header.bits == 16 else "uint8"
         if self.dtype not in ("", dtype):
             raise self._error(row, f"has values of {dtype}", f"{self.dtype}, as of those before it", "convert it")
-        own = 3 if header.mode == "CMYK" else header.channels
-        channels = own if self.mode in (None, INDEX) else CHANNELS[self.mode or ""]
+        header_channels = 3 if header.mode == "CMYK" else header.channels
+        channels = header_channels if self.mode in (None, INDEX) else CHANNELS[self.mode or ""]
         if channels not in MODE_OF or not _is_decoded(header, channels):
-            found = f"is a {header.format.upper()} of {header.mode}"
+            description = f"is a {header.format.upper()} of {header.mode}"
             expected = f"what TFDS decodes to {channels} channels"
             advice = f'convert it, or pass another mode by images={{"{self.name}": mode}}'
-            raise self._error(row, found, expected, advice)
+            raise self._error(row, description, expected, advice)
         before = self.channels or channels
         if before != channels and {before, channels} != {1, 3}:
             advice = f'pass images={{"{self.name}": mode}} with one of {", ".join(_MODES)}'
@@ -88,15 +91,15 @@ class DecodedImages:
         if self.of_bmp not in (0, self.channels):
             expected = f"{self.channels}, as of others, of which TFDS makes none of a BMP"
             raise self._error(row, f"has {self.of_bmp} channels", expected, "convert it")
-        if self.others is not None and (
-            dtype != self.others[0] or channels not in (self.others[1], self.others[1] - 2)
+        if self.of_other_splits is not None and (
+            dtype != self.of_other_splits[0] or channels not in (self.of_other_splits[1], self.of_other_splits[1] - 2)
         ):
-            stated = f"{self.others[1]} channels of {self.others[0]}, as of the other splits"
-            raise self._error(row, f"has {channels} channels of {dtype}", stated, "convert it")
+            expected = f"{self.of_other_splits[1]} channels of {self.of_other_splits[0]}, as of the other splits"
+            raise self._error(row, f"has {channels} channels of {dtype}", expected, "convert it")
 
-    def _error(self, row: int, found: str, expected: str, advice: str) -> EncodeError:
-        reason = f"the image {found}; expected {expected}"
-        return EncodeError(reason, feature=self.name, record=row, expected=expected, got=found, hint=advice)
+    def _error(self, row: int, description: str, expected: str, advice: str) -> EncodeError:
+        reason = f"the image {description}; expected {expected}"
+        return EncodeError(reason, feature=self.name, record=row, expected=expected, got=description, hint=advice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +114,11 @@ class LeafColumn:
     image: DecodedImages | None = None
     names: dict[str, int] | None = None  # of a ClassLabel, and their numbers; it grows
     nulls: list[int] = field(default_factory=list)  # how many rows had none, batch by batch
-    least: list[int] = field(default_factory=list)  # rows with the least value of the type, the first of each batch
+    least_rows: list[int] = field(default_factory=list)  # the first of each batch with the least value of the type
 
     @property
     def is_stored_as_bytes(self) -> bool:
-        """Whether the sizes of an item are stored, and its values as bytes."""
+        """True if the sizes of an item are stored, and its values as bytes."""
         return self.shape.count(None) > 1
 
     def feature(self) -> Json:
@@ -134,7 +137,7 @@ class LeafColumn:
 
 
 def _is_decoded(header: ImageHeader, channels: int) -> bool:
-    """Whether TensorFlow's decoders make an array of so many channels of an image, and the right one."""
+    """True if TensorFlow decodes an image to so many channels, with the right values."""
     if header.format == "png":  # of few bits it sets the opacity to 1 of 255
         return channels < 4 or (header.bits >= 8 and not header.has_palette)
     if header.format == "bmp":
@@ -155,7 +158,7 @@ def _sequence(feature: Json, kind: str = "sequence_feature.Sequence", length: in
 
 
 class TfdsColumns:
-    """How the columns of a schema are stored as TFDS would; the arguments are those of `write_tfds`.
+    """Stores the columns of a schema as TFDS would, with the arguments of `write_tfds`.
 
     `source` has the features of the dataset that the rows were read from. SchemaError: a type has no feature in TFDS, a
     name is that of a group of columns, or a named column is of another type. FeatureNotFoundError: none of the
@@ -191,27 +194,27 @@ class TfdsColumns:
 
     def _check_named(self) -> None:
         """Refuse `images` and `class_names` of columns that are not there, or of another type."""
-        known = {leaf.name: leaf for leaf in self.leaves}
+        leaf_of_name = {leaf.name: leaf for leaf in self.leaves}
         named = (
             ("images", self._images, "image", "bytes"),
             ("class_names", self._class_names, "names", "integers or categories"),
         )
         for keyword, columns, attribute, expected in named:
             for name in columns:
-                if name not in known:
-                    raise FeatureNotFoundError("no column of this name", feature=name, expected=sorted(known))
-                if getattr(known[name], attribute) is None:
+                if name not in leaf_of_name:
+                    raise FeatureNotFoundError("no column of this name", feature=name, expected=sorted(leaf_of_name))
+                if getattr(leaf_of_name[name], attribute) is None:
                     reason = f"{keyword}= is for columns of {expected}"
-                    raise SchemaError(reason, feature=name, expected=expected, got=str(known[name].type))
+                    raise SchemaError(reason, feature=name, expected=expected, got=str(leaf_of_name[name].type))
 
     def _is_of_steps(self, name: str) -> bool:
         return self._prefix is not None and f"{name}/".startswith(self._prefix)
 
     def features(self) -> Json:
         """The content of ``features.json``, after the last batch: it says which features were missing in some row."""
-        root = self._described(self._tree)
+        root = self._describe_node(self._tree)
         if self._source is not None:
-            merged = self._source.merged(root, {*self._images, *self._class_names})
+            merged = self._source.merge_features(root, {*self._images, *self._class_names})
             if merged is not None:
                 return merged
         if self._prefix is None:
@@ -224,12 +227,12 @@ class TfdsColumns:
         inside[key] = _sequence(inside[key], "dataset_feature.Dataset")
         return root
 
-    def _described(self, node: Any) -> Json:
+    def _describe_node(self, node: Any) -> Json:
         if isinstance(node, list):
             inner, length = node
-            return _sequence(self._described(inner), length=length)
+            return _sequence(self._describe_node(inner), length=length)
         if isinstance(node, dict):
-            features = {key: self._described(node[key]) for key in sorted(node)}
+            features = {key: self._describe_node(node[key]) for key in sorted(node)}
             return _feature("features_dict.FeaturesDict", featuresDict={"features": features})
         return self.leaves[node].feature()
 
@@ -247,7 +250,7 @@ class TfdsColumns:
             return len(self.leaves) - 1
         if is_list_like(type_):
             inner = self._node(type_.value_field.with_metadata(column.metadata), name, levels + 1)
-            # Of a sequence of others TFDS looks for its values under other names if it has a length.
+            # In a sequence of features with a fixed length, TFDS looks for values under other names.
             is_alone = not levels and isinstance(inner, int)
             length = type_.list_size or None if t.is_fixed_size_list(type_) and is_alone else None
             return inner if not levels and self._is_of_steps(name) else [inner, length]
@@ -263,9 +266,9 @@ class TfdsColumns:
             raise SchemaError("a column of steps is a list", feature=name, got=str(type_), hint=advice)
         has_names = name in self._class_names and t.is_integer(item) and not shape
         if has_names or (t.is_dictionary(item) and is_text(item.value_type)):
-            given = self._class_names.get(name, ())
-            check_class_names(given)
-            names = {each: number for number, each in enumerate(given)}
+            class_names = self._class_names.get(name, ())
+            check_class_names(class_names)
+            names = {class_name: number for number, class_name in enumerate(class_names)}
             return LeafColumn(name, item, levels, (), "int64", None, names)
         if is_text(item) or is_bytes(item):
             mode = self._images.get(name)
@@ -289,16 +292,18 @@ class TfdsColumns:
         self._steps: tuple[str, Array] | None = None  # a column of steps, and how many each episode has
         columns: dict[str, pa.Array] = {}
         for column, array in zip(batch.schema, batch.columns, strict=True):
-            for name, stored in self._stored(column, array, []):
+            for name, stored in self._stored_columns(column, array, []):
                 if name in columns:
                     raise SchemaError("two columns are stored under this name", feature=name, hint="rename one")
                 columns[name] = stored
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
-    def _stored(self, column: pa.Field, array: pa.Array, lengths: list[Array]) -> Iterator[tuple[str, pa.Array]]:
+    def _stored_columns(
+        self, column: pa.Field, array: pa.Array, lengths: list[Array]
+    ) -> Iterator[tuple[str, pa.Array]]:
         if t.is_struct(column.type):
             for child, values in zip(column.type, array.flatten(), strict=True):
-                yield from self._stored(child, values, lengths)
+                yield from self._stored_columns(child, values, lengths)
             return
         leaf = self.leaves[self._leaf_number]
         if len(lengths) == leaf.levels:
@@ -312,7 +317,7 @@ class TfdsColumns:
         if not lengths and self._is_of_steps(leaf.name):
             self._check_steps(leaf.name, counts)
         inner = column.type.value_field.with_metadata(column.metadata)
-        yield from self._stored(inner, array.flatten(), [*lengths, counts])
+        yield from self._stored_columns(inner, array.flatten(), [*lengths, counts])
 
     def _check_steps(self, name: str, counts: Array) -> None:
         """Refuse episodes whose columns have different numbers of steps, of which TFDS makes no dataset."""
@@ -333,7 +338,7 @@ class TfdsColumns:
             array = _codes(leaf, array)
         if leaf.image is not None:
             self._refuse_nulls(leaf, array)
-            ends = np.cumsum(_in_rows(np.ones(len(array), np.int64), lengths))
+            ends = np.cumsum(_count_items(np.ones(len(array), np.int64), lengths))
             for at, cell in enumerate(array):
                 leaf.image.note(cell.as_buffer().to_pybytes(), self._row + int(ends.searchsorted(at, side="right")))
         if not leaf.shape and not lengths:
@@ -356,10 +361,10 @@ class TfdsColumns:
         flat = f"{leaf.name}/ragged_flat_values" if len(lengths) > 1 else leaf.name
         if lengths:
             size = int(np.prod(leaf.shape, dtype=np.int64))  # type: ignore[arg-type]  # none is unknown
-            counts = _in_rows(np.ones(len(array), np.int64), lengths) * size
+            counts = _count_items(np.ones(len(array), np.int64), lengths) * size
         yield flat, _lists(values, counts)
         for level, inner in enumerate(lengths[1:]):
-            per_row = _in_rows(np.ones(len(inner), np.int64), lengths[: level + 1])
+            per_row = _count_items(np.ones(len(inner), np.int64), lengths[: level + 1])
             yield f"{leaf.name}/ragged_row_lengths_{level}", _lists(int64_array(inner), per_row)
 
     def _refuse_least(self, leaf: LeafColumn, array: pa.Array) -> None:
@@ -369,16 +374,16 @@ class TfdsColumns:
         if not has_least(array.type):
             return
         dtype = np.dtype(array.type.to_pandas_dtype())
-        least = np.iinfo(dtype).min if dtype.kind == "i" else float(np.finfo(dtype).min)
-        values = array.cast(pa.float32()) if t.is_float16(array.type) else array  # which pyarrow does not search
-        at = pc.index(values, pa.scalar(least, values.type)).as_py()
+        least_value = np.iinfo(dtype).min if dtype.kind == "i" else float(np.finfo(dtype).min)
+        values = array.cast(pa.float32()) if t.is_float16(array.type) else array  # pyarrow does not search half floats
+        at = pc.index(values, pa.scalar(least_value, values.type)).as_py()
         if at >= 0:
-            leaf.least.append(self._row + at)
-        if leaf.least and sum(leaf.nulls):
+            leaf.least_rows.append(self._row + at)
+        if leaf.least_rows and sum(leaf.nulls):
             reason = f"the least value of {array.type} stands for a missing value in this feature, which has some"
             wider = "" if t.is_int64(array.type) else ", or cast the column to a wider type"
             advice = f"replace it or fill the missing values{wider}"
-            raise EncodeError(reason, feature=leaf.name, record=leaf.least[0], hint=advice)
+            raise EncodeError(reason, feature=leaf.name, record=leaf.least_rows[0], hint=advice)
 
     def _refuse_nulls(self, leaf: LeafColumn, array: pa.Array) -> None:
         if array.null_count:
@@ -430,8 +435,8 @@ def _values(leaf: LeafColumn, column: pa.Field, array: pa.Array) -> tuple[pa.Arr
     return array, np.full(rows, size)
 
 
-def _in_rows(ones: Array, lengths: Sequence[Array]) -> Array:
-    """How many items each row has, of sequences of these lengths, outermost first."""
+def _count_items(ones: Array, lengths: Sequence[Array]) -> Array:
+    """Count the items of each row, in sequences of these lengths, outermost first."""
     counts = ones
     for inner in reversed(lengths):
         offsets = offsets_of(counts)

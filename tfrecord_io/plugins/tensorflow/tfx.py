@@ -94,7 +94,7 @@ def from_tfx(
         path = os.fspath(source)
         content = _read(path, Options.from_keywords({"storage_options": storage_options}).storage)
     try:
-        fields = TfxSchemaReader(_parsed(content), tensor_representation_group, sequence_feature).fields()
+        fields = TfxSchemaReader(_parse(content), tensor_representation_group, sequence_feature).fields()
         check_names(fields)
         return fields
     except SchemaError as error:
@@ -110,7 +110,7 @@ def _read(path: str, storage: StorageOptions) -> bytes:
     return content
 
 
-def _parsed(content: bytes) -> Any:
+def _parse(content: bytes) -> Any:
     message = SchemaMessage()
     try:
         if content.translate(None, _BINARY_BYTES) == content:
@@ -125,7 +125,7 @@ def _parsed(content: bytes) -> Any:
 
 
 def _is_text_valid(message: Any) -> bool:
-    """Whether all strings of a message are UTF-8, which parsers of proto2 do not check."""
+    """True if all strings of a message are UTF-8, as parsers of proto2 do not check."""
     try:
         for field, value in message.ListFields():
             is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
@@ -147,7 +147,7 @@ def to_tfx(fields: Iterable[Field]) -> str:
     message = SchemaMessage()
     for column in fields:
         for field in _flat(column):
-            single = SchemaMessage()  # of this feature and its tensor, unless that uses other features, too
+            single = SchemaMessage()  # of this feature, and of its tensor if made of it alone
             _add_feature(field, single)
             _add_representation(field, single, with_sparse=False)
             target = _add_feature(field, message)
@@ -215,17 +215,17 @@ class TfxSchemaReader:
         SchemaError if a feature is described in a way that no record can have.
         """
         fields: _Fields = {}
-        for feature in filter(_in_use, self._message.feature):
+        for feature in filter(_is_in_use, self._message.feature):
             described, part = [feature], CONTEXT
             if feature.type == STRUCT and feature.name == self._sequence:
-                described, part = [child for child in feature.struct_domain.feature if _in_use(child)], FEATURE_LIST
-            for each in described:
-                field = self.field(each, part)
+                described, part = [child for child in feature.struct_domain.feature if _is_in_use(child)], FEATURE_LIST
+            for feature_of_part in described:
+                field = self.field(feature_of_part, part)
                 fields[field.part, field.feature] = field
         composites = [composite for field in fields.values() if (composite := composite_of(field)) is not None]
         self._represent(fields)
         for sparse in self._message.sparse_feature:
-            if _in_use(sparse):
+            if _is_in_use(sparse):
                 names, values = [index.name for index in sparse.index_feature], sparse.value_feature.name
                 _sparse(fields, sparse.name, names, values, sparse.dense_shape, sparse.is_sorted)
         for composite in composites:
@@ -242,24 +242,24 @@ class TfxSchemaReader:
 
     def field(self, feature: Any, part: str = CONTEXT) -> Field:
         """The field of a feature; in the part FEATURE_LIST a feature list, whose steps the message describes."""
-        return _tagged(feature, part) or self._described(feature, part)
+        return _field_of_tag(feature, part) or self._describe_feature(feature, part)
 
-    def _described(self, feature: Any, part: str) -> Field:
+    def _describe_feature(self, feature: Any, part: str) -> Field:
         if feature.type == STRUCT:
             if part == FEATURE_LIST:
                 raise SchemaError("a step of a feature list cannot be a STRUCT", feature=feature.name)
-            children = [self.field(child) for child in feature.struct_domain.feature if _in_use(child)]
+            children = [self.field(child) for child in feature.struct_domain.feature if _is_in_use(child)]
             return Field(feature.name, pa.struct([(child.column, child.type) for child in children]))
         value = self._value_type(feature)
         if part == FEATURE_LIST:
             # By the second of value_counts: TFX's tools do not agree on what a value_count alone means.
             steps = feature.value_counts.value_count
-            step = _counted(value, steps[1:]) if len(steps) == 2 else pa.list_(value)
+            step = _type_for_counts(value, steps[1:]) if len(steps) == 2 else pa.list_(value)
             return Field(feature.name, pa.list_(step), part=part)
         if feature.HasField("shape"):
-            return _shaped(value, _sizes(feature.shape)).named(feature.name)
+            return _apply_shape(value, _sizes(feature.shape)).named(feature.name)
         counts = feature.value_counts.value_count or [feature.value_count]
-        return Field(feature.name, _counted(value, counts))
+        return Field(feature.name, _type_for_counts(value, counts))
 
     # ---- types
 
@@ -310,15 +310,17 @@ class TfxSchemaReader:
             if key in claimed:
                 continue
             claimed.add(key)
-            fields[key] = replace(_reshaped(fields[key], representations[name]), column=name, feature=key[1])
+            fields[key] = replace(
+                _apply_representation(fields[key], representations[name]), column=name, feature=key[1]
+            )
             for partition in tensor_.partition if which == "ragged_tensor" else ():
                 if partition.WhichOneof("kind") == "row_length":
                     fields.pop((CONTEXT, partition.row_length), None)
 
 
-def _reshaped(field: Field, representation: Any) -> Field:
-    own = representation_of(field)  # of a field from a tag
-    if field.part == FEATURE_LIST or (own is not None and own[1] == representation):
+def _apply_representation(field: Field, representation: Any) -> Field:
+    tag_representation = representation_of(field)  # of a field from a tag
+    if field.part == FEATURE_LIST or (tag_representation is not None and tag_representation[1] == representation):
         return field  # feature lists are ragged already
     which = representation.WhichOneof("kind")
     return _RESHAPE[which](field, getattr(representation, which))
@@ -338,21 +340,21 @@ def _sparse(fields: _Fields, name: str, indices: list[str], values: str, shape: 
     fields[CONTEXT, values] = replace(field, metadata=metadata)
 
 
-def _sequence_name(message: Any, given: str | None) -> str | None:
+def _sequence_name(message: Any, sequence_feature: str | None) -> str | None:
     """The STRUCT feature that contains the feature lists, if the schema has one."""
-    structs = {feature.name: feature for feature in message.feature if feature.type == STRUCT and _in_use(feature)}
-    if given is not None:
-        if given not in structs:
-            reason = f"sequence_feature={given!r}: the schema has no STRUCT of this name"
-            raise SchemaError(reason, expected=sorted(structs), got=given)
-        return given
+    structs = {feature.name: feature for feature in message.feature if feature.type == STRUCT and _is_in_use(feature)}
+    if sequence_feature is not None:
+        if sequence_feature not in structs:
+            reason = f"sequence_feature={sequence_feature!r}: the schema has no STRUCT of this name"
+            raise SchemaError(reason, expected=sorted(structs), got=sequence_feature)
+        return sequence_feature
     if SEQUENCE in structs or len(structs) != 1:
         return SEQUENCE
     ((name, only),) = structs.items()
     return None if any(child.type == STRUCT for child in only.struct_domain.feature) else name
 
 
-def _in_use(feature: Any) -> bool:
+def _is_in_use(feature: Any) -> bool:
     return not feature.deprecated and feature.lifecycle_stage not in UNUSED_STAGES
 
 
@@ -372,7 +374,7 @@ def _integer(which: str | None, domain: Any) -> pa.DataType:
     return pa.int64()
 
 
-def _counted(value: pa.DataType, counts: Sequence[Any]) -> pa.DataType:
+def _type_for_counts(value: pa.DataType, counts: Sequence[Any]) -> pa.DataType:
     """The type of as many values as the only one of `counts` has; a list if there are several, or it is a range."""
     count = counts[0].min if len(counts) == 1 and counts[0].min == counts[0].max else 0
     if count <= 0:
@@ -380,7 +382,7 @@ def _counted(value: pa.DataType, counts: Sequence[Any]) -> pa.DataType:
     return value if count == 1 else pa.list_(value, count)
 
 
-def _shaped(value: pa.DataType, shape: Shape) -> Field:
+def _apply_shape(value: pa.DataType, shape: Shape) -> Field:
     if not shape or t.is_null(value):
         return Field("", value)
     if len(shape) == 1:
@@ -403,9 +405,9 @@ def _as_list(field: Field, _: Any = None) -> Field:
 
 
 def _as_dense(field: Field, kind: Any) -> Field:
-    """As TensorFlow's FixedLenFeature: a missing feature is an error, unless there is a default."""
+    """Read a field like TensorFlow's FixedLenFeature: a missing feature is an error, unless there is a default."""
     value = _value_of(field)
-    shaped = _shaped(value, _sizes(kind.shape))
+    shaped = _apply_shape(value, _sizes(kind.shape))
     which = kind.default_value.WhichOneof("kind")
     if which is None:
         return replace(shaped, required=True, metadata=field.metadata)
@@ -434,7 +436,7 @@ _RESHAPE: dict[str, Callable[[Field, Any], Field]] = {
 }
 
 
-def _tagged(feature: Any, part: str) -> Field | None:
+def _field_of_tag(feature: Any, part: str) -> Field | None:
     """The field in the feature's tag, if the feature is still as it was written."""
     for tag in feature.annotation.tag:
         if not tag.startswith(TAG):
@@ -452,7 +454,7 @@ def _tagged(feature: Any, part: str) -> Field | None:
     return None
 
 
-# The ranges of an int_domain that are exactly those of a type.
+# Ranges of an int_domain equal to the range of a type.
 INTEGERS = {
     (-(2**7), 2**7 - 1): pa.int8(),
     (-(2**15), 2**15 - 1): pa.int16(),

@@ -116,7 +116,7 @@ class _Part:
         self._sink = PayloadSink()
         self.writer = Writer(None, options, self._sink)
 
-    def encoded(self, batch: pa.RecordBatch) -> list[bytes]:
+    def encode(self, batch: pa.RecordBatch) -> list[bytes]:
         if not self.names:
             return [b""] * len(batch)
         self.writer.write(batch.select(self.names))
@@ -151,8 +151,8 @@ class _Lists:
             selected = projection.order(schema.names)
         selected += [] if by in selected else [by]
         contexts = [name for name in selected if name not in left_out]
-        others = {*selected, *left_out}
-        examples = [name for name in schema.names if name not in others]
+        not_in_examples = {*selected, *left_out}
+        examples = [name for name in schema.names if name not in not_in_examples]
         if not examples:
             raise SchemaError("all columns are of the context, none is left for the examples", feature=by)
         self._by = by
@@ -163,15 +163,15 @@ class _Lists:
         """The records as batches of bytes."""
         yield _batch([])
         examples, contexts = self.examples.writer, self.contexts.writer
-        held, size = list[bytes](), 0
+        waiting, size = list[bytes](), 0
         try:
-            for record in self._joined(batches):
-                held.append(record)
+            for record in self._join_lists(batches):
+                waiting.append(record)
                 size += len(record)
                 if size > _BATCH_BYTES:
-                    yield _batch(held)
-                    held, size = [], 0
-            yield _batch(held)
+                    yield _batch(waiting)
+                    waiting, size = [], 0
+            yield _batch(waiting)
             examples.rounding.merge(contexts.rounding)
             self.rounded = dict(examples.rounding.counts)
             examples.close()  # with one warning for both
@@ -179,19 +179,19 @@ class _Lists:
             contexts.discard()
             examples.discard()
 
-    def _joined(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    def _join_lists(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         row, key, shared, parts = 0, None, b"", list[bytes]()
         seen: set[Any] = set()
         before: pa.RecordBatch | None = None  # the last row
         for batch in batches:
             keys = batch.column(self._by).to_pylist()
-            examples, contexts = self.examples.encoded(batch), self.contexts.encoded(batch)
-            for at, (own, example, context) in enumerate(zip(keys, examples, contexts, strict=True)):
-                if own != key or not parts:
+            examples, contexts = self.examples.encode(batch), self.contexts.encode(batch)
+            for at, (row_key, example, context) in enumerate(zip(keys, examples, contexts, strict=True)):
+                if row_key != key or not parts:
                     if parts:
                         yield self._record(parts, shared)
-                    self._check_new(own, seen, row + at)
-                    key, shared, parts = own, context, []
+                    self._check_new(row_key, seen, row + at)
+                    key, shared, parts = row_key, context, []
                 elif context != shared:
                     self._refuse_difference(before if at == 0 else batch.slice(at - 1, 1), batch.slice(at, 1), row + at)
                 parts.append(delimited(EXAMPLES, example))
@@ -211,9 +211,9 @@ class _Lists:
             raise EncodeError(reason, feature=self._by, record=row, hint="sort the rows by this column")
         seen.add(key)
 
-    def _refuse_difference(self, before: pa.RecordBatch | None, own: pa.RecordBatch, row: int) -> None:
+    def _refuse_difference(self, before: pa.RecordBatch | None, row_context: pa.RecordBatch, row: int) -> None:
         assert before is not None
-        names = [name for name in self.contexts.names if not before.column(name).equals(own.column(name))]
+        names = [name for name in self.contexts.names if not before.column(name).equals(row_context.column(name))]
         reason = "a column of the context differs from that of the row before it in the same list"
         raise EncodeError(reason, feature=names[0] if names else None, record=row, hint="leave it out of context=")
 

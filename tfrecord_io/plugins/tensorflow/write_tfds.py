@@ -127,7 +127,7 @@ def write_tfds(
         raise FileExistsError(17, f"the split '{split}' exists; mode='overwrite' replaces it", directory.path)
     source = open_input(data, index=False, nan_to_null=options.nan_to_null)
     modes = images if isinstance(images, Mapping) else dict.fromkeys(images)
-    described = SourceFeatures.of(data)
+    described = SourceFeatures.from_data(data)
     columns = TfdsColumns(source.schema, prefix, modes, class_names or {}, described)
     directory.take_labels(columns)
     if described is not None:
@@ -185,8 +185,8 @@ class _Version:
     def take_labels(self, columns: TfdsColumns) -> None:
         """Let the classes of the splits that are there come first."""
         for number, leaf in enumerate(columns.leaves):
-            known = None if leaf.names is None or self._features is None else self._features.get(leaf.name)
-            names = None if known is None else label_names(self._folder, known)
+            source_feature = None if leaf.names is None or self._features is None else self._features.get(leaf.name)
+            names = None if source_feature is None else label_names(self._folder, source_feature)
             if names is not None:
                 if t.is_integer(leaf.type) and list(leaf.names or ()) != names:
                     raise SchemaError("other splits have other class names", feature=leaf.name, expected=names)
@@ -196,37 +196,38 @@ class _Version:
         """Take over what is in the files of the dataset that is copied."""
         named = [source.leaves.get(leaf.name) for leaf in columns.leaves if leaf.names is None]
         names = [f"{leaf.labels}.labels.txt" for leaf in named if leaf is not None and leaf.labels is not None]
-        found = {name: source.folder.read(name) for name in names}
-        self._copied = {name: content for name, content in found.items() if content is not None}
+        contents = {name: source.folder.read(name) for name in names}
+        self._copied = {name: content for name, content in contents.items() if content is not None}
         for name, content in self._copied.items():
             if self._folder.read(name) not in (None, content):
                 raise SchemaError("other splits have other class names", path=self._folder.display_path(name))
         self._about = source.about(leaf.name for leaf in columns.leaves)
 
     def check_features(self, columns: TfdsColumns, split: str) -> None:
-        """Let the features be optional that are so in other splits; SchemaError if these have other ones."""
-        others = [] if self.info is None else [each for each in self.info.splits if each != split]
-        if not others or self._features is None:
+        """Make features optional that other splits have as optional; SchemaError if the features differ."""
+        other_splits = [] if self.info is None else [name for name in self.info.splits if name != split]
+        if not other_splits or self._features is None:
             return
         old, new = self._features, {leaf.name: leaf for leaf in leaves_of(columns.features())}
         for name in {**old, **new}:
             then, now = (
-                replace(each[name], is_text=False, optional=False) if name in each else None for each in (old, new)
+                replace(features[name], is_text=False, optional=False) if name in features else None
+                for features in (old, new)
             )
             if then and now and then.pixels and now.pixels:
                 now = replace(now, pixels=then.pixels)  # compared image by image
             if then != now:
-                reason = f"the splits {', '.join(others)} have another feature here"
+                reason = f"the splits {', '.join(other_splits)} have another feature here"
                 raise SchemaError(
                     reason, feature=name, path=self._folder.display_path(FEATURES), expected=then, got=now
                 )
         for leaf in columns.leaves:
             leaf.nulls.append(int(old[leaf.name].optional))
             if leaf.image is not None:
-                leaf.image.others = old[leaf.name].pixels
+                leaf.image.of_other_splits = old[leaf.name].pixels
 
     def publish(self, columns: TfdsColumns, split: str, report: WriteReport, statistics: Json) -> None:
-        """Write the files that describe the dataset, that which names the split last."""
+        """Write the files of the dataset's description; the file that names the split is last."""
         features = columns.features()
         stems = {leaf.name: leaf.labels for leaf in leaves_of(features)}
         for leaf in columns.leaves:
@@ -243,7 +244,7 @@ class _Version:
             "shardLengths": [str(file.records) for file in report.files],
             "statistics": statistics,
         }
-        splits = [each for each in old.get("splits", []) if each["name"] != split]
+        splits = [old_split for old_split in old.get("splits", []) if old_split["name"] != split]
         document = {"fileFormat": "tfrecord", "moduleName": "tfrecord_io", **old}
         document |= {"name": self.name, "version": self.version, "splits": [*splits, described]}
         if self._config is not None:
@@ -278,16 +279,16 @@ class _StoredColumns:
                     continue
                 numbers = values.cast(pa.float64(), safe=False)
                 count, total, *extent = self._numbers.get(name, [0, 0.0, math.inf, -math.inf])
-                found = pc.min_max(numbers).as_py()
-                extent = [min(extent[0], found["min"]), max(extent[1], found["max"])]
+                block_extent = pc.min_max(numbers).as_py()
+                extent = [min(extent[0], block_extent["min"]), max(extent[1], block_extent["max"])]
                 self._numbers[name] = [count + present, total + pc.sum(numbers).as_py(), *extent]
             yield stored
 
     def statistics(self) -> Json:
         """A message DatasetFeatureStatistics as JSON: the number of rows, and the extent and mean of numbers."""
         features = []
-        for name, (count, total, least, most) in sorted(self._numbers.items()):
-            numbers = {"max": most, "mean": total / count, "min": least}
+        for name, (count, total, smallest, largest) in sorted(self._numbers.items()):
+            numbers = {"max": largest, "mean": total / count, "min": smallest}
             finite = {key: value for key, value in numbers.items() if math.isfinite(value)}
             common = {"numNonMissing": str(int(count))}
             features.append({"name": name, "numStats": {"commonStats": common, **finite}, "type": "FLOAT"})

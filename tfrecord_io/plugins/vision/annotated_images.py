@@ -31,7 +31,14 @@ from tfrecord_io.arrow.image_header import (
 )
 from tfrecord_io.errors import DecodeError, SchemaError, for_cli, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled
+from tfrecord_io.file_formats.files_below import (
+    LeftOut,
+    find_folder,
+    read_files,
+    reader_threads,
+    row_batches,
+    shuffle_files,
+)
 from tfrecord_io.options import StorageOptions, leaves_out, raises
 from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
@@ -61,12 +68,12 @@ def read_annotations(
             reason = f"annotations of {size:,} bytes"
             raise DecodeError(reason, path=path, expected=f"at most {MOST_BYTES:,} bytes", got=size)
 
-    def checked() -> Iterator[tuple[tuple[T, str], FileSystem, Entry | None]]:
+    def checked_files() -> Iterator[tuple[tuple[T, str], FileSystem, Entry | None]]:
         for key, path, entry in files:
             check(None if entry is None else entry.size, path)
             yield (key, path), fs, entry
 
-    with closing(read_files(checked(), reader_threads(threads, fs))) as contents:
+    with closing(read_files(checked_files(), reader_threads(threads, fs))) as contents:
         for (key, path), content in contents:
             check(len(content or b""), path)
             yield key, content or b""
@@ -87,14 +94,14 @@ class Objects(NamedTuple):
 
 @dataclass(slots=True)
 class BoxRule:
-    """What becomes of boxes that are empty or beyond their image, and how many of those were left out."""
+    """Rule for boxes that are empty or beyond their image, and the number of boxes left out."""
 
     invalid: InvalidBoxes
     boxes: int = 0
     left_out: int = 0
-    first: str = field(default="", init=False)  # what was left out first
+    first: str = field(default="", init=False)  # the first box left out
 
-    def normalized(
+    def normalize(
         self, objects: Objects, height: int, width: int, kind: str, image: str, path: str
     ) -> tuple[list[Any], ...]:
         """The columns xmin, xmax, ymin and ymax, from 0 to 1, and those of the values.
@@ -134,7 +141,7 @@ def _is_inside(box: Sequence[float], height: int, width: int) -> bool:
 OBJECT = "image/object/"
 LABEL = "class/label"
 CLASSES_KEY = b"tfrecord_io.classes"  # in the metadata of the column of labels: all classes, also those of no object
-FRACTIONS = (-0.1, 1.1)  # what the boxes of a trainer may be: of others TensorFlow says that they are pixels
+FRACTIONS = (-0.1, 1.1)  # range of fractions in boxes for trainers: TensorFlow takes larger numbers for pixels
 _LEAST, _MOST = (float(np.float32(edge)) for edge in FRACTIONS)
 _IMAGE = {
     "image/height": pa.int64(),
@@ -173,10 +180,12 @@ class StatedClass(NamedTuple):
     keypoints: Sequence[str] = ()  # their names
 
 
-def with_classes(column: pa.Field, classes: Sequence[StatedClass]) -> pa.Field:
+def add_classes(column: pa.Field, classes: Sequence[StatedClass]) -> pa.Field:
     """The column of labels, with all classes in its metadata."""
-    stated = [{name: value for name, value in class_._asdict().items() if value or name == "id"} for class_ in classes]
-    return column.with_metadata({**(column.metadata or {}), CLASSES_KEY: json.dumps(stated).encode()})
+    class_rows = [
+        {name: value for name, value in class_._asdict().items() if value or name == "id"} for class_ in classes
+    ]
+    return column.with_metadata({**(column.metadata or {}), CLASSES_KEY: json.dumps(class_rows).encode()})
 
 
 def classes_of(column: pa.Field) -> list[StatedClass]:
@@ -217,10 +226,10 @@ class AnnotatedImage(NamedTuple):
     source_id: str
     height: int | None  # None: not stated
     width: int | None
-    objects: Objects  # their values: class, label, those of the `columns` of `Reading`, and a `Shape` for its `shapes`
+    objects: Objects  # values: class, label, the `columns` of `Reading`, and a `Shape` if it has `shapes`
     path: str  # of the annotation file
     fractions: bool = False  # the boxes and shapes are fractions of the width and height
-    unread: Sequence[str] = ()  # what the annotation states besides
+    unread: Sequence[str] = ()  # elements of the annotation without a column
 
     @property
     def text(self) -> str:
@@ -229,17 +238,17 @@ class AnnotatedImage(NamedTuple):
 
 
 @dataclass(slots=True)
-class Turned:
-    """Which images' boxes are those of the picture that the EXIF orientation makes of the stored pixels."""
+class TurnedImages:
+    """Counts images whose boxes lie on the turned picture, after the EXIF orientation of the stored pixels."""
 
     orient: bool | None  # as stated by the caller
     images: int
     kept: int = field(default=0, init=False)  # the images that are turned
-    unknown: int = field(default=0, init=False)  # of which it was not stated
+    unknown: int = field(default=0, init=False)  # images without a stated orientation
     first: list[str] = field(default_factory=lambda: ["", ""], init=False)  # of each of the two
 
     def is_of(self, image: AnnotatedImage, header: ImageHeader, path: str) -> bool:
-        """Whether the boxes of an image are those of the turned picture; fractions of it are, as YOLO reads photos."""
+        """True if the boxes of an image lie on the turned picture; fractions do, as YOLO turns photos."""
         if header.orientation == 1:
             return False
         is_turned = header.is_turned((image.height, image.width)) if self.orient is None else self.orient
@@ -268,11 +277,11 @@ class Turned:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How annotated images are read."""
+    """Options to read annotated images."""
 
     options: AnnotationOptions
     columns: Mapping[str, pa.DataType]  # of objects, besides the boxes and the classes
-    kind: str  # what an object is called in the annotation file
+    kind: str  # the word for an object in the annotation file
     classes: Sequence[StatedClass]
     shapes: ShapeColumns | None = None
 
@@ -282,18 +291,18 @@ class Reading:
 
     def open(self, images: list[AnnotatedImage], folder: Path) -> ArrayStream:
         """The stream of the images, whose files are below a folder; none is opened yet."""
-        fs, found, left_out = _find_files(images, folder, self.options.storage, self.options.on_error)
+        fs, files, left_out = _find_files(images, folder, self.options.storage, self.options.on_error)
         if self.options.shuffle_seed is not None:
-            found = shuffled(found, self.options.shuffle_seed)
+            files = shuffle_files(files, self.options.shuffle_seed)
         shapes = self.shapes.types if self.shapes else {}
         columns = {**_OBJECTS, **self.columns, **shapes}
         schema = pa.schema({**_IMAGE, **{f"{OBJECT}{name}": pa.list_(type_) for name, type_ in columns.items()}})
         at = schema.get_field_index(OBJECT + LABEL)
-        schema = schema.set(at, with_classes(schema.field(at), self.classes))
-        turned = Turned(self.options.orient, len(found))
-        batches = _Batches(self, fs, found, schema, left_out, turned).read()
-        rows = None if leaves_out(self.options.on_error) else len(found)
-        return ArrayStream(schema, batches, rows, batches.close, num_files=len(found))
+        schema = schema.set(at, add_classes(schema.field(at), self.classes))
+        turned = TurnedImages(self.options.orient, len(files))
+        batches = _Batches(self, fs, files, schema, left_out, turned).read()
+        rows = None if leaves_out(self.options.on_error) else len(files)
+        return ArrayStream(schema, batches, rows, batches.close, num_files=len(files))
 
 
 class _File(NamedTuple):
@@ -316,7 +325,7 @@ class _Batches:
     files: list[_File]
     schema: pa.Schema
     left_out: LeftOut  # images, at first those without a file
-    turned: Turned
+    turned: TurnedImages
 
     def read(self) -> Generator[pa.RecordBatch]:
         options = self.reading.options
@@ -345,24 +354,24 @@ class _Batches:
         image, path = file.image, self.fs.display_path(file.entry.name)
         header = image_header(content, path)
         is_turned = self.turned.is_of(image, header, path)
-        own = header.turned_size if is_turned else (header.height, header.width)
-        height, width = image.height or own[0], image.width or own[1]
-        if self.reading.options.check_sizes and (height, width) != own:
-            reason = f"the image has {own[1]}×{own[0]} pixels, but '{printable(image.path)}' states "
+        image_size = header.turned_size if is_turned else (header.height, header.width)
+        height, width = image.height or image_size[0], image.width or image_size[1]
+        if self.reading.options.check_sizes and (height, width) != image_size:
+            reason = f"the image has {image_size[1]}×{image_size[0]} pixels, but '{printable(image.path)}' states "
             reason += f"{width}×{height} for {image.text}, so its boxes may be of another image"
             advice = 'on_error="skip" leaves it out; check_sizes=False uses the stated size'
             advice_cli = "--on-error skip leaves it out; --no-check-sizes uses the stated size"
-            if own != header.turned_size == (height, width):
+            if image_size != header.turned_size == (height, width):
                 advice = f"it is turned by its EXIF orientation {header.orientation}: orient=True uses that; {advice}"
                 advice_cli = f"it is turned by its EXIF orientation {header.orientation}: --orient uses that; {advice}"
-            size = own
+            size = image_size
             raise DecodeError(reason, path=path, expected=(height, width), got=size, hint=advice, hint_cli=advice_cli)
         if header.orientation != 1 and not is_turned:
             advice = 'on_error="skip" leaves it out; or remove the orientation from the file'
             advice_cli = "--on-error skip leaves it out; or remove the orientation from the file"
-            content = upright(content, header.orientation, path, advice)
+            content = remove_orientation(content, header.orientation, path, advice)
         size = (1, 1) if image.fractions else (height, width)
-        columns = rule.normalized(image.objects, *size, self.reading.kind, image.text, image.path)
+        columns = rule.normalize(image.objects, *size, self.reading.kind, image.text, image.path)
         shapes = self.reading.shapes
         if self.reading.options.invalid_boxes != "keep":
             self._check_points(image, *size)
@@ -394,14 +403,14 @@ class _Batches:
                     )
 
 
-def upright(content: bytes, orientation: int, path: str | None, advice: str) -> bytes:
-    """A photo whose boxes are those of the stored pixels, without its orientation; DecodeError if it has to stay.
+def remove_orientation(content: bytes, orientation: int, path: str | None, advice: str) -> bytes:
+    """Remove the EXIF orientation of a photo with boxes on the stored pixels; DecodeError if that is impossible.
 
     The value is replaced where it stands, so nothing is encoded again and nothing moves.
     """
     images = pillow("reading the orientation of images")
     try:
-        changed = _without_orientation(content, images)
+        changed = _drop_orientation(content, images)
         with images.open(io.BytesIO(changed), formats=IMAGE_FORMATS) as image:
             if image.format not in EXIF_FIRST:
                 image.load()
@@ -416,7 +425,7 @@ def upright(content: bytes, orientation: int, path: str | None, advice: str) -> 
     raise DecodeError(reason, path=path, expected=1, got=orientation, hint=advice)
 
 
-def _without_orientation(data: bytes, images: Any) -> bytes:
+def _drop_orientation(data: bytes, images: Any) -> bytes:
     changed = bytearray(_XMP.sub(rb"\g<1>1", data))
     with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
         if image.format not in EXIF_FIRST:
@@ -458,33 +467,33 @@ def _find_files(
         A file does not exist, unless those are left out; all of them do not; or the folder does not.
     """
     fs, root = find_folder(os.fspath(folder), storage)
-    names = [_below(image, root.name, is_local=isinstance(fs, LocalFileSystem)) for image in images]
+    names = [_path_below(image, root.name, is_local=isinstance(fs, LocalFileSystem)) for image in images]
     start = f"{below(root.name, '')}/"
     images = [image._replace(name=name.removeprefix(start)) for image, name in zip(images, names, strict=True)]
     entries = fs.entries(names)
-    found, missing = [], []
+    files, missing = [], []
     for image, path, entry in zip(images, names, entries, strict=True):
         if entry is None or entry.directory:
             missing.append((image, path))
         else:
-            found.append(_File(image, entry))
+            files.append(_File(image, entry))
     left_out = LeftOut("images", len(images))
     if not missing:
-        return fs, found, left_out
+        return fs, files, left_out
     image, path = missing[0]
-    if raises(on_error) or not found:
+    if raises(on_error) or not files:
         text = f"{image.text} of '{printable(image.path)}' does not exist"
         if len(missing) > 1:
             text += f"; {len(missing):,} of {len(images):,} images are missing"
-        advice = "is images= the right folder?" if not found else 'on_error="skip" leaves such images out'
+        advice = "is images= the right folder?" if not files else 'on_error="skip" leaves such images out'
         error = FileNotFoundError(errno.ENOENT, f"{text}; {advice}", fs.display_path(path))
-        advice_cli = "is --images the right folder?" if not found else "--on-error skip leaves such images out"
+        advice_cli = "is --images the right folder?" if not files else "--on-error skip leaves such images out"
         raise for_cli(error, f"{text}; {advice_cli}")
     left_out.add(f"'{fs.display_path(path)}' does not exist", len(missing))
-    return fs, found, left_out
+    return fs, files, left_out
 
 
-def _below(image: AnnotatedImage, root: str, *, is_local: bool) -> str:
+def _path_below(image: AnnotatedImage, root: str, *, is_local: bool) -> str:
     """The path of an image below a folder."""
     reason, name = leads_out(image.name), below(root, image.name)
     if reason is None and is_local and links_out(root, name):

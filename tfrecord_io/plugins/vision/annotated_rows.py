@@ -88,7 +88,7 @@ class AnnotatedRow:
     source_id: str | None
     height: int
     width: int
-    states_size: bool  # else it is that of the stored pixels
+    states_size: bool  # else the size of the stored pixels
     content: pa.Buffer | None  # of the file
     header: ImageHeader | None  # of the content, if it was looked at
     objects: list[DetectedObject]
@@ -102,13 +102,13 @@ class AnnotatedRow:
     def error(self, reason: str, feature: str | None = None, advice: str | None = None) -> EncodeError:
         return row_error(self.reader, self.number, reason, feature, advice)
 
-    def flag(self, each: DetectedObject, name: str) -> int:
+    def flag(self, object_: DetectedObject, name: str) -> int:
         """A value that is 0 or 1, by default 0."""
-        value = each.get(name) or 0
+        value = object_.get(name) or 0
         if value not in (0, 1):
             feature = f"{OBJECT}{name}"
             advice = f"columns={f'!{feature}'!r} leaves the column out"
-            raise self.error(f"the value of object {each.number} is {value}, expected 0 or 1", feature, advice)
+            raise self.error(f"the value of object {object_.number} is {value}, expected 0 or 1", feature, advice)
         return int(value)
 
 
@@ -119,7 +119,7 @@ class AnnotatedRecords:
     source: Any
     options: ExportOptions  # with the columns, and their types
     names: ClassNames
-    others: list[str]  # columns that say something else
+    other_columns: list[str]  # columns that say something else
     needs_images: bool  # else annotations alone are written
     check_sizes: bool
     left_out: LeftOut = field(default_factory=lambda: LeftOut("objects", 0))
@@ -144,13 +144,13 @@ class AnnotatedRecords:
             The columns of images, boxes or classes are missing.
         """
         schema = schema_to_choose_from(source, options)
-        chosen = schema.names
+        selected_names = schema.names
         if columns is not None:
             projection = Projection(columns)
             projection.check(schema.names)
-            chosen = projection.order(schema.names)
+            selected_names = projection.order(schema.names)
         types = {**_IMAGE, **{f"{OBJECT}{name}": pa.list_(type_) for name, type_ in _OBJECTS.items()}}
-        used = [name for name in types if name in chosen]
+        used = [name for name in types if name in selected_names]
         needed = [[f"{OBJECT}{name}"] for name in _BOX] + [[OBJECT + _LABEL, OBJECT + _CLASS]]
         for names in [[_ENCODED], *needed] if needs_images else needed:
             if not set(names) & set(used):
@@ -163,10 +163,10 @@ class AnnotatedRecords:
         declared = {name: types[name] for name in used if types[name] is not None}
         overrides = {**declared, **(options.schema_overrides or {})} if options.schema is None else None
         options = replace(options, columns=tuple(used), schema_overrides=overrides)
-        others = [name for name in chosen if name not in types and name not in _DERIVED]
+        other_columns = [name for name in selected_names if name not in types and name not in _DERIVED]
         at = schema.get_field_index(OBJECT + _LABEL)
-        stated = classes_of(schema.field(at)) if at >= 0 and class_names is None else []
-        return cls(source, options, ClassNames(class_names, stated), others, needs_images, check_sizes)
+        stated_classes = classes_of(schema.field(at)) if at >= 0 and class_names is None else []
+        return cls(source, options, ClassNames(class_names, stated_classes), other_columns, needs_images, check_sizes)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -194,10 +194,10 @@ class AnnotatedRecords:
                 for labels, names in zip(of_labels, of_names, strict=True):
                     yield from itertools.zip_longest(labels or (), names or ())
 
-    def warn(self, title: str, held: frozenset[str]) -> None:
+    def warn(self, title: str, held_columns: frozenset[str]) -> None:
         """Warn of what the files of a format do not hold."""
-        possible = _OBJECTS.keys() - held - _NEVER_LOST
-        lost = self.others + [name for name in self.columns if name.removeprefix(OBJECT) in possible]
+        possible = _OBJECTS.keys() - held_columns - _NEVER_LOST
+        lost = self.other_columns + [name for name in self.columns if name.removeprefix(OBJECT) in possible]
         if lost:
             warn(f"{title} files do not hold these columns, left out: {printable(', '.join(lost), 400)}", UserWarning)
         self.left_out.warn(title)
@@ -286,11 +286,11 @@ class AnnotatedRecords:
         for name in (*_BOX, "area", "score"):
             if not all(value is None or math.isfinite(value) for value in columns.get(name, ())):
                 raise row_error(reader, self.count, "a value is not finite", f"{OBJECT}{name}")
-        each = self._points(points, count, reader)
-        self._check_fractions(columns, each, reader, image)
+        object_points = self._points(points, count, reader)
+        self._check_fractions(columns, object_points, reader, image)
         rows = zip(zip(*columns.values(), strict=True), zip(*map(columns.get, _BOX), strict=True), strict=True)
         return [
-            DetectedObject(number, dict(zip(columns, row, strict=True)), each[number], *box)
+            DetectedObject(number, dict(zip(columns, row, strict=True)), object_points[number], *box)
             for number, (row, box) in enumerate(rows)
         ]
 
@@ -345,8 +345,8 @@ class AnnotatedRecords:
 class ClassNames:
     """The names and numbers of classes: as the caller gives them, or as the schema and the records state them."""
 
-    given: Sequence[str] | None
-    stated: Sequence[StatedClass] = ()  # of the schema, those without objects among them
+    class_names: Sequence[str] | None
+    stated_classes: Sequence[StatedClass] = ()  # of the schema, including classes without objects
     seen: dict[int, str] = field(default_factory=dict)  # by label
     numbered: list[str] = field(default_factory=list)  # in the order of `index`
     _indices: dict[Any, int] = field(default_factory=dict)  # by label, or by name as they are given
@@ -354,40 +354,42 @@ class ClassNames:
     stated_names: dict[int, str] = field(init=False)  # by label
 
     def __post_init__(self) -> None:
-        self.stated_names = {class_.id: class_.name for class_ in self.stated}
-        if self.given is None:
+        self.stated_names = {class_.id: class_.name for class_ in self.stated_classes}
+        if self.class_names is None:
             return
-        check_class_names(self.given)
-        if "" in self.given:
+        check_class_names(self.class_names)
+        if "" in self.class_names:
             raise ValueError("class_names= has an empty name")
 
-    def text(self, each: DetectedObject, row: AnnotatedRow) -> str:
+    def text(self, object_: DetectedObject, row: AnnotatedRow) -> str:
         """The name of the class of an object."""
-        if (name := each.get(_CLASS)) is not None:
+        if (name := object_.get(_CLASS)) is not None:
             if not name:
-                raise row.error(f"the class of object {each.number} has an empty name", OBJECT + _CLASS)
+                raise row.error(f"the class of object {object_.number} has an empty name", OBJECT + _CLASS)
             return str(name)
-        label = each.get(_LABEL)
+        label = object_.get(_LABEL)
         if label is None:
-            raise row.error(f"object {each.number} has no class", OBJECT + _LABEL)
-        if self.given is None:
+            raise row.error(f"object {object_.number} has no class", OBJECT + _LABEL)
+        if self.class_names is None:
             if label in self.stated_names:
                 return self.stated_names[label]
             raise row.error(f"the label {label} has no name", OBJECT + _CLASS, _NAMES)
-        if not 1 <= label <= len(self.given):
-            raise row.error(f"the label {label} is not one of the {len(self.given)} of class_names=", OBJECT + _LABEL)
-        return self.given[label - 1]
+        if not 1 <= label <= len(self.class_names):
+            raise row.error(
+                f"the label {label} is not one of the {len(self.class_names)} of class_names=", OBJECT + _LABEL
+            )
+        return self.class_names[label - 1]
 
-    def category(self, each: DetectedObject, row: AnnotatedRow, rows: AnnotatedRecords) -> int:
+    def category(self, object_: DetectedObject, row: AnnotatedRow, rows: AnnotatedRecords) -> int:
         """The label of an object, which always has the same name.
 
         Without one, the number of its name: that of `class_names`, or of the sorted names of all records.
         """
-        name, label = self.text(each, row), each.get(_LABEL)
+        name, label = self.text(object_, row), object_.get(_LABEL)
         if label is None:
-            if self.given is not None and name not in self.given:
+            if self.class_names is not None and name not in self.class_names:
                 raise row.error(f"the class '{printable(name, 80)}' is not among class_names=", OBJECT + _CLASS)
-            label = self.given.index(name) + 1 if self.given else self._label_of(name, rows)
+            label = self.class_names.index(name) + 1 if self.class_names else self._label_of(name, rows)
         if self.seen.setdefault(label, name) != name:
             names = f"'{printable(self.seen[label], 80)}' and '{printable(name, 80)}'"
             raise row.error(f"the label {label} has two names, {names}", OBJECT + _CLASS)
@@ -395,9 +397,9 @@ class ClassNames:
 
     def number_all(self, rows: AnnotatedRecords) -> None:
         """Number the classes from 0: as they are given, or in the order of their labels."""
-        if self.given is not None:
-            self.numbered = [*self.given]
-            self._indices = {name: at for at, name in enumerate(self.given)}
+        if self.class_names is not None:
+            self.numbered = [*self.class_names]
+            self._indices = {name: at for at, name in enumerate(self.class_names)}
             return
         names = self._all_names(rows)
         if unnamed := [label for label, name in names.items() if name is None]:
@@ -405,10 +407,10 @@ class ClassNames:
         self.numbered = [name for name in names.values() if name is not None]
         self._indices = {label: at for at, label in enumerate(names)}
 
-    def index(self, each: DetectedObject, row: AnnotatedRow, rows: AnnotatedRecords) -> int:
+    def index(self, object_: DetectedObject, row: AnnotatedRow, rows: AnnotatedRecords) -> int:
         """The number of the class of an object, after `number_all`."""
-        name, key = self.text(each, row), each.get(_LABEL)
-        if self.given is not None:
+        name, key = self.text(object_, row), object_.get(_LABEL)
+        if self.class_names is not None:
             key = name
         elif key is None:
             key = self._label_of(name, rows)
@@ -419,11 +421,15 @@ class ClassNames:
             raise row.error(f"the label {key} has two names, {names}", OBJECT + _CLASS)
         return self._indices[key]
 
-    def without_objects(self, names: Mapping[int, str | None]) -> dict[int, str]:
-        """The classes that are stated besides those of objects: not those whose name has another label there."""
-        stated = self.stated_names if self.given is None else dict(enumerate(self.given, start=1))
-        taken = {name for label, name in names.items() if label not in stated or self.given is not None}
-        return {label: name for label, name in stated.items() if names.get(label) is None and name not in taken}
+    def classes_without_objects(self, names: Mapping[int, str | None]) -> dict[int, str]:
+        """Stated classes without objects, except names that objects use with another label."""
+        stated_names = self.stated_names if self.class_names is None else dict(enumerate(self.class_names, start=1))
+        used_names = {
+            name for label, name in names.items() if label not in stated_names or self.class_names is not None
+        }
+        return {
+            label: name for label, name in stated_names.items() if names.get(label) is None and name not in used_names
+        }
 
     def _label_of(self, name: str, rows: AnnotatedRecords) -> int:
         """The label of a name that an object has without one."""
@@ -445,7 +451,7 @@ class ClassNames:
                 names[label] = name
             elif label is None and name:  # of objects with neither, `text` raises the error
                 unlabelled.add(name)
-        names |= self.without_objects(names)
+        names |= self.classes_without_objects(names)
         labels = {name: label for label, name in sorted(names.items(), reverse=True) if name is not None}
         unused = (number for number in itertools.count(1) if number not in names)
         labels |= {name: next(unused) for name in sorted(unlabelled - labels.keys())}

@@ -35,7 +35,7 @@ from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLi
 
 _EXPECTED = "a COCO file of object annotations, such as instances_train2017.json"
 _COLUMNS = {"is_crowd": pa.int64(), "area": pa.float32()}
-_OPTIONAL = {  # of files that state them
+_OPTIONAL = {  # only in some files
     "annotation_id": pa.int64(),
     "score": pa.float32(),
     "attributes": pa.string(),
@@ -43,7 +43,7 @@ _OPTIONAL = {  # of files that state them
 }
 _MOST_SCORE = 2.0**127  # of a float32
 _MOST_AREA = 2**63
-_READ = {  # what is in the columns, or is about the file of an image alone
+_READ = {  # keys stored in columns, or only about the image file
     "images": {"id", "file_name", "height", "width", "license", "flickr_url", "coco_url", "date_captured"},
     "categories": {"id", "name", "supercategory", "keypoints"},
     "annotations": {"id", "image_id", "category_id", "bbox", "area", "iscrowd", "segmentation", "keypoints"}
@@ -168,7 +168,7 @@ def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
     if len(content) > MAX_RECORD_BYTES:
         raise DecodeError("the file is larger than 2 GiB", path=path, expected=_EXPECTED, hint="split its images")
     try:
-        hook = None if with_masks else _without_segmentation
+        hook = None if with_masks else _drop_segmentation
         return json.loads(content, object_hook=hook, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         form = looks_like(content)
@@ -176,7 +176,7 @@ def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
         raise DecodeError(reason, path=path, expected=_EXPECTED) from None
 
 
-def _without_segmentation(fields: dict[str, Any]) -> dict[str, Any]:
+def _drop_segmentation(fields: dict[str, Any]) -> dict[str, Any]:
     """An object of the document without its polygons, which are most of the file."""
     fields.pop("segmentation", None)
     return fields
@@ -192,34 +192,36 @@ class _Coco:
     def __init__(self, path: str, document: Any, *, with_masks: bool) -> None:
         self._path, self._with_masks = path, with_masks
         self.most_keypoints = 0  # of an object
-        self.has_names = False  # whether key points have names
+        self.has_names = False  # True if key points have names
         for name in ("images", "annotations", "categories"):
             if not isinstance(document, dict) or not isinstance(document.get(name), list):
                 raise self._error(f"no list '{name}'", expected=_EXPECTED)
         self._document: dict[str, list[Any]] = document
-        self._unread = {  # what has no column
+        self._unread = {  # keys without a column
             f"{key} of {name}": None
             for name, read in _READ.items()
-            for each in document[name]
-            if isinstance(each, dict)
-            for key, value in each.items()
+            for entry in document[name]
+            if isinstance(entry, dict)
+            for key, value in entry.items()
             if key not in read and value not in (None, [], {})
         }
-        self.columns = {name: _OPTIONAL[name] for name, stated in self._stated().items() if stated}
+        self.columns = {name: _OPTIONAL[name] for name, is_stated in self._find_stated_columns().items() if is_stated}
 
-    def _stated(self) -> dict[str, bool]:
+    def _find_stated_columns(self) -> dict[str, bool]:
         """Which of the optional columns the file has values for."""
-        annotations = [each for each in self._document["annotations"] if isinstance(each, dict)]
-        found = {}
+        annotations = [annotation for annotation in self._document["annotations"] if isinstance(annotation, dict)]
+        columns = {}
         for name, key, is_valid in (("annotation_id", "id", _is_int64), ("score", "score", _is_score)):
-            stated = [each for each in annotations if each.get(key) is not None]
-            found[name] = bool(stated) and len(stated) == len(annotations) and all(is_valid(e[key]) for e in stated)
-            if stated and not found[name]:
+            objects = [annotation for annotation in annotations if annotation.get(key) is not None]
+            columns[name] = (
+                bool(objects) and len(objects) == len(annotations) and all(is_valid(e[key]) for e in objects)
+            )
+            if objects and not columns[name]:
                 self._unread[f"{key} of annotations, which not all have as a number"] = None
-        found["attributes"] = any(each.get("attributes") for each in annotations)
-        categories = [each for each in self._document["categories"] if isinstance(each, dict)]
-        found["class/supercategory"] = any(each.get("supercategory") for each in categories)
-        return found
+        columns["attributes"] = any(annotation.get("attributes") for annotation in annotations)
+        categories = [category for category in self._document["categories"] if isinstance(category, dict)]
+        columns["class/supercategory"] = any(category.get("supercategory") for category in categories)
+        return columns
 
     def warn(self) -> None:
         """Warn of what has no column."""
@@ -305,12 +307,12 @@ class _Coco:
         """The text, or the list of texts, that each category has under a key; `nothing` where it has none."""
         names = {}
         for category in self._document["categories"]:
-            found = category.get(key) or nothing
-            texts = [found] if nothing == "" else found
+            texts_of_key = category.get(key) or nothing
+            texts = [texts_of_key] if nothing == "" else texts_of_key
             if not isinstance(texts, list) or not all(isinstance(name, str) and _is_unicode(name) for name in texts):
                 where = f"category {printable(category['id'], 40)}"
-                raise self._error(f"{where}: '{key}' {refusal}", expected=expected, got=found)
-            names[category["id"]] = found
+                raise self._error(f"{where}: '{key}' {refusal}", expected=expected, got=texts_of_key)
+            names[category["id"]] = texts_of_key
         return names
 
     def _shape(self, annotation: Mapping[str, Any], names: list[str], where: str) -> Shape:
@@ -356,7 +358,7 @@ class _Coco:
     def _size(self, image: Mapping[str, Any], name: str, where: str) -> int | None:
         value = image.get(name)
         if value is None:
-            return None  # that of the image is used
+            return None  # the image's id is used
         number = pixels(value)
         if number is None or number < 1 or not number.is_integer():
             raise self._error(f"{where}: '{name}' is not a size", expected="a positive number of pixels", got=value)
@@ -385,7 +387,7 @@ def _is_score(value: Any) -> bool:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether text is without lone surrogates, which JSON can state and no file holds."""
+    """True if text is without lone surrogates, which JSON can state and no file holds."""
     try:
         text.encode()
     except UnicodeEncodeError:

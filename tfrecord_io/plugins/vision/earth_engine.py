@@ -102,17 +102,17 @@ def read_earth_engine(
     with needs("earth_engine"):
         import xarray as xr
     options = ReadOptions.of_call(read_earth_engine, locals(), source)
-    layout = _Layout.of_mixer(mixer, options.storage)
+    layout = _Layout.from_mixer(mixer, options.storage)
     counts = {} if channels is None else channels
     if not isinstance(counts, Mapping) or any(type(count) is not int or count < 1 for count in counts.values()):
         expected = "the number of values per pixel by band: {'series': 3}"
         raise ValueError(f"channels={channels!r}: expected {expected}")
     sources, options = selection_of(source, options)
-    with open_path(_in_order(sources), options) as reader:
+    with open_path(_sort_by_number(sources), options) as reader:
         patches = _patches(reader, layout, kernel_size, counts)
     variables = {}
     for name in list(patches):
-        image = layout.joined(patches.pop(name), kernel_size, counts.get(name, 1))
+        image = layout.join_patches(patches.pop(name), kernel_size, counts.get(name, 1))
         dims = ("y", "x") if image.ndim == 2 else (f"{name}_channel", "y", "x")
         variables[name] = xr.Variable(dims, image)
     return xr.Dataset(variables, layout.coordinates(), {"crs": layout.crs, "transform": layout.affine})
@@ -171,14 +171,14 @@ def write_earth_engine(
         As in `write_tfrecord`.
     """
     options = replace(WriteOptions.of_call(write_earth_engine, locals()), embed_schema=False)
-    layout = _Layout.of_mixer(mixer, options.storage)
+    layout = _Layout.from_mixer(mixer, options.storage)
     for name, variable in dataset.data_vars.items():
         if variable.dims[-2:] != ("y", "x") or variable.ndim > 3 or variable.shape[-2:] != layout.shape:
             got = dict(zip(variable.dims, variable.shape, strict=True))
             reason = f"its dimensions are {got}, and those of the image y: {layout.shape[0]}, x: {layout.shape[1]}"
             advice = 'transpose it with dataset.transpose(..., "y", "x")'
             raise EncodeError(reason, feature=str(name), expected=layout.shape, got=variable.shape, hint=advice)
-    dataset = layout.arranged(dataset)
+    dataset = layout.arrange(dataset)
     images = {str(name): variable for name, variable in dataset.data_vars.items()}
     fields = [pa.field(name, pa.large_list(_value_type(image.dtype, name))) for name, image in images.items()]
     schema = pa.schema(fields)
@@ -221,7 +221,7 @@ class _Layout:
     affine: tuple[float, ...]  # x and y of a pixel's corner: a · column + b · row + c, d · column + e · row + f
 
     @classmethod
-    def of_mixer(cls, mixer: Mixer, storage: StorageOptions) -> _Layout:
+    def from_mixer(cls, mixer: Mixer, storage: StorageOptions) -> _Layout:
         content: Any
         if isinstance(mixer, Mapping):
             path, content = "mixer", mixer
@@ -233,7 +233,7 @@ class _Layout:
             try:
                 content = json.loads(data) if len(data) <= _MIXER_BYTES else None
             except (ValueError, RecursionError) as error:
-                raise _damaged(path, "it is not JSON") from error
+                raise _damage_error(path, "it is not JSON") from error
         try:
             (width, height), projection = content["patchDimensions"], content["projection"]
             numbers = (width, height, content["patchesPerRow"], content["totalPatches"])
@@ -241,23 +241,23 @@ class _Layout:
             crs = projection.get("crs") or projection["wkt"]
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             what = f"no {error}" if isinstance(error, KeyError) else "values of other types"
-            raise _damaged(path, f"it has {what}") from error
+            raise _damage_error(path, f"it has {what}") from error
         if not all(type(number) is int and number > 0 for number in numbers) or content["totalPatches"] % numbers[2]:
-            raise _damaged(path, f"no image has {numbers[3]} patches of {width} x {height}, {numbers[2]} per row")
+            raise _damage_error(path, f"no image has {numbers[3]} patches of {width} x {height}, {numbers[2]} per row")
         if width * height * numbers[3] > _PIXELS:
-            raise _damaged(path, f"an image of {width * height * numbers[3]} pixels is too large")
+            raise _damage_error(path, f"an image of {width * height * numbers[3]} pixels is too large")
         if len(affine) != 6 or not all(map(math.isfinite, affine)) or not isinstance(crs, str):
-            raise _damaged(path, "its projection needs a crs and an affine doubleMatrix of six numbers")
+            raise _damage_error(path, "its projection needs a crs and an affine doubleMatrix of six numbers")
         return cls(*numbers, crs, affine)
 
     @property
     def rows(self) -> int:
-        """Of patches."""
+        """Number of rows of patches."""
         return self.count // self.per_row
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the image."""
+        """Height and width of the image."""
         return self.rows * self.height, self.per_row * self.width
 
     def slice_of_row(self, row: int) -> slice:
@@ -269,8 +269,8 @@ class _Layout:
             return {}
         return {"y": f + e * (np.arange(self.shape[0]) + 0.5), "x": c + a * (np.arange(self.shape[1]) + 0.5)}
 
-    def arranged(self, dataset: Any) -> Any:
-        """A Dataset whose pixels are in the order of the image; EncodeError if they are those of another one."""
+    def arrange(self, dataset: Any) -> Any:
+        """Put the pixels of a Dataset into the order of the image; EncodeError for pixels of another image."""
         crs = dataset.attrs.get("crs")
         if (
             isinstance(crs, str)
@@ -294,8 +294,8 @@ class _Layout:
                 dataset = dataset.isel({dim: np.argsort(order)})
         return dataset
 
-    def joined(self, patches: list[Array], kernel_size: tuple[int, int], channels: int) -> Array:
-        """The image of patches, flat ones as they are stored; it empties the list."""
+    def join_patches(self, patches: list[Array], kernel_size: tuple[int, int], channels: int) -> Array:
+        """Join patches, flat as they are stored, to an image; the list is emptied to free memory."""
         left, top = kernel_size[0] // 2, kernel_size[1] // 2
         image = np.empty((channels, *self.shape), patches[0].dtype)
         number = 0
@@ -323,11 +323,14 @@ def _order(coordinates: Array, centres: Array) -> tuple[str, Array | None]:
     order = np.rint(pixels)
     if (np.sort(order) == np.arange(len(order))).all() and (np.abs(pixels - order) <= _TOLERANCE).all():
         return "", order.astype(np.int64)
-    least, most = float(coordinates.min()), float(coordinates.max())
-    return f"goes from {least} to {most}, and the centres of the pixels from {centres.min()} to {centres.max()}", None
+    lowest, highest = float(coordinates.min()), float(coordinates.max())
+    return (
+        f"goes from {lowest} to {highest}, and the centres of the pixels from {centres.min()} to {centres.max()}",
+        None,
+    )
 
 
-def _damaged(path: str, reason: str) -> DecodeError:
+def _damage_error(path: str, reason: str) -> DecodeError:
     return DecodeError(f"no mixer file of Earth Engine: {reason}", path=path, expected="mixer.json")
 
 
@@ -337,13 +340,13 @@ def _damaged(path: str, reason: str) -> DecodeError:
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)(?P<rest>(-of-\d+)?(\.[a-z_]+)*)$", re.IGNORECASE)
 
 
-def _in_order(sources: Sequence[Source]) -> list[Source]:
+def _sort_by_number(sources: Sequence[Source]) -> list[Source]:
     """The files of one export by the numbers in their names; DecodeError if these do not give their order."""
     if len(sources) < 2:
         return list(sources)
-    found = [_NUMBERED.match(source.path.rpartition("/")[2]) for source in sources]
-    numbers = [int(match["number"]) for match in found if match is not None]
-    of_one = {(match["stem"], match["rest"]) for match in found if match is not None}
+    name_matches = [_NUMBERED.match(source.path.rpartition("/")[2]) for source in sources]
+    numbers = [int(match["number"]) for match in name_matches if match is not None]
+    of_one = {(match["stem"], match["rest"]) for match in name_matches if match is not None}
     if len(of_one) > 1 or sorted(numbers) != list(range(len(sources))):
         reason = "the names of the files do not give the order of their patches"
         names = [source.path.rpartition("/")[2] for source in sources]
@@ -359,23 +362,23 @@ def _patches(
     if len(kernel_size) != 2 or any(type(size) is not int or size < 0 or size % 2 for size in kernel_size):
         raise ValueError(f"kernel_size={kernel_size!r}: expected the width and the height, even numbers")
     pixels = (layout.width + kernel_size[0]) * (layout.height + kernel_size[1])
-    found: dict[str, list[Array]] = {name: [] for name in reader.schema.names}
-    for name in channels.keys() - found.keys():
-        raise FeatureNotFoundError("channels= names no band", feature=name, expected=list(found))
+    patches: dict[str, list[Array]] = {name: [] for name in reader.schema.names}
+    for name in channels.keys() - patches.keys():
+        raise FeatureNotFoundError("channels= names no band", feature=name, expected=list(patches))
     count = 0
     for batch in reader:
         count += len(batch)
         if count > layout.count:
             break
         for field, column in zip(reader.schema, batch.columns, strict=True):
-            found[field.name].append(
+            patches[field.name].append(
                 _flat(column, field, pixels, channels.get(field.name, 1), reader, count - len(batch))
             )
     if count != layout.count:
-        least = "more" if count > layout.count else str(count)
-        reason = f"the mixer file states {layout.count} patches, and the files have {least}"
+        shown_count = "more" if count > layout.count else str(count)
+        reason = f"the mixer file states {layout.count} patches, and the files have {shown_count}"
         raise DecodeError(reason, expected=layout.count, got=count, hint="read all files of the export, of one image")
-    return found
+    return patches
 
 
 def _flat(column: pa.Array, field: pa.Field, pixels: int, channels: int, reader: Reader, row: int) -> Array:

@@ -27,7 +27,7 @@ from tfrecord_io.file_formats.files_below import (
     read_files,
     reader_threads,
     row_batches,
-    shuffled,
+    shuffle_files,
     warn_of_others,
 )
 from tfrecord_io.options import leaves_out
@@ -160,7 +160,7 @@ def open_file_folder(
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How a folder is read; `suffixes` None: all files, else images."""
+    """Options to read a folder; `suffixes` None: all files, else images."""
 
     labels: bool | None
     class_names: Sequence[str] | None
@@ -177,9 +177,9 @@ class _Reading:
         outside = [file for file in folder.files if file.top is None]
         if self.labels is None and len(folder.files) > 1 and [file.name for file in outside] == [TABLE_NAME]:
             folder.files.remove(outside[0])
-            folder.others.append(outside[0])
+            folder.other_files.append(outside[0])
         names = classes(folder, self.labels, self.class_names)
-        warn_of_others(folder.path, "not an image" if self.suffixes else "the table of the files", folder.others)
+        warn_of_others(folder.path, "not an image" if self.suffixes else "the table of the files", folder.other_files)
         schema = pa.schema([*(_FILE if self.suffixes is None else _IMAGE), *(_LABEL if names is not None else ())])
         batches = self._batches(folder, schema, names)
         rows = None if leaves_out(self.options.on_error) else len(folder.files)
@@ -188,7 +188,7 @@ class _Reading:
     def _batches(self, folder: Folder, schema: pa.Schema, names: list[str] | None) -> Generator[pa.RecordBatch]:
         numbers = {name: number for number, name in enumerate(names or ())}
         seed = self.options.shuffle_seed
-        files = folder.files if seed is None else shuffled(folder.files, seed)
+        files = folder.files if seed is None else shuffle_files(folder.files, seed)
         threads = reader_threads(self.options.threads, folder.fs)
         left_out = LeftOut("files", len(files))
 

@@ -53,7 +53,7 @@ _FILE = "chunk-{chunk:03d}/file-{file:03d}.parquet"
 _DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 _FILES_IN_CHUNK = 1000
 _FILE_MB = 100  # from which on the next episodes are in another file
-_EPISODES = 1024  # that are written to meta/ at a time
+_EPISODES = 1024  # to write to meta/ at a time
 _QUANTILES = {"q01": 0.01, "q10": 0.1, "q50": 0.5, "q90": 0.9, "q99": 0.99}
 _TASKS = ("language_instruction", "natural_language_instruction")  # the second is that of RT-1
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -64,7 +64,7 @@ _ADVICE_CLI = "leave it out, as with --columns '!name'"
 
 @dataclass(slots=True)
 class _Feature:
-    """A column of frames: its name in LeRobot, its type and shape, and what was found in its values."""
+    """A column of frames: name in LeRobot, type and shape, and statistics of the values."""
 
     column: str
     name: str
@@ -76,11 +76,11 @@ class _Feature:
     mean: Any = 0.0
     squares: Any = 0.0  # the sum of squared differences from the mean
     quantiles: Any = 0.0  # the mean of those of episodes, as in compute_stats.py of LeRobot
-    least: Any = math.inf
-    most: Any = -math.inf
+    minimum: Any = math.inf
+    maximum: Any = -math.inf
 
     def array(self, column: pa.Array, rows: Array) -> pa.Array:
-        """The values of some frames, as LeRobot stores them, and the records that they are of."""
+        """Convert values of some frames to LeRobot's form; `rows` are their records, for errors."""
         missing = partial(EncodeError, "LeRobot has no missing values", feature=self.column, hint="fill them")
         if column.null_count:
             raise missing(record=int(rows[int(np.asarray(column.is_null()).argmax())]))
@@ -99,26 +99,28 @@ class _Feature:
             raise missing(record=int(rows[int(np.asarray(values.is_null()).argmax()) // (len(values) // len(rows))]))
         return values if self.shape == (1,) else column
 
-    def of_episodes(self, array: pa.Array, begins: Array, ends: Array, rows: Array) -> dict[str, pa.Array]:
+    def episode_statistics(self, array: pa.Array, begins: Array, ends: Array, rows: Array) -> dict[str, pa.Array]:
         """The statistics of some episodes, which are taken into those of all, as columns of ``meta/episodes/``."""
         if self.kind == "string":
             return {}
         if self.kind == "image":
             images = array.field("bytes")
             middles = ((begins + ends) // 2).tolist()
-            found = [self._note(self._pixels(images[at].as_py(), int(rows[at])), 1) for at in middles]
+            statistics = [self._note(self._pixels(images[at].as_py(), int(rows[at])), 1) for at in middles]
         else:
             flat = array.flatten() if t.is_fixed_size_list(array.type) else array
             numbers = flat.to_numpy(zero_copy_only=False).reshape(len(array), -1)
             spans = zip(begins.tolist(), ends.tolist(), strict=True)
-            found = [self._note(numbers[begin:end], end - begin) for begin, end in spans]
+            statistics = [self._note(numbers[begin:end], end - begin) for begin, end in spans]
         floats = pa.list_(pa.float64())
         type_ = pa.list_(pa.list_(floats)) if self.kind == "image" else floats
-        types = {**dict.fromkeys(found[0], type_), "count": pa.list_(pa.int64())}
-        if self.kind.startswith(("bool", "int", "uint")):  # as LeRobot writes them, which mixes no types when it merges
+        types = {**dict.fromkeys(statistics[0], type_), "count": pa.list_(pa.int64())}
+        if self.kind.startswith(("bool", "int", "uint")):  # as LeRobot writes them: merging does not mix types
             exact = pa.int64() if self.kind not in ("bool", "uint64") else flat.type
             types |= dict.fromkeys(("min", "max"), pa.list_(exact))
-        return {f"stats/{self.name}/{key}": pa.array([each[key] for each in found], types[key]) for key in types}
+        return {
+            f"stats/{self.name}/{key}": pa.array([episode[key] for episode in statistics], types[key]) for key in types
+        }
 
     def _pixels(self, data: bytes, row: int) -> Array:
         """The pixels of an image, by their channels from 0 to 1."""
@@ -154,7 +156,7 @@ class _Feature:
 
     def _note(self, numbers: Array, count: int) -> dict[str, Any]:
         """The statistics of an episode, which are taken into those of all."""
-        least, most, numbers = numbers.min(0), numbers.max(0), numbers.astype(np.float64)
+        minimum, maximum, numbers = numbers.min(0), numbers.max(0), numbers.astype(np.float64)
         mean, deviation = numbers.mean(0), numbers.std(0)
         quantiles = np.quantile(numbers, [*_QUANTILES.values()], axis=0)
         rows = self.rows + len(numbers)
@@ -163,17 +165,20 @@ class _Feature:
         self.mean += apart * weight
         self.quantiles += (quantiles - self.quantiles) * weight
         self.count, self.rows = self.count + count, rows
-        self.least, self.most = np.minimum(self.least, least), np.maximum(self.most, most)
-        return self._described((least, most, mean, deviation, *quantiles), count)
+        self.minimum, self.maximum = np.minimum(self.minimum, minimum), np.maximum(self.maximum, maximum)
+        return self._describe((minimum, maximum, mean, deviation, *quantiles), count)
 
     def statistics(self) -> dict[str, Any]:
         deviation = np.sqrt(self.squares / self.rows)
-        return self._described((self.least, self.most, self.mean, deviation, *self.quantiles), self.count)
+        return self._describe((self.minimum, self.maximum, self.mean, deviation, *self.quantiles), self.count)
 
-    def _described(self, found: Iterable[Array], count: int) -> dict[str, Any]:
+    def _describe(self, statistics: Iterable[Array], count: int) -> dict[str, Any]:
         shape = (self.shape[-1], 1, 1) if self.kind == "image" else self.shape
         names = ("min", "max", "mean", "std", *_QUANTILES)
-        return {**{key: each.reshape(shape).tolist() for key, each in zip(names, found, strict=True)}, "count": [count]}
+        return {
+            **{key: values.reshape(shape).tolist() for key, values in zip(names, statistics, strict=True)},
+            "count": [count],
+        }
 
     def description(self) -> dict[str, Any]:
         names = ["height", "width", "channels"] if self.kind == "image" else None
@@ -204,7 +209,7 @@ def convert_to_lerobot(
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, options))
         seen = [0]
-        steps = explode(pa.RecordBatchReader.from_batches(reader.schema, _counted(reader, seen)), prefix=prefix)
+        steps = explode(pa.RecordBatchReader.from_batches(reader.schema, _count_rows(reader, seen)), prefix=prefix)
         folder = opened.enter_context(new_folder(os.fspath(target), options.target))
         names = step_columns(reader.schema, prefix)
         frames = opened.enter_context(_Frames(folder, steps.schema, names, prefix, task, fps))
@@ -215,7 +220,7 @@ def convert_to_lerobot(
     return WriteReport(os.fspath(target), frames.rows, frames.bytes, None, tuple(f.name for f in frames.features), {})
 
 
-def _counted(batches: Iterable[pa.RecordBatch], seen: list[int]) -> Iterator[pa.RecordBatch]:
+def _count_rows(batches: Iterable[pa.RecordBatch], seen: list[int]) -> Iterator[pa.RecordBatch]:
     """The batches; their rows are added to the number in `seen`."""
     for batch in batches:
         seen[0] += len(batch)
@@ -235,7 +240,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         self._own = [_Feature(name, name, kind, pa.type_for_alias(kind)) for name, kind in _OWN.items()]
         _refuse_twice([feature.name for feature in (*self.features, *self._own)])
         self._tasks: dict[str, int] = {}
-        self._episodes: list[pa.RecordBatch] = []  # that are to be written
+        self._episodes: list[pa.RecordBatch] = []  # to be written
         self._episode_writer: Any = None
         self.rows = self.bytes = self._count = 0
         self._file = -1
@@ -310,18 +315,21 @@ class _Frames(AbstractContextManager["_Frames"]):
         tasks = [self._tasks.setdefault(text, len(self._tasks)) for text in texts]
         writer = self._open_file()
         numbers = np.repeat(self._count + np.arange(len(begins)), ends - begins)
-        own = {
+        frame_columns = {
             "timestamp": pa.array((steps / self._fps).astype(np.float32)),
             "frame_index": int64_array(steps),
             "episode_index": int64_array(numbers),
             "index": int64_array(np.arange(self.rows, self.rows + len(batch))),
             "task_index": pa.array(tasks, pa.int64()),
         }
-        arrays = [*(feature.array(batch[feature.column], records) for feature in self.features), *own.values()]
+        arrays = [
+            *(feature.array(batch[feature.column], records) for feature in self.features),
+            *frame_columns.values(),
+        ]
         writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema()))
         episodes = self._places(begins, ends, texts)
         for feature, array in zip((*self.features, *self._own), arrays, strict=True):
-            episodes |= feature.of_episodes(array, begins, ends, records)
+            episodes |= feature.episode_statistics(array, begins, ends, records)
         more = {name: batch[name].take(int64_array(begins)) for name in self._of_episodes}
         _refuse_twice([*episodes, *more])
         episodes |= {name: getattr(column, "storage", column) for name, column in more.items()}
@@ -362,11 +370,11 @@ class _Frames(AbstractContextManager["_Frames"]):
 
     def _schema(self) -> pa.Schema:
         fields = [pa.field(feature.name, feature.type) for feature in self.features]
-        own = [pa.field(name, pa.type_for_alias(kind)) for name, kind in _OWN.items()]
+        frame_fields = [pa.field(name, pa.type_for_alias(kind)) for name, kind in _OWN.items()]
         features = {feature.name: _hf_feature(feature.type) for feature in self.features}
         features |= {name: {"dtype": kind, "_type": "Value"} for name, kind in _OWN.items()}
         metadata = {"huggingface": json.dumps({"info": {"features": features}})}
-        return pa.schema([*fields, *own], metadata)
+        return pa.schema([*fields, *frame_fields], metadata)
 
     def _open_file(self) -> Any:
         """The writer of the file that the next episodes are written to."""

@@ -25,9 +25,9 @@ MOST_DIGITS = 40  # of a number
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")  # Python's float takes other digits, and "_"
 
 
-def number_below(value: Any, most: float) -> float | None:
+def number_below(value: Any, maximum: float) -> float | None:
     """A number whose absolute value is less; None if a value is none."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < most:
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < maximum:
         return float(value)  # NaN is never less
     return None
 
@@ -43,7 +43,7 @@ def pixels_in(text: str) -> float | None:
 
 
 class Shape(NamedTuple):
-    """What an annotation says of an object besides its box, in pixels, or of YOLO files as fractions."""
+    """Mask and key points of an object in an annotation, in pixels, or as fractions in YOLO files."""
 
     segmentation: Any = None  # checked by `check_segmentation`; None: no mask
     keypoints: Sequence[float] = ()  # x, y and visibility (0, 1, 2) of each
@@ -57,7 +57,7 @@ class ShapeColumns:
 
     masks: Masks | None
     keypoints: int = 0  # the most of an object
-    named: bool = False  # whether the key points have names
+    named: bool = False  # True if the key points have names
 
     @property
     def types(self) -> dict[str, pa.DataType]:
@@ -74,17 +74,19 @@ class ShapeColumns:
         """The values of the columns for the objects of an image; ValueError for a mask that cannot be drawn."""
         columns: list[list[Any]] = []
         if self.masks is not None:
-            stated = [_in_pixels(shape.segmentation, height, width, fractions=fractions) for shape in shapes]
-            columns.append([self._mask(segmentation, height, width) for segmentation in stated])
+            segmentations = [
+                _scale_to_pixels(shape.segmentation, height, width, fractions=fractions) for shape in shapes
+            ]
+            columns.append([self._mask(segmentation, height, width) for segmentation in segmentations])
         if self.keypoints:
-            points = [_padded(shape.keypoints, 3 * self.keypoints, 0) for shape in shapes]
+            points = [_pad(shape.keypoints, 3 * self.keypoints, 0) for shape in shapes]
             x, y = (1, 1) if fractions else (width, height)
             columns.append([value / x for values in points for value in values[0::3]])
             columns.append([value / y for values in points for value in values[1::3]])
             columns.append([int(value) for values in points for value in values[2::3]])
             columns.append([shape.labelled for shape in shapes])
         if self.named:
-            columns.append([name for shape in shapes for name in _padded(shape.names, self.keypoints, "")])
+            columns.append([name for shape in shapes for name in _pad(shape.names, self.keypoints, "")])
         return columns
 
     def _mask(self, segmentation: Any, height: int, width: int) -> str | bytes:
@@ -96,11 +98,11 @@ class ShapeColumns:
         return png_of(draw(segmentation, height, width))
 
 
-def _padded(values: Sequence[Any], length: int, value: Any) -> list[Any]:
+def _pad(values: Sequence[Any], length: int, value: Any) -> list[Any]:
     return [*values, *[value] * (length - len(values))]
 
 
-def _in_pixels(segmentation: Any, height: int, width: int, *, fractions: bool) -> Any:
+def _scale_to_pixels(segmentation: Any, height: int, width: int, *, fractions: bool) -> Any:
     if not fractions or not segmentation:
         return segmentation
     return [[value * (height if at % 2 else width) for at, value in enumerate(part)] for part in segmentation]
@@ -187,7 +189,7 @@ def encode_counts(counts: Sequence[int]) -> str:
 def encode_mask(mask: np.ndarray) -> dict[str, Any]:
     """A mask, an array [height, width] that is not 0 inside, run-length encoded."""
     pixels = np.concatenate([[0], np.ravel(mask.T != 0), [2]])
-    ends = np.flatnonzero(np.diff(pixels.astype(np.int8)))  # the first run is one of zeros, which may be empty
+    ends = np.flatnonzero(np.diff(pixels.astype(np.int8)))  # the first run counts zeros, perhaps none
     counts: list[int] = np.diff(ends, prepend=0).tolist()
     return {"size": [*mask.shape], "counts": encode_counts(counts or [mask.size])}
 

@@ -133,10 +133,10 @@ def open_voc(
     if class_names is not None:
         check_class_names(class_names)
     folder = _find(os.fspath(path), options.storage)
-    files, chosen = folder.files(), None
+    files, files_of_set = folder.files(), None
     if image_set is not None:
-        chosen = folder.image_set(image_set, files)
-        files = files if class_names is None else chosen
+        files_of_set = folder.image_set(image_set, files)
+        files = files if class_names is None else files_of_set
     paths = [folder.fs.display_path(entry.name) for entry in files]
     contents = read_annotations(zip(paths, paths, files, strict=True), folder.fs, options.threads)
     annotated = [parse_annotation(content, path) for path, content in contents]
@@ -144,25 +144,25 @@ def open_voc(
     if names is None:
         names = sorted({name for image in annotated for name, *_ in image.objects.values})
     labels = {name: number for number, name in enumerate(names, start=1)}
-    if chosen is not None and files is not chosen:
+    if files_of_set is not None and files is not files_of_set:
         by_path = {image.path: image for image in annotated}
-        annotated = [by_path[folder.fs.display_path(entry.name)] for entry in chosen]
+        annotated = [by_path[folder.fs.display_path(entry.name)] for entry in files_of_set]
     for image in annotated:
         _number_classes(image, labels)
     of_images: dict[str, str] = {}
     for image in annotated:
-        if (other := of_images.setdefault(image.name, image.path)) != image.path:
-            reason = f"the image '{printable(image.name)}' is also that of '{printable(other)}'"
+        if (first_path := of_images.setdefault(image.name, image.path)) != image.path:
+            reason = f"the image '{printable(image.name)}' is also that of '{printable(first_path)}'"
             raise DecodeError(reason, path=image.path, got=image.name, hint="correct 'filename' in one of them")
     columns = _COLUMNS | _optional_columns(annotated)
-    if images is None and chosen is None:
+    if images is None and files_of_set is None:
         folder.warn_of_images(annotated, options.storage)
     classes = [StatedClass(label, name) for name, label in labels.items()]
     return Reading(options, columns, "object", classes).open(annotated, folder.images if images is None else images)
 
 
 class _Folder(NamedTuple):
-    """Where annotations and images are."""
+    """Places of annotations and images."""
 
     path: str
     fs: FileSystem
@@ -196,7 +196,7 @@ class _Folder(NamedTuple):
             raise FileNotFoundError(errno.ENOENT, f"no such image set in {SETS}", f"{self.path}/{SETS}/{name}.txt")
         path = self.fs.display_path(entry.name)
         by_name = {file.basename[: -len(_SUFFIX)]: file for file in files}
-        chosen: dict[str, Entry] = {}
+        files_of_set: dict[str, Entry] = {}
         content = read_whole(self.fs, entry, MOST_BYTES)
         for number, line in enumerate(content.decode("utf-8-sig", "replace").splitlines(), start=1):
             name = line.strip()
@@ -206,10 +206,10 @@ class _Folder(NamedTuple):
             if name not in by_name:
                 reason = f"line {number}: no annotation '{printable(name, 80)}{_SUFFIX}'"
                 raise DecodeError(reason, path=path, got=name)
-            chosen[name] = by_name[name]
-        if not chosen or len(content) > MOST_BYTES:
-            raise DecodeError("the image set is empty" if not chosen else "the image set is too large", path=path)
-        return list(chosen.values())
+            files_of_set[name] = by_name[name]
+        if not files_of_set or len(content) > MOST_BYTES:
+            raise DecodeError("the image set is empty" if not files_of_set else "the image set is too large", path=path)
+        return list(files_of_set.values())
 
 
 def check_image_set(name: str) -> None:
@@ -229,14 +229,14 @@ def _find(path: str, storage: StorageOptions) -> _Folder:
 
 
 def _optional_columns(annotated: Sequence[AnnotatedImage]) -> dict[str, pa.DataType]:
-    """The columns of what some objects state, of which the others get the default; elements with no place are named."""
-    width = len(_COLUMNS) + 2  # values before those of these columns
+    """Columns of elements that only some objects have; the rest get the default. Warns of elements without a column."""
+    width = len(_COLUMNS) + 2  # values before the optional ones
     rows = [values for image in annotated for values in image.objects.values]
-    chosen = [any(row[width + at] is not None for row in rows) for at in range(len(_OPTIONAL))]
+    is_present = [any(row[width + at] is not None for row in rows) for at in range(len(_OPTIONAL))]
     for image in annotated:
         values = image.objects.values
         for at, row in enumerate(values):
-            optional = zip(row[width:], _OPTIONAL.values(), chosen, strict=True)
+            optional = zip(row[width:], _OPTIONAL.values(), is_present, strict=True)
             more = (default if value is None else value for value, (_, default), is_chosen in optional if is_chosen)
             values[at] = *row[:width], *more
     unread = dict.fromkeys(name for image in annotated for name in image.unread)
@@ -244,12 +244,14 @@ def _optional_columns(annotated: Sequence[AnnotatedImage]) -> dict[str, pa.DataT
         names = printable(", ".join(unread), 400)
         path = printable(next(image.path for image in annotated if image.unread))
         warn(f"{path}: left out, as no column holds it, here or in other annotations: {names}", UserWarning)
-    return {name: type_ for (name, (type_, _)), is_chosen in zip(_OPTIONAL.items(), chosen, strict=True) if is_chosen}
+    return {
+        name: type_ for (name, (type_, _)), is_chosen in zip(_OPTIONAL.items(), is_present, strict=True) if is_chosen
+    }
 
 
 def _number_classes(image: AnnotatedImage, labels: Mapping[str, int]) -> None:
     values = image.objects.values
-    for at, (name, *others) in enumerate(values):
+    for at, (name, *numbers) in enumerate(values):
         if name not in labels:
             reason = f"object {image.objects.names[at]}: the class '{printable(name, 80)}' is not among class_names="
             raise DecodeError(
@@ -260,7 +262,7 @@ def _number_classes(image: AnnotatedImage, labels: Mapping[str, int]) -> None:
                 hint="add it to class_names=",
                 hint_cli="add it to --class-names",
             )
-        values[at] = name, labels[name], *others
+        values[at] = name, labels[name], *numbers
 
 
 def parse_annotation(content: bytes, path: str) -> AnnotatedImage:
@@ -392,7 +394,7 @@ def parse_xml(content: bytes, path: str) -> Element:
         nonlocal depth
         depth += 1
         if depth > _MOST_LEVELS:
-            raise _refused(f"elements are nested more than {_MOST_LEVELS} levels deep", parser, path)
+            raise _xml_error(f"elements are nested more than {_MOST_LEVELS} levels deep", parser, path)
         builder.start(tag, attributes)
 
     def end(tag: str) -> None:
@@ -402,7 +404,7 @@ def parse_xml(content: bytes, path: str) -> Element:
 
     def refuse(*_: object) -> NoReturn:
         reason = "it has a DOCTYPE, which may define entities that expand without limit"
-        raise _refused(reason, parser, path, advice="remove the DOCTYPE: annotations need none")
+        raise _xml_error(reason, parser, path, advice="remove the DOCTYPE: annotations need none")
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler = builder.data
@@ -410,14 +412,14 @@ def parse_xml(content: bytes, path: str) -> Element:
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
-        raise _refused(f"not well-formed XML: {expat.ErrorString(error.code)}", parser, path) from None
+        raise _xml_error(f"not well-formed XML: {expat.ErrorString(error.code)}", parser, path) from None
     except (LookupError, ValueError) as error:  # of a declared encoding that does not exist
         if isinstance(error, DecodeError):
             raise
-        raise _refused(f"not readable as XML: {printable(error, 100)}", parser, path) from None
+        raise _xml_error(f"not readable as XML: {printable(error, 100)}", parser, path) from None
     return builder.close()
 
 
-def _refused(reason: str, parser: expat.XMLParserType, path: str, advice: str | None = None) -> DecodeError:
+def _xml_error(reason: str, parser: expat.XMLParserType, path: str, advice: str | None = None) -> DecodeError:
     where = f"line {parser.ErrorLineNumber}, column {parser.ErrorColumnNumber + 1}"
     return DecodeError(f"{reason} ({where})", path=path, expected="XML", hint=advice)

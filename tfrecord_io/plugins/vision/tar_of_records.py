@@ -1,4 +1,4 @@
-"""Archives of TFRecord files, as Waymo publishes: their members are read one after the other, as one TFRecord file."""
+"""Archives of TFRecord files, as Waymo publishes: the members are read in order, as one TFRecord file."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def is_tar_of_records(path: str, storage: StorageOptions) -> bool:
 
 
 def _key(name: str) -> str:
-    """What the members of a WebDataset sample share."""
+    """The key that the members of a WebDataset sample share."""
     folder, slash, base = name.rpartition("/")
     return folder + slash + base.partition(".")[0]
 
 
 def tar_source(file: Source, begin: int, end: int | None, length: int | None) -> Source:
-    """The records of the TFRecord files in an archive, as those of one TFRecord file; it has no part of them."""
+    """Present the TFRecord files in an archive as one TFRecord file, to be read only as a whole."""
     assert (begin, end, length) == (0, None, None)
     content = _Records(file)
     return Source(file.path, None, False, partitions=file.partitions, origin=content, derived=content)
@@ -96,10 +96,10 @@ class _Records:
             raise CorruptRecordError(reason, path=self.file.path, record=0, offset=0, hint=TAR.advice)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpacked, (PackedSources.pack([self.file.absolute()]),)
+        return _unpack, (PackedSources.pack([self.file.absolute()]),)
 
 
-def _unpacked(packed: PackedSources) -> _Records:
+def _unpack(packed: PackedSources) -> _Records:
     (file,) = packed.unpack()
     return _Records(file)
 
@@ -132,7 +132,7 @@ def _stream(archive: TarArchive, member: tarfile.TarInfo, path: str) -> Iterator
     stream = open_decompressed(_MemberFile(archive), infer(head, member.name), shown, head=head, size=member.size)
     is_named = is_record_file(base)
     try:
-        first = _filled(stream, HEADER_BYTES)
+        first = _read_fully(stream, HEADER_BYTES)
     except TFRecordError:
         if is_named:
             raise
@@ -140,7 +140,7 @@ def _stream(archive: TarArchive, member: tarfile.TarInfo, path: str) -> Iterator
     return _pieces(first, stream) if is_named or is_record_header(first.tobytes()) else None
 
 
-def _filled(stream: Stream, size: int) -> Array:
+def _read_fully(stream: Stream, size: int) -> Array:
     """The next bytes of a stream, fewer at its end."""
     data = np.empty(size, np.uint8)
     done = 0
@@ -152,4 +152,4 @@ def _filled(stream: Stream, size: int) -> Array:
 def _pieces(first: Array, stream: Stream) -> Iterator[Array]:
     while len(first):
         yield first
-        first = _filled(stream, _READ_BYTES)
+        first = _read_fully(stream, _READ_BYTES)

@@ -22,7 +22,7 @@ from tfrecord_io.file_formats.files_below import REMOTE_READERS
 from tfrecord_io.options import unwrapped
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.write import ExportOptions
-from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass, upright
+from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass, remove_orientation
 from tfrecord_io.plugins.vision.annotated_rows import (
     NUMBERS,
     AnnotatedRecords,
@@ -48,10 +48,10 @@ from tfrecord_io.write.writer import WriteReport
 
 INSTANCES = "instances.json"
 _PART = 1 << 20  # characters of annotations that are written at once
-_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML document holds
+_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters not allowed in XML
 _MOST_PAIRS = 1 << 22  # of corners, whose distances are computed
 _YOLO_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")  # of files that Ultralytics reads
-_EDGE = 1e-5  # what is so little beyond an edge is rounded
+_EDGE = 1e-5  # a box this little beyond an edge is rounded to the edge
 Files = list[tuple[str, Any]]  # names and contents: bytes, or a buffer
 
 
@@ -99,12 +99,12 @@ def _write(
     check_choice("images", images, (None, "none"))
     check_choice("check_sizes", check_sizes, (False, True))
     options = ExportOptions.from_keywords(keywords, None, source)
-    if isinstance(unwrapped(source), Scan):  # it is read under the types that images need
+    if isinstance(unwrapped(source), Scan):  # reads the types that images need
         source, options = selection_of(source, options)
     with_images = {"needs_images": images is None, "check_sizes": check_sizes}
     rows = AnnotatedRecords.plan(source, options, columns, class_names, **with_images)
     name = os.fspath(target)
-    if (other := other_suffix(name)) is not None and other.is_known:
+    if (other_format := other_suffix(name)) is not None and other_format.is_known:
         reason = "annotated images are written to a folder, and this is the name of a file"
         raise ValueError(f"'{printable(name)}': {reason}")
     with ExitStack() as opened:
@@ -133,7 +133,7 @@ class _Target(AbstractContextManager["_Target"]):
 
     title: ClassVar[str]
     images: ClassVar[str]  # the folder of the images
-    columns: ClassVar[frozenset[str]]  # of objects that it holds, besides boxes and classes
+    columns: ClassVar[frozenset[str]]  # of objects in this format, besides boxes and classes
 
     def __init__(self, rows: AnnotatedRecords, folder: NewFolder, options: ExportOptions) -> None:
         self._folder, self._rows, self._names = folder, rows, rows.names
@@ -168,7 +168,7 @@ class _Coco(_Target):
         self._output = open_output(folder.table(INSTANCES), options.target)
         self._images: list[str] = []
         self._ids: set[int] = set()
-        self._numbered: bool | None = None  # whether ids are numbers of images, and not those of the records
+        self._numbered: bool | None = None  # True if ids are positions of images, and not ids of the records
         self._annotations: list[str] = []
         self._size = self._count = 0
         self._keypoints: dict[int, list[str]] = {}  # their names, by category
@@ -188,60 +188,62 @@ class _Coco(_Target):
         id_ = self._id(row)
         image = {"id": id_, "file_name": row.name, "width": row.width, "height": row.height}
         self._images.append(json.dumps(image))
-        for each in row.objects:
+        for object_ in row.objects:
             self._count += 1
-            self._annotations.append(json.dumps(self._annotation(each, row, id_)))
+            self._annotations.append(json.dumps(self._annotation(object_, row, id_)))
             self._size += len(self._annotations[-1])
             if self._size > _PART:
                 self._flush()
         return []
 
     def _id(self, row: AnnotatedRow) -> int:
-        """The id of an image: its ``image/source_id`` if that of the first image is a number, or its number."""
-        given = row.source_id
-        number = int(given) if given is not None and re.fullmatch(r"-?[0-9]{1,18}", given) else None
+        """The id of an image: ``image/source_id`` if the first image's is a number, else the image's position."""
+        source_id = row.source_id
+        number = int(source_id) if source_id is not None and re.fullmatch(r"-?[0-9]{1,18}", source_id) else None
         if self._numbered is None:
-            self._numbered = number is None or str(number) != given
+            self._numbered = number is None or str(number) != source_id
         if self._numbered:
             number = row.number + 1
         advice = "columns='!image/source_id' numbers the images"
         if number is None:
-            text = f"the id '{printable(given)}' is not an integer, as that of the first image is"
+            text = f"the id '{printable(source_id)}' is not an integer, as that of the first image is"
             raise row.error(text, "image/source_id", advice)
         if number in self._ids:
             raise row.error(f"two images have the id {number}", "image/source_id", advice)
         self._ids.add(number)
         return number
 
-    def _annotation(self, each: DetectedObject, row: AnnotatedRow, image: int) -> dict[str, Any]:
-        category = self._names.category(each, row, self._rows)
-        x, width = _length(each.xmin, each.xmax, row.width)
-        y, height = _length(each.ymin, each.ymax, row.height)
+    def _annotation(self, object_: DetectedObject, row: AnnotatedRow, image: int) -> dict[str, Any]:
+        category = self._names.category(object_, row, self._rows)
+        x, width = _length(object_.xmin, object_.xmax, row.width)
+        y, height = _length(object_.ymin, object_.ymax, row.height)
         if width < 0 or height < 0:
-            text = f"the box of object {each.number} of {row.text} ends before it begins: it is {width}×{height} pixels"
+            text = (
+                f"the box of object {object_.number} of {row.text} ends before it begins: it is {width}×{height} pixels"
+            )
             raise row.error(text, f"{OBJECT}bbox/{'xmax' if width < 0 else 'ymax'}")
-        area, given = each.get("area"), each.get("annotation_id")
-        id_ = self._count if given is None else int(given)
+        area, annotation_id = object_.get("area"), object_.get("annotation_id")
+        id_ = self._count if annotation_id is None else int(annotation_id)
         if id_ in self._annotation_ids:
             advice = "columns='!image/object/annotation_id' numbers the annotations"
             raise row.error(f"two annotations have the id {id_}", f"{OBJECT}annotation_id", advice)
         self._annotation_ids.add(id_)
         annotation: dict[str, Any] = {"id": id_, "image_id": image, "category_id": category}
         annotation |= {"bbox": [x, y, width, height], "area": width * height if area is None else shortest(area)}
-        annotation["iscrowd"] = row.flag(each, "is_crowd")
-        if (score := each.get("score")) is not None:
+        annotation["iscrowd"] = row.flag(object_, "is_crowd")
+        if (score := object_.get("score")) is not None:
             annotation["score"] = shortest(score)
-        if attributes := each.get("attributes"):
-            annotation["attributes"] = _json(attributes, "attributes", each, row)
-        if (group := each.get("class/supercategory")) and self._groups.setdefault(category, group) != group:
+        if attributes := object_.get("attributes"):
+            annotation["attributes"] = _json(attributes, "attributes", object_, row)
+        if (group := object_.get("class/supercategory")) and self._groups.setdefault(category, group) != group:
             both = f"'{printable(self._groups[category], 80)}' and '{printable(group, 80)}'"
             raise row.error(f"the label {category} has two supercategories, {both}", f"{OBJECT}class/supercategory")
-        if (segmentation := _segmentation(each, row)) is not None:
+        if (segmentation := _segmentation(object_, row)) is not None:
             annotation["segmentation"] = segmentation
-        if points := _without_padding(each.keypoints) if self._has_names else each.keypoints:
+        if points := _drop_padding(object_.keypoints) if self._has_names else object_.keypoints:
             places = [(pixels_of(p.x, row.width), pixels_of(p.y, row.height), p.visibility) for p in points]
             annotation["keypoints"] = [value for place in places for value in place]
-            labelled = each.get("keypoint/num")
+            labelled = object_.get("keypoint/num")
             annotation["num_keypoints"] = sum(p.visibility > 0 for p in points) if labelled is None else labelled
             names = [p.name for p in points]
             if any(names) and self._keypoints.setdefault(category, names) != names:
@@ -260,10 +262,10 @@ class _Coco(_Target):
     def finish(self) -> None:
         self._flush()
         categories: list[str] = []
-        names, stated = self._names.seen, {class_.id: class_ for class_ in self._names.stated}
-        names |= self._names.without_objects(names)
+        names, stated_classes = self._names.seen, {class_.id: class_ for class_ in self._names.stated_classes}
+        names |= self._names.classes_without_objects(names)
         for id_, name in sorted(names.items()):
-            class_ = stated.get(id_)
+            class_ = stated_classes.get(id_)
             class_ = class_ if class_ is not None and class_.name == name else StatedClass(id_, name)
             places, group_name = self._keypoints.get(id_, class_.keypoints), self._groups.get(id_, class_.supercategory)
             points = {"keypoints": [*places], "skeleton": []} if places else {}
@@ -275,36 +277,38 @@ class _Coco(_Target):
         self._output.write(b"]}\n")
 
 
-def _without_padding(points: Sequence[KeyPoint]) -> Sequence[KeyPoint]:
-    """The key points of an object, without those that give it as many as the most of the file: these have no names."""
+def _drop_padding(points: Sequence[KeyPoint]) -> Sequence[KeyPoint]:
+    """Drop the key points that pad an object to the largest number in the file: these have no names."""
     named = [number for number, point in enumerate(points, start=1) if point.name]
     if named:
         return points[: named[-1]]
     return points if any(point.visibility or point.x or point.y for point in points) else ()
 
 
-def _json(text: str, name: str, each: DetectedObject, row: AnnotatedRow) -> Any:
+def _json(text: str, name: str, object_: DetectedObject, row: AnnotatedRow) -> Any:
     """The value of JSON text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        reason = f"the value of object {each.number} is not JSON: {printable(error, 120)}"
+        reason = f"the value of object {object_.number} is not JSON: {printable(error, 120)}"
         raise row.error(reason, f"{OBJECT}{name}", f"columns={f'!{OBJECT}{name}'!r} leaves it out") from None
 
 
-def _segmentation(each: DetectedObject, row: AnnotatedRow) -> Any:
+def _segmentation(object_: DetectedObject, row: AnnotatedRow) -> Any:
     """The mask of an object in COCO's form; None if it has none."""
     try:
-        if (text := each.get("segmentation")) is not None:
+        if (text := object_.get("segmentation")) is not None:
             segmentation = json.loads(text)
             check_segmentation(segmentation, row.height, row.width)
             return segmentation
-        if (png := each.get("mask")) is not None:
+        if (png := object_.get("mask")) is not None:
             mask = mask_of_png(png, row.height, row.width)
             return encode_mask(mask) if mask.any() else None  # a list of images has one for each object
     except (ValueError, RecursionError) as error:
-        feature = "image/object/segmentation" if each.get("segmentation") is not None else "image/object/mask"
-        raise row.error(f"the mask of object {each.number} cannot be used: {printable(error, 120)}", feature) from None
+        feature = "image/object/segmentation" if object_.get("segmentation") is not None else "image/object/mask"
+        raise row.error(
+            f"the mask of object {object_.number} cannot be used: {printable(error, 120)}", feature
+        ) from None
     return None
 
 
@@ -342,19 +346,21 @@ class _Voc(_Target):
         stem = os.path.splitext(row.name)[0]
         lines = ["<annotation>", f"  <folder>{JPEG_IMAGES}</folder>", "  " + _element("filename", row.name, row)]
         lines.append(f"  <size><width>{row.width}</width><height>{row.height}</height></size>")
-        for each in row.objects:
-            name = _element("name", self._names.text(each, row), row)
-            view = each.get("view")
-            corners = zip(("xmin", "ymin", "xmax", "ymax"), (each.xmin, each.ymin, each.xmax, each.ymax), strict=True)
+        for object_ in row.objects:
+            name = _element("name", self._names.text(object_, row), row)
+            view = object_.get("view")
+            corners = zip(
+                ("xmin", "ymin", "xmax", "ymax"), (object_.xmin, object_.ymin, object_.xmax, object_.ymax), strict=True
+            )
             box = [
                 f"<{side}>{pixels_of(value, row.width if side[0] == 'x' else row.height)}</{side}>"
                 for side, value in corners
             ]
-            names = ("truncated", "difficult", *(() if each.get("occluded") is None else ("occluded",)))
-            flags = [f"<{flag}>{row.flag(each, flag)}</{flag}>" for flag in names]
+            names = ("truncated", "difficult", *(() if object_.get("occluded") is None else ("occluded",)))
+            flags = [f"<{flag}>{row.flag(object_, flag)}</{flag}>" for flag in names]
             pose = _element("pose", view, row) if view else ""
             lines.append(
-                f"  <object>{name}{pose}{''.join(flags)}<bndbox>{''.join(box)}</bndbox>{_parts(each, row)}</object>"
+                f"  <object>{name}{pose}{''.join(flags)}<bndbox>{''.join(box)}</bndbox>{_parts(object_, row)}</object>"
             )
         self._stems.append(stem)
         return [(f"{ANNOTATIONS}/{stem}.xml", "\n".join([*lines, "</annotation>\n"]).encode())]
@@ -363,19 +369,19 @@ class _Voc(_Target):
         self._folder.write(f"{SETS}/{self._set}.txt", "".join(f"{stem}\n" for stem in self._stems).encode())
 
 
-def _parts(each: DetectedObject, row: AnnotatedRow) -> str:
+def _parts(object_: DetectedObject, row: AnnotatedRow) -> str:
     """The parts of an object, such as head and hands: ``[{"name": …, "bndbox": {"xmin": …, …}}, …]``."""
-    text = each.get("part")
-    parts = _json(text, "part", each, row) if text else []
-    made = []
+    text = object_.get("part")
+    parts = _json(text, "part", object_, row) if text else []
+    elements = []
     for part in parts if isinstance(parts, list) else [None]:
         box = part.get("bndbox") if isinstance(part, dict) else None
         name = part.get("name") if isinstance(part, dict) else None
         if not isinstance(name, str) or not isinstance(box, dict) or not box.keys() <= {*CORNERS}:
-            raise row.error(f"a part of object {each.number} is not a name with a box", f"{OBJECT}part")
+            raise row.error(f"a part of object {object_.number} is not a name with a box", f"{OBJECT}part")
         corners = "".join(_element(side, str(value), row) for side, value in box.items())
-        made.append(f"<part>{_element('name', name, row)}<bndbox>{corners}</bndbox></part>")
-    return "".join(made)
+        elements.append(f"<part>{_element('name', name, row)}<bndbox>{corners}</bndbox></part>")
+    return "".join(elements)
 
 
 def _element(name: str, text: str, row: AnnotatedRow) -> str:
@@ -409,12 +415,12 @@ class _Yolo(_Target):
             text += f"{', '.join(_YOLO_SUFFIXES)}, or it is in another folder '{IMAGES}'"
             raise row.error(text, "image/filename", f"encode it as one of these, or {NUMBERS}")
         lines = []
-        for each in row.objects:
-            words = self._words(each, row)
+        for object_ in row.objects:
+            words = self._words(object_, row)
             if words is None:
                 self._rows.left_out.add(f"{row.text} has an object whose mask is run-length encoded, not polygons")
             else:
-                lines.append(" ".join([str(self._names.index(each, row, self._rows)), *map(_text, words)]))
+                lines.append(" ".join([str(self._names.index(object_, row, self._rows)), *map(_text, words)]))
         return [(f"{LABELS}/{os.path.splitext(row.name)[0]}.txt", "".join(f"{line}\n" for line in lines).encode())]
 
     def image(self, row: AnnotatedRow, content: pa.Buffer) -> Any:
@@ -425,42 +431,42 @@ class _Yolo(_Target):
         try:
             header = row.header or image_header(data, "")
         except DecodeError:
-            return content  # it is not an image, which could be turned
+            return content  # not an image to turn
         if header.is_turned((row.height, row.width)) is not False:
             return content
         try:
-            return upright(data, header.orientation, path, "store the image without it")
+            return remove_orientation(data, header.orientation, path, "store the image without it")
         except DecodeError as error:
             error.record, error.feature = record, "image/encoded"
             raise
 
-    def _words(self, each: DetectedObject, row: AnnotatedRow) -> Sequence[float] | None:
+    def _words(self, object_: DetectedObject, row: AnnotatedRow) -> Sequence[float] | None:
         """The numbers of a line after the class; None if YOLO cannot hold them."""
-        sides = [(each.xmin, each.xmax), (each.ymin, each.ymax)]
+        sides = [(object_.xmin, object_.xmax), (object_.ymin, object_.ymax)]
         if not all(-_EDGE <= begin < end <= 1 + _EDGE for begin, end in sides):
-            text = f"the box of object {each.number} is empty or beyond the image, which {self.title} refuses"
+            text = f"the box of object {object_.number} is empty or beyond the image, which {self.title} refuses"
             raise row.error(text, "image/object/bbox/xmin")
-        (x, width), (y, height) = (_centred(max(begin, 0.0), min(end, 1.0)) for begin, end in sides)
+        (x, width), (y, height) = (_centre_and_length(max(begin, 0.0), min(end, 1.0)) for begin, end in sides)
         if self._has_masks:
-            return self._polygon(each, row)
+            return self._polygon(object_, row)
         if not self._has_points:
             return x, y, width, height
-        count = len(each.keypoints)
+        count = len(object_.keypoints)
         if self._points not in (None, count):
-            text = f"object {each.number} has {count} key points, those before {self._points}"
+            text = f"object {object_.number} has {count} key points, those before {self._points}"
             raise row.error(text, "image/object/keypoint/x")
         self._points = count
-        points = (value for p in each.keypoints for value in (shortest(p.x), shortest(p.y), p.visibility))
+        points = (value for p in object_.keypoints for value in (shortest(p.x), shortest(p.y), p.visibility))
         return x, y, width, height, *points
 
-    def _polygon(self, each: DetectedObject, row: AnnotatedRow) -> Sequence[float] | None:
-        segmentation = _segmentation(each, row)
+    def _polygon(self, object_: DetectedObject, row: AnnotatedRow) -> Sequence[float] | None:
+        segmentation = _segmentation(object_, row)
         if segmentation == [] or segmentation is None:  # a line of a box would be one of another kind
-            x0, x1, y0, y1 = map(shortest, (each.xmin, each.xmax, each.ymin, each.ymax))
+            x0, x1, y0, y1 = map(shortest, (object_.xmin, object_.xmax, object_.ymin, object_.ymax))
             return x0, y0, x1, y0, x1, y1, x0, y1
         if not isinstance(segmentation, list):
             return None
-        polygon = _joined([np.reshape(part, (-1, 2)) for part in segmentation]) / (row.width, row.height)
+        polygon = _join_polygons([np.reshape(part, (-1, 2)) for part in segmentation]) / (row.width, row.height)
         return [round(min(max(value, 0.0), 1.0), 12) for value in polygon.ravel().tolist()]
 
     def finish(self) -> None:
@@ -468,23 +474,23 @@ class _Yolo(_Target):
         if self._points:
             lines.append(f"kpt_shape: [{self._points}, 3]")
         lines += ["names:" if self._names.numbered else "names: []"]
-        lines += (f"  {at}: {_quoted(name)}" for at, name in enumerate(self._names.numbered))
+        lines += (f"  {at}: {_quote(name)}" for at, name in enumerate(self._names.numbered))
         self._folder.write(DATA, "".join(f"{line}\n" for line in lines).encode())
 
 
-def _joined(parts: list[np.ndarray]) -> np.ndarray:
+def _join_polygons(parts: list[np.ndarray]) -> np.ndarray:
     """Polygons as one: there and back on the shortest line between two corners, which has no area."""
-    joined, *others = parts
-    for part in others:
+    polygon, *other_parts = parts
+    for part in other_parts:
         at = there = 0
-        if len(joined) * len(part) <= _MOST_PAIRS:
-            distances = ((joined[:, None] - part[None]) ** 2).sum(axis=2)
+        if len(polygon) * len(part) <= _MOST_PAIRS:
+            distances = ((polygon[:, None] - part[None]) ** 2).sum(axis=2)
             at, there = map(int, np.unravel_index(distances.argmin(), distances.shape))
-        joined = np.concatenate([joined[: at + 1], part[there:], part[: there + 1], joined[at:]])
-    return joined
+        polygon = np.concatenate([polygon[: at + 1], part[there:], part[: there + 1], polygon[at:]])
+    return polygon
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Text in YAML."""
     plain = (c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in text)
     return f'"{"".join(plain)}"'
@@ -494,7 +500,7 @@ def _text(value: float) -> str:
     return str(value) if value != int(value) else str(int(value))
 
 
-def _centred(begin: float, end: float) -> tuple[float, float]:
+def _centre_and_length(begin: float, end: float) -> tuple[float, float]:
     """The centre and the length of a side, with as few digits as give the same float32 edges."""
     centre, length = (begin + end) / 2, end - begin
     edges = np.float32(begin), np.float32(end)

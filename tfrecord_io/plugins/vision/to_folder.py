@@ -190,9 +190,9 @@ def to_file_folder(
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What is written, and the columns of it by default."""
+    """A kind of file to write, and its default columns."""
 
-    keyword: str  # which names the column of bytes
+    keyword: str  # the keyword that names the column of bytes
     encoded: str
     name: str
     are_images: bool
@@ -215,12 +215,12 @@ def _write_folder(
     options = ExportOptions.from_keywords(keywords, None, source)
     storage = options.target
     make_table = None if table is None else _table_format(table)
-    options = _with_columns(source, options, columns, kind, image, filename)
+    options = _select_columns(source, options, columns, kind, image, filename)
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, options))
         layout = _layout(reader.schema, kind, image, filename, table)
-        others = [field for field in reader.schema if field.name not in (layout.image, layout.filename)]
-        table_schema = pa.schema([pa.field(layout.filename or layout.name, pa.string()), *others])
+        table_fields = [field for field in reader.schema if field.name not in (layout.image, layout.filename)]
+        table_schema = pa.schema([pa.field(layout.filename or layout.name, pa.string()), *table_fields])
         if make_table is not None:
             refuse_types(table_schema, make_table, _TABLE_ADVICE)
         folder = opened.enter_context(new_folder(os.fspath(target), storage))
@@ -240,7 +240,7 @@ def _write_folder(
     return WriteReport(os.fspath(target), layout.rows, folder.bytes, None, written, {})
 
 
-def _with_columns(
+def _select_columns(
     source: Any, options: ExportOptions, columns: Any, kind: _Kind, image: str | None, filename: str | None
 ) -> ExportOptions:
     """The options with the `columns` of the table, and those with the images and their names."""
@@ -251,8 +251,8 @@ def _with_columns(
     projection = Projection(columns)
     projection.check(schema.names)
     needed = [layout.image] if layout.filename is None else [layout.image, layout.filename]
-    others = [name for name in projection.order(schema.names) if name not in needed]
-    return replace(options, columns=(*needed, *others))
+    table_columns = [name for name in projection.order(schema.names) if name not in needed]
+    return replace(options, columns=(*needed, *table_columns))
 
 
 def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
@@ -266,7 +266,7 @@ def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
     if hasattr(unwrapped(source), "read"):
         raise TypeError("the files are read twice: pass a path, not a file object")
     scan = scan_of(source, replace(options, filters=None, limit=None))
-    if once := [each.path for each in scan.sources if not each.can_be_read_again]:
+    if once := [source_file.path for source_file in scan.sources if not source_file.can_be_read_again]:
         advice = "save it to a file first"
         raise ValueError(f"'{printable(once[0])}' is a pipe, and the files are read twice: {advice}")
     return scan.schema
@@ -338,13 +338,13 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
 def _write_files(
     batch: pa.RecordBatch, layout: _Layout, folder: NewFolder, reader: Reader, threads: int
 ) -> list[str | None]:
-    """Write the files of a batch; returns the names of all rows, of one without a file only if it states one."""
+    """Write the files of a batch; return the names of all rows, None for a row without file and name."""
     images = batch.column(layout.image)
-    given = batch.column(layout.filename).to_pylist() if layout.filename is not None else [None] * len(batch)
+    filenames = batch.column(layout.filename).to_pylist() if layout.filename is not None else [None] * len(batch)
     names: list[str | None] = []
 
     def files() -> Iterator[NewFile]:
-        for row, (scalar, name) in enumerate(zip(images, given, strict=True)):
+        for row, (scalar, name) in enumerate(zip(images, filenames, strict=True)):
             content, at = scalar.as_buffer(), layout.rows + row
             if content is None:
                 names.append(name)
@@ -383,12 +383,12 @@ def write_files(folder: NewFolder, files: Iterable[NewFile], threads: int) -> No
     """Write files, several at a time; an error for the first, in this order, whose name another one has."""
 
     def write(name: str, content: Any, error: Callable[[str], EncodeError]) -> None:
-        with _named(name, error):
+        with _explain_name_clash(name, error):
             folder.write(name, content)
 
     def tasks() -> Iterator[Callable[[], None]]:
         for file in files:
-            with _named(file[0], file[2]):
+            with _explain_name_clash(file[0], file[2]):
                 folder.reserve(file[0])
             yield partial(write, *file)
 
@@ -398,7 +398,7 @@ def write_files(folder: NewFolder, files: Iterable[NewFile], threads: int) -> No
 
 
 @contextmanager
-def _named(name: str, error: Callable[[str], EncodeError]) -> Iterator[None]:
+def _explain_name_clash(name: str, error: Callable[[str], EncodeError]) -> Iterator[None]:
     """Name the record of a file whose name is taken: `write` finds what only the file system knows, such as case."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""What this plugin adds: formats of images and files in folders and archives, with their keywords, and Earth Engine."""
+"""Formats that this plugin adds: images and files in folders and archives, with their keywords, and Earth Engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfrecord_io.typing import InvalidBoxes, Masks, Path
 
 @dataclass(frozen=True, kw_only=True)
 class VisionOptions(Options):
-    """The keywords of `tfrecord_io.convert` that these formats have, and what ``tfr convert --help`` says of them."""
+    """Keywords of `tfrecord_io.convert` for these formats, with the help texts of ``tfr convert --help``."""
 
     class_names: Sequence[str] | None = format_option(
         "The classes of a folder of images, of Pascal VOC or YOLO, in the order of their labels.", "NAME,NAME..."

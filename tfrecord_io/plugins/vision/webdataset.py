@@ -1,4 +1,4 @@
-"""WebDataset archives: tar files in which the members of one sample follow each other and share a name.
+"""WebDataset archives: tar files with the members of a sample in a row, under a shared name.
 
 An archive is read once, in order, whatever made it: memory is bounded by the limits below. Python's tarfile reads
 headers of any stated size, follows extension headers by recursion, and takes a damaged header for the end.
@@ -54,17 +54,17 @@ class Archives:
     @contextmanager
     def open(self) -> Iterator[pa.RecordBatchReader]:
         files = self.files
-        if files.folders.fields:  # which differ from file to file
+        if files.folders.fields:  # values of folders differ from file to file
             with self._table.open() as rows:
                 yield rows
             return
         with (
             files.options.meter(files.sources) as meter,
-            closing(_all_samples(files.sources, files.options, meter)) as found,
+            closing(_all_samples(files.sources, files.options, meter)) as samples,
         ):
-            first, schema = _first(found, files.options)
-            files.selected(schema.names)
-            yield files.delivered(schema, _batches(first, found, schema))
+            first, schema = _first(samples, files.options)
+            files.select_names(schema.names)
+            yield files.rows_to_convert(schema, _batches(first, samples, schema))
 
     @property
     def schema(self) -> pa.Schema:
@@ -75,9 +75,9 @@ class Archives:
 
     @cached_property
     def _table(self) -> TableSource:
-        with closing(_all_samples(self.sources, self.files.options, None)) as found:
-            _, schema = _first(found, self.files.options)
-        self.files.selected(schema.names)
+        with closing(_all_samples(self.sources, self.files.options, None)) as all_samples:
+            _, schema = _first(all_samples, self.files.options)
+        self.files.select_names(schema.names)
 
         def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
             with closing(_all_samples([source], self.files.options, meter)) as samples:
@@ -96,10 +96,10 @@ def _all_samples(
                 yield source.path, sample
 
 
-def _first(found: Iterator[tuple[str, Sample]], options: SourceOptions) -> tuple[list[tuple[str, Sample]], pa.Schema]:
+def _first(samples: Iterator[tuple[str, Sample]], options: SourceOptions) -> tuple[list[tuple[str, Sample]], pa.Schema]:
     """The first samples, and the schema of the columns that these have."""
     first, size, names = [], 0, dict[str, None]()
-    for path, sample in found:
+    for path, sample in samples:
         first.append((path, sample))
         names |= dict.fromkeys(sample)
         options.check_count(len(names), path)
@@ -113,17 +113,17 @@ def _first(found: Iterator[tuple[str, Sample]], options: SourceOptions) -> tuple
 
 
 def _batches(
-    first: list[tuple[str, Sample]], rest: Iterator[tuple[str, Sample]], schema: pa.Schema
+    first: list[tuple[str, Sample]], samples: Iterator[tuple[str, Sample]], schema: pa.Schema
 ) -> Generator[pa.RecordBatch]:
-    known = set(schema.names)
+    schema_names = set(schema.names)
 
     def rows() -> Iterator[tuple[list[Any], int]]:
-        for path, sample in chain(first, rest):
-            if new := sample.keys() - known:
+        for path, sample in chain(first, samples):
+            if new := sample.keys() - schema_names:
                 name = min(new)
                 reason = f"the sample '{printable(sample[KEY])}' has a member that the first samples do not have"
                 advice = "exclude it, or put a sample with all members first"
-                raise DecodeError(reason, path=path, feature=name, expected=sorted(known), got=name, hint=advice)
+                raise DecodeError(reason, path=path, feature=name, expected=sorted(schema_names), got=name, hint=advice)
             yield [sample.get(name) for name in schema.names], _size(sample) + 8 * len(schema)
 
     yield from row_batches(rows(), schema)
@@ -147,11 +147,11 @@ def _samples(file: Any, path: str, options: SourceOptions) -> Generator[Sample]:
             yield sample
             sample, size = {}, 0
         if suffix in sample:
-            raise _damaged("two members have this name", path, name)
+            raise _damage_error("two members have this name", path, name)
         sample.setdefault(KEY, _text(key.encode("utf-8", "surrogateescape"), path, name))
         size += member.size
         if size > MAX_RECORD_BYTES:
-            raise _damaged(f"with it, its sample has {size} bytes, more than a record can have", path, name)
+            raise _damage_error(f"with it, its sample has {size} bytes, more than a record can have", path, name)
         sample[suffix] = _value(archive.read(), member, suffix, path)
         options.check_count(len(sample), path)
     if sample:
@@ -164,22 +164,22 @@ def _check_member(member: tarfile.TarInfo, suffix: str, path: str) -> None:
         kind = "hard link" if member.islnk() else "symbolic link" if member.issym() else "device or pipe"
         target = f" to '{printable(member.linkname)}'" if member.linkname else ""
         advice = "write the archive with the content of links (options dereference and hard-dereference of GNU tar)"
-        raise _damaged(f"a {kind}{target}, not a file", path, member.name, advice)
+        raise _damage_error(f"a {kind}{target}, not a file", path, member.name, advice)
     if not suffix:
-        raise _damaged("it ends with a dot, so its column has no name", path, member.name, "rename the member")
+        raise _damage_error("it ends with a dot, so its column has no name", path, member.name, "rename the member")
     if suffix == KEY:
         reason = f"its suffix is {KEY}, the column with the names of the samples"
-        raise _damaged(reason, path, member.name, "rename the member")
+        raise _damage_error(reason, path, member.name, "rename the member")
 
 
 def _value(content: bytes, member: tarfile.TarInfo, suffix: str, path: str) -> Any:
     name, size = member.name, member.size
     if len(content) < size:
-        raise _damaged(f"the archive ends after {len(content)} of its {size} bytes", path, name)
+        raise _damage_error(f"the archive ends after {len(content)} of its {size} bytes", path, name)
     if suffix in _INTEGERS:
         text = content.strip()
         if not text.removeprefix(b"-").isdigit() or len(text) > len(str(-(2**63))) or not -(2**63) <= int(text) < 2**63:
-            raise _damaged(f"a member .{suffix} is an integer, this is not", path, name)
+            raise _damage_error(f"a member .{suffix} is an integer, this is not", path, name)
         return int(text)
     return _text(content, path, name) if suffix in _TEXTS else content
 
@@ -188,10 +188,10 @@ def _text(content: bytes, path: str, name: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise _damaged("text is UTF-8, this is not", path, name) from None
+        raise _damage_error("text is UTF-8, this is not", path, name) from None
 
 
-def _damaged(reason: str, path: str, name: str, advice: str | None = None) -> DecodeError:
+def _damage_error(reason: str, path: str, name: str, advice: str | None = None) -> DecodeError:
     return DecodeError(f"member '{printable(name)}': {reason}", path=path, hint=advice)
 
 
@@ -315,24 +315,24 @@ class TarArchive:
 
     def __iter__(self) -> Iterator[tarfile.TarInfo]:
         lasting: dict[str, str] = {}  # by global pax headers
-        stated: dict[str, str] = {}  # for the next member
+        next_headers: dict[str, str] = {}  # for the next member
         while (info := self._header()) is not None:
             if info.type in _LONG:
                 content = self._extension(info, "a long name")
                 name = content.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
-                stated.setdefault(_LONG[info.type], name)
+                next_headers.setdefault(_LONG[info.type], name)
             elif info.type in _PAX:
-                stated = self._records(self._extension(info, "a pax header")) | stated
+                next_headers = self._records(self._extension(info, "a pax header")) | next_headers
             elif info.type == tarfile.XGLTYPE:
                 lasting |= self._records(self._extension(info, "a global pax header"))
             else:
-                self._apply(info, lasting | stated)
-                stated = {}
+                self._apply(info, lasting | next_headers)
+                next_headers = {}
                 has_content = info.isreg() or info.type not in tarfile.SUPPORTED_TYPES  # whatever size a link states
                 self._begin(info.size if has_content else 0)
                 yield info
                 self._skip()
-        if stated:
+        if next_headers:
             raise self._error("it ends behind the extension header of a member")
 
     def read(self, size: int | None = None) -> bytes:
@@ -354,12 +354,12 @@ class TarArchive:
 
     def _skip(self) -> None:
         """Go to the next header."""
-        rest = self.left + self._padding
-        while rest:
-            part = self._take(min(rest, _CHUNK))
+        remaining = self.left + self._padding
+        while remaining:
+            part = self._take(min(remaining, _CHUNK))
             if not part:
-                raise self._error(f"it ends {rest} bytes before the next header")
-            rest -= len(part)
+                raise self._error(f"it ends {remaining} bytes before the next header")
+            remaining -= len(part)
         self.left = self._padding = 0
 
     def _header(self) -> tarfile.TarInfo | None:
@@ -374,7 +374,7 @@ class TarArchive:
                 return None
             raise self._error(f"at byte {at}: {printable(error)}") from error
         if info.size < 0:
-            raise _damaged(f"its size is {info.size}", self._path, info.name)
+            raise _damage_error(f"its size is {info.size}", self._path, info.name)
         return info
 
     def _extension(self, info: tarfile.TarInfo, what: str) -> bytes:
@@ -406,17 +406,17 @@ class TarArchive:
             begin = end
         return records
 
-    def _apply(self, info: tarfile.TarInfo, stated: dict[str, str]) -> None:
+    def _apply(self, info: tarfile.TarInfo, headers: dict[str, str]) -> None:
         """Give a member what its extension headers state."""
-        if name := stated.get("path"):
+        if name := headers.get("path"):
             info.name = name.rstrip("/")
-        info.linkname = stated.get("linkpath") or info.linkname
-        if info.type == tarfile.GNUTYPE_SPARSE or "sparse" in stated:
+        info.linkname = headers.get("linkpath") or info.linkname
+        if info.type == tarfile.GNUTYPE_SPARSE or "sparse" in headers:
             advice = "write the archive without the option sparse of GNU tar"
-            raise _damaged("a sparse file, of which the archive has parts", self._path, info.name, advice)
-        if size := stated.get("size"):
+            raise _damage_error("a sparse file, of which the archive has parts", self._path, info.name, advice)
+        if size := headers.get("size"):
             if not (size.isascii() and size.isdigit() and len(size) <= _MOST_DIGITS):
-                raise _damaged(f"its size is '{printable(size, 40)}'", self._path, info.name)
+                raise _damage_error(f"its size is '{printable(size, 40)}'", self._path, info.name)
             info.size = int(size)
 
     def _error(self, reason: str, **numbers: Any) -> DecodeError:

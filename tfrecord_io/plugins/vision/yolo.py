@@ -46,7 +46,7 @@ _YAML = (".yaml", ".yml")
 _YAML_BYTES = 1 << 20
 _NO_IMAGES = (".txt", ".yaml", ".yml", ".cache", ".md")  # may be next to images
 _MOST_CLASSES = 100_000
-_ROUNDED = 1e-5  # coordinates are rounded in text: what is so little beyond an edge is on it
+_ROUNDED = 1e-5  # coordinates are rounded in text: a value this little beyond an edge is on the edge
 
 
 @check_keywords
@@ -129,23 +129,23 @@ def open_yolo(
     names = list(class_names) if class_names is not None else dataset.class_names()
     labels = _Labels(names, dataset.keypoints())
     folder = os.fspath(images) if images is not None else None
-    chosen = dataset.images(folder, image_set)
-    annotated = [labels.read(image, content) for image, content in _contents(chosen, options)]
-    _warn_of_labels(chosen)
+    images_of_set = dataset.images(folder, image_set)
+    annotated = [labels.read(image, content) for image, content in _contents(images_of_set, options)]
+    _warn_of_labels(images_of_set)
     shapes = ShapeColumns(masks, labels.keypoints[0])
     classes = [StatedClass(number, name) for number, name in enumerate(names, start=1)]
-    return Reading(options, {}, "object", classes, shapes).open(annotated, chosen.folder)
+    return Reading(options, {}, "object", classes, shapes).open(annotated, images_of_set.folder)
 
 
 class _Images(NamedTuple):
     """Images, and where their labels are."""
 
-    folder: str  # that their names are relative to
+    folder: str  # the names are relative to it
     names: list[str]
     labels: str  # the folder with the labels, in `fs`
     files: list[str]  # the label files, below it
     fs: FileSystem
-    path: str  # that says so
+    path: str  # of the file with the list
 
 
 class _Dataset(NamedTuple):
@@ -201,17 +201,17 @@ class _Dataset(NamedTuple):
         """The images of a set, and their label files."""
         place = None if images is not None else self._place(image_set)
         if place is not None and place.endswith(".txt"):
-            return self._listed(place)
+            return self._images_of_list(place)
         images = images or (f"{self.path.rstrip('/')}/{place}" if place else self.path)
         folder = list_images(images, self.storage)
         if not folder.files:
             text = f"the folder has no {', '.join(IMAGE_SUFFIXES)} files"
             text = text if image_set else f"{text}; image_set= names another folder"
             raise FileNotFoundError(errno.ENOENT, text, images)
-        others = [file for file in folder.others if not file.name.lower().endswith(_NO_IMAGES)]
-        warn_of_others(folder.path, "not an image", others)
+        non_images = [file for file in folder.other_files if not file.name.lower().endswith(_NO_IMAGES)]
+        warn_of_others(folder.path, "not an image", non_images)
         names = [file.name for file in folder.files]
-        place = self._below(folder, names) if place is None else place
+        place = self._path_below(folder, names) if place is None else place
         if place is not None:
             labels, files = _label_files(place, names)
         else:
@@ -219,8 +219,8 @@ class _Dataset(NamedTuple):
             files = [_label_name(name) for name in names]
         return _Images(images, names, f"{self.root}/{labels}".rstrip("/"), files, self.fs, images)
 
-    def _below(self, images: Folder, names: Sequence[str]) -> str | None:
-        """Where a folder of images is below this one; None if it is not, or its path has no folder ``images``."""
+    def _path_below(self, images: Folder, names: Sequence[str]) -> str | None:
+        """The path of a folder of images below this one; None outside of it, or without a folder ``images``."""
         root = self.fs.display_path(self.root).rstrip("/") + "/"
         path = images.files[0].entry.name.removesuffix(names[0])
         place = images.fs.display_path(path.rstrip("/")).removeprefix(root)
@@ -228,17 +228,19 @@ class _Dataset(NamedTuple):
         return place if is_below and IMAGES in f"{place}/{names[0]}".split("/") else None
 
     def _place(self, image_set: str | None) -> str:
-        """Where the images of a set are, below the folder."""
+        """The place of the images of a set, below the folder."""
         if image_set is None:
             return IMAGES if self.fs.entry(f"{self.root}/{IMAGES}") is not None else ""
         place: Any = self.data.get(image_set)
         if place in (None, ""):
             places = (f"{IMAGES}/{image_set}", f"{image_set}/{IMAGES}")
-            found = next((each for each in places if self.fs.entry(f"{self.root}/{each}") is not None), None)
-            if found is None:
+            image_place = next(
+                (candidate for candidate in places if self.fs.entry(f"{self.root}/{candidate}") is not None), None
+            )
+            if image_place is None:
                 reason = f"no such image set: no '{places[0]}', no '{places[1]}', and '{image_set}' is not in {DATA}"
                 raise FileNotFoundError(errno.ENOENT, reason, self.path)
-            return found
+            return image_place
         if not isinstance(place, str):
             raise DecodeError(f"'{image_set}' is not one path", path=self.source, expected="a path", got=place)
         place = place.removeprefix("../")  # of exports whose data.yaml was meant to be one level deeper
@@ -246,7 +248,7 @@ class _Dataset(NamedTuple):
             raise self._leads_out(f"'{image_set}'", wrong, place)
         return place
 
-    def _listed(self, place: str) -> _Images:
+    def _images_of_list(self, place: str) -> _Images:
         """The images that a text file names, relative to the folder."""
         entry, shown = self.fs.entry(f"{self.root}/{place}"), f"{self.path.rstrip('/')}/{place}"
         if entry is None:
@@ -267,7 +269,7 @@ class _Dataset(NamedTuple):
 
 
 def _labels_folder(images: str) -> str:
-    """Where labels are: the last folder ``images`` of a path is ``labels``.
+    """The folder of labels: the last folder ``images`` of a path becomes ``labels``.
 
     >>> _labels_folder("a/images/train"), _labels_folder("images/x/images"), _labels_folder("photos")
     ('a/labels/train', 'images/x/labels', 'photos')
@@ -303,14 +305,14 @@ def _contents(images: _Images, options: AnnotationOptions) -> Iterator[tuple[tup
         advice = "pass the folder with 'images' and 'labels', or read images without objects by open_image_folder"
         raise FileNotFoundError(errno.ENOENT, f"{reason}; {advice}", images.path)
 
-    def checked() -> Iterator[tuple[tuple[str, str], str, Entry | None]]:
+    def checked_files() -> Iterator[tuple[tuple[str, str], str, Entry | None]]:
         for name, path, entry in zip(images.names, paths, entries, strict=True):
             shown = fs.display_path(path)
             if entry is not None and isinstance(fs, LocalFileSystem) and links_out(images.labels, path):
                 raise DecodeError("a link leads out of the folder of labels", path=shown, hint="copy the file")
             yield (name, shown), shown, None if entry is None or entry.directory else entry
 
-    return read_annotations(checked(), fs, options.threads)
+    return read_annotations(checked_files(), fs, options.threads)
 
 
 def _warn_of_labels(images: _Images) -> None:
@@ -319,14 +321,16 @@ def _warn_of_labels(images: _Images) -> None:
         return
     start, read = f"{images.labels}/", {*images.files, CLASSES}
     entries = (entry for entry in images.fs.glob(f"{glob.escape(start)}**") if entry.basename.endswith(".txt"))
-    others = [FolderFile(entry.name.removeprefix(start).replace(os.sep, "/"), entry) for entry in entries]
-    others = [file for file in others if file.name not in read and not any(map(is_hidden_file, file.name.split("/")))]
-    others.sort(key=lambda file: natural_key(file.name))
-    warn_of_others(images.fs.display_path(images.labels), "without an image", others)
+    unpaired = [FolderFile(entry.name.removeprefix(start).replace(os.sep, "/"), entry) for entry in entries]
+    unpaired = [
+        file for file in unpaired if file.name not in read and not any(map(is_hidden_file, file.name.split("/")))
+    ]
+    unpaired.sort(key=lambda file: natural_key(file.name))
+    warn_of_others(images.fs.display_path(images.labels), "without an image", unpaired)
 
 
 class _Labels(NamedTuple):
-    """How lines of labels are read."""
+    """Options to read lines of labels."""
 
     names: Sequence[str]
     keypoints: tuple[int, int]  # of an object, and values of each
@@ -340,10 +344,10 @@ class _Labels(NamedTuple):
             A line is none of a label.
         """
         name, path = image
-        count, each = self.keypoints
+        count, values_each = self.keypoints
         expected = "class x y width height, or class x y x y x y …"
         if count:
-            expected = f"a class, a box, and {count} key points of {each} values"
+            expected = f"a class, a box, and {count} key points of {values_each} values"
         objects = Objects([], [], [])
         try:
             lines = content.decode("utf-8-sig").splitlines()
@@ -372,12 +376,12 @@ class _Labels(NamedTuple):
         if not label.is_integer() or not 0 <= label < len(self.names):
             raise ValueError(f"'{printable(words[0], 40)}' is not one of the {len(self.names)} classes, from 0")
         values = numbers[1:]
-        count, each = self.keypoints
+        count, values_each = self.keypoints
         if count:
-            if len(values) != 4 + count * each:
-                raise ValueError(f"it has {len(numbers)} numbers, expected {5 + count * each}")
-            _check_fractions([*values[:4], *_labelled(values[4:], each)])
-            return int(label), _box(values[:4]), _points(values[4:], each)
+            if len(values) != 4 + count * values_each:
+                raise ValueError(f"it has {len(numbers)} numbers, expected {5 + count * values_each}")
+            _check_fractions([*values[:4], *_labelled_coordinates(values[4:], values_each)])
+            return int(label), _box(values[:4]), _points(values[4:], values_each)
         if len(values) == 4 or (len(values) >= 6 and len(values) % 2 == 0):
             _check_fractions(values)
         if len(values) == 4:
@@ -386,7 +390,7 @@ class _Labels(NamedTuple):
             return int(label), box, Shape([corners])
         if len(values) < 6 or len(values) % 2:
             raise ValueError(f"it has {len(numbers)} numbers")
-        values = [_on_edge(value) for value in values]
+        values = [_snap_to_edge(value) for value in values]
         around = min(values[0::2]), min(values[1::2]), max(values[0::2]), max(values[1::2])
         return int(label), around, Shape([values])
 
@@ -394,11 +398,11 @@ class _Labels(NamedTuple):
 def _box(values: list[float]) -> tuple[float, float, float, float]:
     x, y, width, height = values
     corners = x - width / 2, y - height / 2, x + width / 2, y + height / 2
-    x0, y0, x1, y1 = map(_on_edge, corners)
+    x0, y0, x1, y1 = map(_snap_to_edge, corners)
     return x0, y0, x1, y1
 
 
-def _on_edge(value: float) -> float:
+def _snap_to_edge(value: float) -> float:
     return min(max(value, 0.0), 1.0) if -_ROUNDED <= value <= 1 + _ROUNDED else value
 
 
@@ -410,16 +414,20 @@ def _check_fractions(places: Sequence[float]) -> None:
             raise ValueError(f"{place} is not {expected}: it looks like pixels")
 
 
-def _labelled(values: list[float], size: int) -> Iterator[float]:
-    """The coordinates of the key points of an object, those that are not labelled left out: these say nothing."""
+def _labelled_coordinates(values: list[float], size: int) -> Iterator[float]:
+    """Coordinates of the labelled key points of an object; unlabelled points have no meaningful ones."""
     for at in range(0, len(values), size):
         if size == 2 or values[at + 2 : at + 3] != [0]:
             yield from values[at : at + 2]
 
 
-def _points(values: list[float], each: int) -> Shape:
-    x, y = values[0::each], values[1::each]
-    visible = values[2::each] if each == 3 else [0.0 if place == (0, 0) else 2.0 for place in zip(x, y, strict=True)]
+def _points(values: list[float], values_each: int) -> Shape:
+    x, y = values[0::values_each], values[1::values_each]
+    visible = (
+        values[2::values_each]
+        if values_each == 3
+        else [0.0 if place == (0, 0) else 2.0 for place in zip(x, y, strict=True)]
+    )
     if not set(visible) <= {0.0, 1.0, 2.0}:
         raise ValueError("the visibility of a key point is not 0, 1 or 2")
     points = [value for point in zip(x, y, visible, strict=True) for value in point]
