@@ -24,7 +24,7 @@ __all__ = [
 
 
 def _own() -> tuple[Codec, ...]:
-    """Those of this package, which plain files do not need."""
+    """The codecs of this package, which plain files do not need."""
     from tfrecord_io.compression.deflate import Gzip, Zlib
     from tfrecord_io.compression.lz4 import Lz4
     from tfrecord_io.compression.zstd import Zstd
@@ -59,7 +59,7 @@ def get_codec(name: str | None) -> Codec | None:
 
 
 def check_level(codec: Codec | None, level: int | None) -> None:
-    """Raise ValueError for a level that a codec does not have, and for one of a file that is not compressed."""
+    """Raise ValueError for a level that the codec does not have, or without a codec."""
     if codec is not None:
         codec.check_level(level)
     elif level is not None:

@@ -23,7 +23,7 @@ from tfrecord_io.options import MAX_RECORD_BYTES as MAX_RECORD_BYTES
 
 
 class FaultCode(IntEnum):
-    """What is wrong. Below 16: framing; 16 to 31: wire format; from 32 on: values against the plan."""
+    """The kind of a fault. Below 16: framing; 16 to 31: wire format; from 32 on: values against the plan."""
 
     TRUNCATED_HEADER = 1
     TRUNCATED_PAYLOAD = 2
@@ -135,7 +135,7 @@ class MessageFields:
 
 @dataclass(frozen=True, slots=True)
 class PlanColumn:
-    """One column that a decoder fills, and the checks of its values.
+    """One column for a decoder to fill, and the checks of its values.
 
     A column of ``layout`` NULL has no value in any row: values in a record are a KIND fault.
     """
@@ -205,7 +205,7 @@ class ColumnBuffers:
 
     @property
     def is_list(self) -> bool:
-        """Whether it is a feature list."""
+        """True if the column is a feature list."""
         return self.steps is not None
 
     @property
@@ -218,7 +218,7 @@ class ColumnBuffers:
 
     @property
     def has_others(self) -> bool:
-        """Whether some row has values of another kind."""
+        """True if some row has values of another kind."""
         return bool(self.others or (self.steps is not None and self.steps.others))
 
 
@@ -296,11 +296,11 @@ class Decoder(Protocol):
 
     @property
     def sequence(self) -> bool:
-        """Whether records are SequenceExamples: by the plan, or because one has a feature list (RecordType.DETECT)."""
+        """True if records are SequenceExamples: by the plan, or because one has a feature list (RecordType.DETECT)."""
 
     @property
     def new_names(self) -> list[FeatureName]:
-        """The names that the records had and the plan does not, in the order in which they were first met."""
+        """The names of features outside the plan, in the order in which they were first met."""
 
     def know(self, names: Iterable[FeatureName]) -> None:
         """Begin as a decoder that has met these names: they count towards `max_features`. Called before any `feed`."""
@@ -418,7 +418,7 @@ class KeyTable(Protocol):
 
 
 class PlainValue(IntEnum):
-    """What a plain Arrow array holds. The kernel has the same numbers, of `Value`."""
+    """The type of value in a plain Arrow array. The kernel has the same numbers, of `Value`."""
 
     INT = 1
     BOOL = 2
@@ -429,7 +429,7 @@ class PlainValue(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlainForm:
-    """The form of an Arrow array with one value in each row, and the feature that it becomes."""
+    """The form of an Arrow array with one value in each row, and of its feature."""
 
     name: str
     value: PlainValue
@@ -439,11 +439,11 @@ class PlainForm:
 
 
 class ArrowColumns(Protocol):
-    """The columns of one batch that an encoder takes as they are."""
+    """The Arrow columns of one batch, encoded without conversion."""
 
     @property
     def taken(self) -> Sequence[bool]:
-        """Whether it takes each column; not those without a form or with text that is not UTF-8."""
+        """A boolean for each column, true if it is taken; not those without a form or with text that is not UTF-8."""
 
 
 class ArrowReader(Protocol):
@@ -548,14 +548,14 @@ class Engine(Protocol):
         """An encoder of columns; a number stands for that column of `arrow`."""
 
     def memory(self) -> Any:
-        """Memory for `Encoder.encode` that one result after the other is written to, without new page faults."""
+        """Memory to reuse for the results of `Encoder.encode`, without new page faults."""
 
 
 LIST_MARK = "\udc80"  # not part of any name: names are UTF-8
 
 
 class Fact(IntEnum):
-    """What a column shows of itself as a number: fields of `ColumnBuffers`. The kernel has the same order."""
+    """The properties of a column as numbers: fields of `ColumnBuffers`. The kernel has the same order."""
 
     KIND = 0
     LAYOUT = 1
@@ -584,7 +584,7 @@ class ColumnNames:
 
 
 class FeatureColumns(Mapping[str, ColumnBuffers]):
-    """Decoded columns by feature that an engine holds, and hands over one by one or as Arrow arrays."""
+    """Decoded columns by feature, in an engine, to take one by one or as Arrow arrays."""
 
     @abstractmethod
     def facts(self) -> Array:

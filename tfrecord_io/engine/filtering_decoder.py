@@ -40,7 +40,7 @@ _TRIED_PART = 16  # with this part of it
 
 
 class DecodingChoice:
-    """Whether the next records of a read are decoded in one go or in two steps; that changes no result.
+    """Choose between decoding the next records in one go and in two steps; that changes no result.
 
     In two steps, the columns of the filter are decoded first, and then all columns of the records that pass: as long as
     at most 98 % of the bytes that were decoded in two steps last are in records that pass, or fewer where there are
@@ -61,7 +61,7 @@ class DecodingChoice:
         return self.share is not None and self.share <= (most if self.copies else _FEW_WITHOUT_COPY * most)
 
     def next(self, available: int) -> tuple[bool, int | None]:
-        """Whether to decode the next of `available` bytes in two steps, and at most how many of them; None: all."""
+        """Decide if the next of `available` bytes are decoded in two steps, and at most how many; None: all."""
         if self.in_two_steps or available < _LEAST_BYTES:
             return self.in_two_steps, None
         block, self._blocks = self._blocks, self._blocks + 1
@@ -288,7 +288,7 @@ class FilteringDecoder:
         return int(frames.lengths.sum())
 
     def _share_names(self, met: Decoder, other: Decoder) -> None:
-        """Count the names that one decoder met first in the other, too."""
+        """Count the new names of one decoder in the second decoder, too."""
         if len(met.new_names) and (new := [name for name in met.new_names if name not in self._names]):
             self._names.update(dict.fromkeys(new))
             other.know(new)

@@ -208,7 +208,7 @@ class NativeDecoder:
         return None
 
     def _wanted(self, names: Sequence[FeatureName]) -> list[bool] | None:
-        """Whether each name is selected; None: all are."""
+        """A boolean for each name, true if it is selected; None: all are."""
         select = self.plan.select
         return None if select is None else [select(name) for name, _ in names]
 
@@ -262,7 +262,7 @@ def _wide(offsets: Any) -> Any:
 
 
 def _source(column: ColumnBuffers) -> ColumnBuffers:
-    """The column with all that the kernel reads, in the form that it borrows."""
+    """The column with all arrays that the kernel reads, in the form to be borrowed."""
     steps = None if column.steps is None else _source(column.steps)
     values = column.values
     if values is None and column.kind is not Kind.NONE:

@@ -98,7 +98,7 @@ def gather_runs(arrays: Sequence[RunArray], owners: Array | None, rows: Array, o
 
 
 def _parts(arrays: Sequence[RunArray]) -> tuple[list[Array], list[Array], int]:
-    """What the kernel takes: the values and offsets of all, and the size of an item."""
+    """The arguments of the kernel: the values and offsets of all, and the size of an item."""
     return [_bytes_of(values) for values, _ in arrays], [offsets for _, offsets in arrays], arrays[0][0].itemsize
 
 

@@ -50,7 +50,7 @@ def text_dtype(*, missing: bool) -> np.dtype[Any]:
 
 
 def is_text_dtype(dtype: np.dtype[Any]) -> bool:
-    """Whether `dtype` is a `text_dtype`."""
+    """True if `dtype` is a `text_dtype`."""
     return dtype.kind == "T"
 
 

@@ -49,7 +49,7 @@ def _regex(pattern: bytes) -> Predicate:
 
 
 def _is_text(head: bytes) -> bool:
-    """Whether it is UTF-8 (perhaps truncated inside the last character) of printable characters and line ends."""
+    """True if bytes are UTF-8 (perhaps truncated inside the last character) of printable characters and line ends."""
     if not head:
         return False
     for dropped in range(min(4, len(head))):

@@ -81,12 +81,12 @@ class Format:
 
     @property
     def is_source(self) -> bool:
-        """Whether it is read."""
+        """True if the format is read."""
         return bool(self.open or self.plan or self.records)
 
     @property
     def is_target(self) -> bool:
-        """Whether it is written."""
+        """True if the format is written."""
         return bool(self.writer or self.write) or self is TFRECORD
 
 
@@ -367,7 +367,7 @@ def keys(rows: Iterable[Format] = FORMATS, *, written: bool = False) -> tuple[st
 
 
 def only_one_way(row: Format) -> str:
-    """What a list of formats says of one that is not read, or not written."""
+    """The note in a list of formats about a format that is only read, or only written."""
     return "" if row.is_source and row.is_target else "only a target" if row.is_target else "only a source"
 
 

@@ -74,12 +74,12 @@ def drop_unknown_fields(message: Any) -> tuple[int, int]:
 
 
 def is_closed(enum: Any) -> bool:
-    """Whether an enum, by its descriptor, has the values of its definition alone: other numbers are unknown fields."""
+    """True if an enum, by its descriptor, has the values of its definition alone: other numbers are unknown fields."""
     return bool(enum.is_closed) if hasattr(enum, "is_closed") else _is_proto2(enum.file)  # before protobuf 4.22
 
 
 def is_packed(field: Any) -> bool:
-    """Whether the numbers of a repeated field, by its descriptor, are written as one value."""
+    """True if the numbers of a repeated field, by its descriptor, are written as one value."""
     if hasattr(field, "is_packed"):
         return bool(field.is_packed)
     options = field.GetOptions()  # before protobuf 5.29

@@ -391,5 +391,5 @@ def _as_array(value: Any) -> Array:
 
 
 def _has_dtypes(value: Any) -> bool:
-    """Whether the nested values contain NumPy's numbers or arrays."""
+    """True if the nested values contain NumPy's numbers or arrays."""
     return any(map(_has_dtypes, value)) if isinstance(value, list | tuple) else hasattr(value, "dtype")

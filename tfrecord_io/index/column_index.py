@@ -59,7 +59,7 @@ _VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary
 
 @dataclass(frozen=True, slots=True)
 class ChunkShape:
-    """What is known of a chunk before it is unpacked."""
+    """The properties of a chunk that are known before it is unpacked."""
 
     rows: int
     nulls: int  # if it is 0, the index has no bitmap
@@ -74,7 +74,7 @@ def stored_type(type_: pa.DataType) -> pa.DataType:
 
 
 def is_variable(type_: pa.DataType) -> bool:
-    """Whether the values of a `stored_type` are texts or bytes of any length."""
+    """True if the values of a `stored_type` are texts or bytes of any length."""
     return (is_text(type_) or is_bytes(type_)) and not t.is_fixed_size_binary(type_)
 
 
@@ -107,7 +107,7 @@ def _buffers(array: pa.Array) -> list[bytes]:
 
 
 def _is_integer(type_: pa.DataType) -> bool:
-    """Whether the values of a `stored_type` are integers of more than a byte, as those of times are."""
+    """True if the values of a `stored_type` are integers of more than a byte, as those of times are."""
     is_other = t.is_floating(type_) or t.is_decimal(type_) or t.is_fixed_size_binary(type_) or t.is_interval(type_)
     return t.is_primitive(type_) and not is_other and type_.bit_width > 8
 
@@ -200,7 +200,7 @@ _PYARROW_ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, OverflowErr
 
 
 def is_indexable(field: pa.Field) -> bool:
-    """Whether an index can have a column of single values."""
+    """True if an index can have a column of single values."""
     stored = stored_type(field.type)
     return not is_any_tensor(stored) and (
         t.is_primitive(stored) or t.is_decimal(stored) or t.is_fixed_size_binary(stored) or is_variable(stored)
@@ -218,7 +218,7 @@ def check_fields(fields: Iterable[pa.Field]) -> pa.Schema:
 
 
 def with_scalars(columns: Sequence[str] | str, fields: Iterable[pa.Field], path: str | None = None) -> Sequence[str]:
-    """The columns of an index, where `ALL_SCALARS` stands for those of `fields` that it can have.
+    """The columns of an index, with `ALL_SCALARS` replaced by all of `fields` that it can have.
 
     SchemaError, with the `path` of the file, if it can have none of them.
     """
@@ -314,7 +314,7 @@ class _Group:
 
 
 class ColumnIndex:
-    """An open column index, or the part of it that has a span of its file; what it states is checked where read."""
+    """An open column index, or the part for a span of its file; what it states is checked where read."""
 
     is_certain = False  # whether the whole content of the file is known to be that of the index
 
@@ -358,7 +358,7 @@ class ColumnIndex:
         return tuple(self._fields)
 
     def has(self, field: pa.Field) -> bool:
-        """Whether it has the values of a column that is read as this field."""
+        """True if the index has the values of a column as this field reads them."""
         return self._fields.get(field.name) == _described(field)
 
     def records(self) -> RecordIndex:

@@ -1,4 +1,4 @@
-"""What column indexes tell of each file: all values that are read, or the records that can fulfil a condition.
+"""Search the column indexes of files: for all values that are read, or for records that can fulfil a condition.
 
 Those records are read as if they were all of the file.
 """
@@ -68,7 +68,7 @@ class FileMatches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileValues:
-    """What stands for a file, or for a piece of it."""
+    """The values that replace reading a file, or a piece of one."""
 
     table: pa.Table  # a row for each record
     embedded: bytes | None = None  # the embedded schema of the first record of the file, if the piece begins with that
@@ -101,7 +101,7 @@ class ColumnSearch:
         warns: Callable[[Iterable[str]], None] = warn_of_stale,
         indexes: Sequence[Source | None] | None = None,
     ) -> list[FileMatches | None]:
-        """What is known of each file or piece; None where it has no column index, or none that helps.
+        """The matches in each file or piece; None where it has no column index, or none that helps.
 
         `indexes` are the `column_indexes`, where they were looked for.
 
@@ -150,7 +150,7 @@ class ColumnSearch:
     def _passing(
         self, columns: ColumnIndex, rows: int, constants: pa.RecordBatch
     ) -> tuple[Array, Sequence[Condition]] | None:
-        """Whether each record can fulfil the condition, and by which parts of it; None if nothing is known."""
+        """A boolean for each record: true if it can fulfil the evaluated parts, which follow; None if there is none."""
         indexed = [field for field in self.fields if columns.has(field)]
         known = {*(field.name for field in indexed), *constants.schema.names}
         parts = [part for part in self.parts if known.issuperset(part.columns)]
@@ -227,7 +227,7 @@ _AHEAD_BYTES = 64 << 20  # read together,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PickedSource:
-    """What is read of a file."""
+    """The part of a file that is read."""
 
     source: Source | None  # with the records that are read; None: nothing is read
     count: int | None  # the number of records that the file has, if it is known
@@ -362,7 +362,7 @@ class PickedFrames:
         return range(first, len(self._tasks))
 
     def take(self, number: int) -> Bytes:
-        """The content of a part, which is read with those after it, unless it was."""
+        """The content of a part, read together with the next parts if it has not been."""
         with self._lock:
             if number in self._contents:
                 self._tasks[number].opened().close()  # it was read a while ago
@@ -395,7 +395,7 @@ class PickedFrames:
 
 @contextmanager
 def kept_frames(frames: Iterable[PickedFrames | None]) -> Iterator[None]:
-    """Keep what is read of records, unless it is much, for those who read them afterwards."""
+    """Keep the bytes of records for the next reader, unless they are many."""
     small = {each for each in frames if each is not None and each.bytes <= _AHEAD_BYTES}
     for each in small:
         each.keeps = True
@@ -405,7 +405,7 @@ def kept_frames(frames: Iterable[PickedFrames | None]) -> Iterator[None]:
 
 
 class _PickedFile(io.RawIOBase):
-    """The records of one file, as a file that has no others; it can only be read from its start."""
+    """The picked records of one file, as a file of only these; it can only be read from its start."""
 
     def __init__(self, frames: PickedFrames, name: str, parts: range) -> None:
         self.name = name

@@ -90,13 +90,13 @@ def find_indexes(
 
 
 def found_again(source: Source, *suffixes: str) -> Source | None:
-    """The index of a file as it is now, where the one that was listed with the file is gone, or was written again."""
+    """Look up the index of a file again, where the one listed is gone or was written again."""
     (index,) = find_indexes([replace(source, beside=None)], suffixes=suffixes or (*SUFFIXES, COLUMNS_SUFFIX))
     return index
 
 
 def _is_pickle(sidecar: Source) -> bool:
-    """Whether a local file is the index of tfd-utils, which is named as one of this package may be."""
+    """True if a local file is the index of tfd-utils, which is named as one of this package may be."""
     if not sidecar.local or sidecar.path.endswith(COLUMNS_SUFFIX):
         return False
     with suppress(OSError), open(sidecar.path, "rb") as file:
@@ -116,7 +116,7 @@ def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Sour
 
 
 def unless_stale(use: Callable[[], T | None], *, is_named: bool = False) -> tuple[T | None, str]:
-    """What is read of an index; None and the text of a warning if it is damaged or does not match its file.
+    """Use an index; None and the text of a warning if it is damaged or does not match its file.
 
     An index that was removed or written again since it was listed is none, without a warning: it changes the cost of a
     call, never its result, so that no other call is needed. One that the caller has named raises these errors.
@@ -169,7 +169,7 @@ def open_columns(
     known: RecordIndex | None = None,
     longest: int | None = None,
 ) -> Iterator[tuple[ColumnIndex, RecordIndex | None]]:
-    """Open a column index that matches its data file, as an index does, and read the offsets in it.
+    """Open a column index that matches its data file, and read the offsets.
 
     With a `span`, those of the records in it, and some before and after it; None if they are more than `most_rows`.
     Offsets that are `known`, from an index of the file, are not read; nor are any if the file was not touched, and none
@@ -221,7 +221,7 @@ def _mismatch(
 
 
 def _is_checksum(*versions: str) -> bool:
-    """Whether these are checksums of one kind: equal for equal content, unless a server encrypts by keys of its users.
+    """True if all versions are checksums of one kind: equal for equal content, unless a server encrypts by users' keys.
 
     A tag of another form, as of an upload in parts, is not.
     """
@@ -230,7 +230,7 @@ def _is_checksum(*versions: str) -> bool:
 
 
 def _is_tag(version: str) -> bool:
-    """Whether a version is a checksum or tag that a server gives to no other content."""
+    """True if a version is a checksum or tag that a server gives to no other content."""
     return bool(version) and "mtime" not in version.partition("=")[0]
 
 
@@ -275,7 +275,7 @@ def _check_records(
 
 
 def _fits(header: Array, size: int, checks: Checks) -> bool | None:
-    """Whether a record of a size has this header; None if it is not a header."""
+    """True if a record of a size has this header; None if it is not a header."""
     _, fault = get_engine().scan(header, checks=checks, final=False)
     return None if fault is not None else frame_size(header) == size
 
@@ -295,7 +295,7 @@ def _rows_of(index_source: Source, source: Source, file: RandomAccessFile, longe
 
 
 def _takes_longer(index_source: Source, source: Source) -> bool:
-    """Whether to read a text index takes longer than the headers of its local file, as that of small records does.
+    """True if a text index takes longer to read than the headers of its local file, as for small records.
 
     Its numbers are parsed one by one, while headers are followed at the speed of memory.
     """
@@ -375,7 +375,7 @@ class KnownCounts:
 
 
 def _has_stated_bytes(split: TfdsSplit, folder: str, storage: StorageOptions, beside: Beside) -> bool:
-    """Whether the files of a split may be those that TFDS wrote: all are there, and have as many bytes together."""
+    """True if the files of a split may be those that TFDS wrote: all are there, and have as many bytes together."""
     if not split.bytes:
         return True
     size, (fs, root) = 0, locate(folder, storage)
@@ -408,7 +408,7 @@ class IndexWriter:
         self._sizes.append(sizes)
 
     def finish(self) -> None:
-        """Write a local index, after its file was completed, so that only its name is missing when that is published.
+        """Write a local index, after its file was completed, up to its name.
 
         In a bucket it is uploaded after the file: an index next to the old content would not match it.
         """
@@ -435,7 +435,7 @@ class IndexWriter:
 def written_index(
     path: str, index: RecordIndex, storage: StorageOptions, replaced: os.stat_result | None = None
 ) -> OutputFile:
-    """An index file to commit, with the owner and mode of the index that it replaced, or else of its data file."""
+    """Write an index file to commit, with the owner and mode of the old index, or else of its data file."""
     model = replaced or file_status(path.removesuffix(SUFFIX), storage)
     output = open_output(path, storage, model=model, looks=False)
     try:

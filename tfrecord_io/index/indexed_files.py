@@ -136,7 +136,7 @@ class IndexedFiles:
         self._firsts = self.first[:-1].tolist()
 
     def has_part(self, file: int) -> bool:
-        """Whether not all records of a file are read."""
+        """True if not all records of a file are read."""
         return file in self._intact
 
     def count(self, file: int) -> int:

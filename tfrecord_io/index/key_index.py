@@ -74,7 +74,7 @@ class KeyIndex:
         raise TypeError(f"the keys in column {self.name!r} are {noun}, not {type(key).__name__}")
 
     def is_of(self, number: int, key: Any) -> bool:
-        """Whether a record is the one that its key, as it was read, finds."""
+        """True if looking up a record's key, as it was read, finds the record."""
         return key is not None and self.find(key) == number
 
     def find_all(self, keys: Iterable[Any]) -> Array:

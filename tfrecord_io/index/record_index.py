@@ -68,7 +68,7 @@ class Fingerprint:
         return cls(every, tuple(zip(ends, checksums, strict=True)), crc32c)
 
     def is_of_all(self, file: RandomAccessFile, index: RecordIndex, *, is_younger: bool) -> bool:
-        """Whether all records of a file are compared: of a small one, or one that `is_younger` than its index.
+        """True if all records of a file are compared: of a small one, or one that `is_younger` than its index.
 
         Not if the `index` is of a part of it.
         """
@@ -110,7 +110,7 @@ class Fingerprint:
 
 
 def untouched_state(file: RandomAccessFile, *, is_complete: bool = False) -> dict[str, int]:
-    """What differs in a local file once anything was written to it; empty where its times are too coarse to tell.
+    """The state of a local file, which changes with every write; empty where its times are too coarse to tell.
 
     A write right after another one may leave the time of the first, so a file that was just written has none, unless
     its writer knows that it `is_complete`.
@@ -153,7 +153,7 @@ _OTHER_BYTES = bytes(set(range(256)) - set(b"0123456789 \r\n"))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordIndex:
-    """The offsets of the records of a file, which follow each other from its first byte on, or of a part of a file.
+    """The offsets of the records of a file, or of a part of one, without gaps.
 
     >>> list(RecordIndex.of_sizes([20, 16]).texts())
     [b'0 20\\n20 16\\n']
@@ -245,7 +245,7 @@ def _text(offsets: Array, sizes: Array) -> bytes:
 
 
 def is_pickle(head: bytes) -> bool:
-    """Whether a file begins as the index of tfd-utils does, of which text never begins so."""
+    """True if a file begins as the index of tfd-utils does, of which text never begins so."""
     return head[:1] == b"\x80" and head[1:2] <= b"\x05"
 
 
@@ -325,7 +325,7 @@ class HeaderScanner:
                 yield sizes
 
     def _scan_block(self, block: Bytes) -> Array:
-        """The sizes of the records in the next block, including the one that its end splits."""
+        """The sizes of the records in the next block, including the one split by its end."""
         stop = min(self.offset + len(block), self._end)
         data = self._file.read(self.offset, stop, block)
         frames, self.fault = self._engine.scan(

@@ -148,7 +148,7 @@ def _build_one(
 
 
 def _has_schema(files: IndexedFiles, file: int, *, check_crc: bool) -> bool:
-    """Whether the first record of a file has an embedded schema."""
+    """True if the first record of a file has an embedded schema."""
     if not files.count(file):
         return False
     (frame,) = files.frames(files.first[[file]])

@@ -74,7 +74,7 @@ def _is_splittable(source: Source, compression: str | None) -> bool:
 
 
 def aligned(sources: Sequence[Source], max_record_bytes: int = MAX_RECORD_BYTES) -> tuple[Source, ...]:
-    """The same with each byte range moved to record boundaries, and without those in which no record begins.
+    """Move the byte ranges of files to record boundaries, without those in which no record begins.
 
     A file that turns out to be compressed belongs as a whole to its first range. CorruptRecordError if a file was
     changed since it was split, or its boundaries cannot be found.

@@ -224,7 +224,7 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
 
 
 def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileSystem, str, TfdsInfo]:
-    """The directory of a version of a dataset, by its own path or that of a directory above it."""
+    """Find the directory of a dataset's version, from its own path or from a directory above."""
     from tfrecord_io.schema.formats.tfds_info import INFO, dataset_directory, read_info
     from tfrecord_io.storage.paths.plain_files import Directory
 
@@ -271,7 +271,7 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def _default_config(fs: FileSystem, root: str, configs: Sequence[str]) -> str | None:
-    """The configuration that TFDS reads if none is named, as it notes next to them; ValueError if it does not."""
+    """The default configuration of TFDS, named in a note beside the configurations; ValueError if there is none."""
     if not configs:
         return None
     from tfrecord_io.storage.paths.plain_files import Directory

@@ -38,7 +38,7 @@ class LazyScan(Scan):
 
     @classmethod
     def described(cls, path: Any, options: ReadOptions, sources: Iterable[Source]) -> Self:
-        """What a path means, as files that were looked up, of which no schema was looked for."""
+        """A dataset of files that were looked up, without its schema yet."""
         scan, sources = object.__new__(cls), tuple(sources)
         known = {"directory": working_directory(sources), "sources": sources, "origin": (path, options)}
         for name, value in known.items():
@@ -47,7 +47,7 @@ class LazyScan(Scan):
 
     @classmethod
     def planned(cls, scan: Scan) -> Self:
-        """The same as a scan, which has a schema."""
+        """A dataset from a scan, so with its schema."""
         values = {field.name: getattr(scan, field.name) for field in fields(Scan)}
         return cls(**{**values, "directory": scan.directory or working_directory(scan.sources)})
 

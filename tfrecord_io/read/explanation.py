@@ -1,4 +1,4 @@
-"""What a read of a dataset opens and decodes, as its planner decides it."""
+"""The plan of a read: files to open and columns to decode, with the reasons."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class FilterPlan:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation(Report):
-    """What a read will open and decode; made by `Dataset.explain`.
+    """The files, columns and filters that a read will open and decode; made by `Dataset.explain`.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ def _row(files: Sequence[FilePlan]) -> tuple[str, ...]:
 
 
 def explained(scan: Scan) -> Explanation:
-    """What opening a scan would read; column indexes are searched for it."""
+    """The plan of opening a scan; column indexes are searched for it."""
     needed = scan.pruned().needed()
     indexed = search_indexes(needed, needed.row_filter)
     opened = needed if indexed is None else indexed
@@ -136,7 +136,7 @@ def explained(scan: Scan) -> Explanation:
 
 
 def _left_out_by_folders(scan: Scan, needed: Scan) -> Iterator[FilePlan]:
-    """The files that were pruned, each with the first part of the condition that leaves it out."""
+    """The pruned files, each with the first part of the condition that leaves it out."""
     kept = set(map(id, needed.sources))
     left_out = [source for source in scan.sources if id(source) not in kept]
     if scan.row_filter is None or not left_out:
@@ -151,7 +151,7 @@ def _left_out_by_folders(scan: Scan, needed: Scan) -> Iterator[FilePlan]:
 
 
 def _read(needed: Scan, opened: Scan) -> Iterator[FilePlan]:
-    """The files that are opened, and those that column indexes leave out."""
+    """The files to open, and the files that column indexes leave out."""
     picked = opened.picked
     if picked is None:
         picked = tuple(PickedSource(source, None, None) for source in opened.sources)

@@ -1,4 +1,4 @@
-"""One row for each step of an episode, of tables that have one row for each episode."""
+"""Explode tables with one row for each episode to one row for each step."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def step_counts(batch: pa.RecordBatch, names: list[str], begin: int | None = Non
 
 
 def rows_and_numbers(counts: Array) -> tuple[Array, Array]:
-    """Of the items of lists with these lengths, one after the other: the row of each, and its number in the list."""
+    """The row of each item of lists with these lengths, and its number in the list."""
     rows = np.repeat(np.arange(len(counts)), counts)
     return rows, np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
 

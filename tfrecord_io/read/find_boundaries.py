@@ -135,7 +135,7 @@ class _BoundarySearch:
             size = min(2 * size, max(self._file.block_bytes, self._window_bytes))
 
     def _is_proven(self, begin: int) -> bool:
-        """Whether the chain of records from `begin` on leads to the end of the file, or far enough."""
+        """True if the chain of records from `begin` on leads to the end of the file, or far enough."""
         chain = [begin]
         while (offset := chain[-1]) < self._end and offset not in self._rejected:
             sizes, fault = self._intact(offset)
@@ -178,7 +178,7 @@ class _BoundarySearch:
         return self._scanned(self._file.read(offset, stop, self._block), offset)[:2]
 
     def _scanned(self, data: Bytes, offset: int) -> tuple[Array, Fault | None, bool]:
-        """Frame sizes of the intact records, the fault that follows, and whether the first one is a long one."""
+        """Frame sizes of the intact records, the fault after them, and True if the frame there is long."""
         is_last = offset + len(data) == self._end
         frames, fault = self._engine.scan(data, max_record_bytes=self._max_record_bytes, final=is_last)
         self._spent += frames.consumed

@@ -274,7 +274,7 @@ class SampledNames:
         return self._projection(name) or self.is_companion(name)
 
     def is_companion(self, name: str | None) -> bool:
-        """Whether the feature is read only as a companion of a selected one."""
+        """True if the feature is read only as a companion of a selected one."""
         if name is None or not self._with_companions or self._projection(name):
             return False
         feature = feature_of_companion(name)

@@ -67,7 +67,7 @@ def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_inde
 
 
 def _by_index(planned: Planned) -> Planned:
-    """The same, which reads less by column indexes, if there are any that help."""
+    """Read less by column indexes, if any of them helps."""
     scan, whole = planned.scan, planned.whole
     indexed = search_indexes(scan, scan.row_filter)
     if indexed is None:
@@ -86,7 +86,7 @@ def _by_index(planned: Planned) -> Planned:
 
 
 def narrowed(scan: AnyScan, options: ReadOptions) -> AnyScan:
-    """A dataset, with the columns and rows of it that a call selects, and the size of batches that it wants.
+    """Apply the selection of a call to a dataset, and the size of batches.
 
     The records of a piece are found now, as training reads its files in another way than `open_scan`.
     """
@@ -117,7 +117,7 @@ def skipped(scan: AnyScan, rows: int) -> AnyScan:
 
 
 def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) -> tuple[Any, AnyOptions]:
-    """What a path or a dataset means, as files and options: for those that plan reads of them by themselves.
+    """Resolve a path or a dataset to files and options: for those that plan reads of them by themselves.
 
     With `as_records`, no other records are in the files, and what the files embed is not.
     """
@@ -164,7 +164,7 @@ def numbered_files(path: Any, options: ReadOptions) -> tuple[list[Source], ReadO
 
 
 def scan_of(path: Any, options: ReadOptions) -> Scan:
-    """The scan of what a call reads, which opens it later, once or several times."""
+    """Plan the scan of a call, to be opened later, once or several times."""
     path, options = given(path, options)
     return narrowed(path, options) if isinstance(path, Scan) else plan_scan(path, options).close()
 
@@ -201,7 +201,7 @@ def plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
 
 
 def refreshed(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan:
-    """The same columns and rows of the files that are there now; of `sources`, where they were looked up.
+    """Look up the current files for the same columns and rows; or take `sources`, if they were looked up.
 
     ValueError if it is a part of what was opened, FeatureNotFoundError if a column that is selected does not exist any
     more.
@@ -255,7 +255,7 @@ class LiveScan:
 
 
 def _version(source: Source) -> tuple[Any, ...]:
-    """What differs if a file or its dataset was replaced."""
+    """The state of a file and its dataset, which differs once either is replaced."""
     return source.path, source.size, source.shard and source.shard.manifest.id, source.info
 
 
@@ -286,7 +286,7 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
 
 
 def _of_files_left(scan: AnyScan, condition: Condition) -> AnyScan:
-    """The same rows and columns, whose types are those of the files that a condition on folders leaves.
+    """Resolve the types of a scan from only the files that a condition on folders leaves.
 
     Only types that are inferred, or that files contradict, are others than before.
     """
@@ -309,7 +309,7 @@ def _of_files_left(scan: AnyScan, condition: Condition) -> AnyScan:
 
 
 def with_columns_of(scan: AnyScan, condition: Condition) -> AnyScan:
-    """The same rows and columns of a scan that also has the columns of a condition, if the files have them."""
+    """Add the columns of a condition to a scan of the same rows and columns, if the files have them."""
     names = condition.columns
     known = scan.compiled.schema
     if {*known.names}.issuperset(names) or any(source.span for source in scan.sources):
@@ -339,7 +339,7 @@ def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader
 def open_indexed(
     scan: Scan, row_filter: RowFilter | None, absent: AbsentColumns | None = None, *, whole: bool = False
 ) -> Reader:
-    """Open the rows of a scan, of which column indexes may have the values, or those that can fulfil a filter."""
+    """Open the rows of a scan by its column indexes, which may have the values or choose records."""
     indexed = search_indexes(scan, row_filter)
     if indexed is None:
         return open_as_it_is(scan.aligned(), absent, whole=whole)
@@ -398,7 +398,7 @@ def indexed_fields(scan: Scan, names: Iterable[str]) -> list[pa.Field]:
 
 
 def _is_worth_a_look(source: Source) -> bool:
-    """Whether a look for an index takes less than reading a file, or a piece of one."""
+    """True if a look for an index takes less than reading a file, or a piece of one."""
     least = LIMITS.decoded_file_bytes if source.local and source.span is None else LIMITS.least_piece_bytes
     return source.size is None or source.size >= least
 
@@ -479,7 +479,7 @@ def not_searched(scan: AnyScan, row_filter: RowFilter | None) -> str:
 
 
 def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | None:
-    """The same scan with what column indexes have: all values of a file, or which records can fulfil a filter.
+    """A scan that reads less by column indexes: all values of a file, or which records can fulfil a filter.
 
     None if that would not read less. Its own filter is applied to these records, too. The first record of each file
     with an embedded schema is among them. Those that an `offset` leaves out are not.
@@ -521,7 +521,7 @@ def _about_search(narrowed: Scan | None, matches: Sequence[FileMatches | None]) 
 def _narrowed(
     scan: AnyScan, matches: Sequence[FileMatches | None]
 ) -> tuple[AnyScan | None, Sequence[FileMatches | None]]:
-    """The same scan of the records that match, None if it would not read less; and the matches of what is `picked`."""
+    """A scan of the records that match, None if it would not read less; and the matches of what is `picked`."""
     if any(source.file_bytes is not None for source in scan.sources):
         scan, matches = _aligned_by(scan, matches)
     named = matches
@@ -606,7 +606,7 @@ def _aligned_by(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[A
 
 
 def _left_out(matches: Sequence[FileMatches | None], offset: int) -> tuple[int, int]:
-    """How many files an offset leaves out wholly, by their indexes, and what is left of it for the others."""
+    """The number of files that an offset leaves out wholly, by their indexes, and the offset left for the next."""
     for number, found in enumerate(matches):
         if found is None or offset < found.count:
             return number, offset

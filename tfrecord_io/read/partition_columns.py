@@ -59,7 +59,7 @@ class PartitionColumns:
         return [field.name for field in self.fields]
 
     def declared(self, schema: Schema, sources: Sequence[Source]) -> tuple[PartitionColumns, Schema]:
-        """These columns as a schema declares them, and the rest of the schema, for the features.
+        """Apply a declared schema to these columns, and return the rest of the schema, for the features.
 
         SchemaError if a directory name is not a value of the declared type.
         """
@@ -75,7 +75,7 @@ class PartitionColumns:
     def overridden(
         self, overrides: Mapping[str, Any] | None, sources: Sequence[Source]
     ) -> tuple[PartitionColumns, dict[str, Any]]:
-        """These columns with the types of ``schema_overrides=``, and what that declares of features.
+        """Apply ``schema_overrides=`` to these columns, and return the rest of the overrides, for the features.
 
         SchemaError if a directory name is not a value of the declared type.
         """
@@ -146,7 +146,7 @@ class PartitionColumns:
 
 
 def shard_of(source: Source) -> ManifestShard | None:
-    """What a manifest states about a file, also of one with some of its records only."""
+    """The entry of a manifest about a file, also about one with only some of its records."""
     return source.shard or getattr(source.derived, "shard", None)
 
 
@@ -171,7 +171,7 @@ def _stated_types(sources: Sequence[Source]) -> pa.Schema | None:
 
 
 def _type_of(texts: set[str], stated: set[pa.DataType | None]) -> pa.DataType:
-    """The type of a column with these texts, by what the manifests of its files state; None: one states nothing."""
+    """The type of a column with these texts, given the types of the manifests; None: one states nothing."""
     if len(stated) == 1 and (type_ := next(iter(stated))) is not None:
         return type_
     may_be_integers = all(type_ is None or pa.types.is_integer(type_) for type_ in stated)

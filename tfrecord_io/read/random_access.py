@@ -179,7 +179,7 @@ class RandomAccess(Closing, Shared):
             yield slice(begin, end), part
 
     def _leave_out(self, error: TFRecordError, location: Location) -> bool:
-        """Whether a record may be left out of a table; it counts as skipped, once."""
+        """Leave a record out of a table, if it may be; it counts as skipped, once."""
         if self._recovery is None or not is_damage(error):
             return False
         path, record, offset = self._origin(location)
@@ -301,7 +301,7 @@ class RandomAccess(Closing, Shared):
         return table
 
     def _own(self, table: pa.Table) -> pa.Table:
-        """The columns of these records, of a table that has others, too."""
+        """Select the columns of these records from a table with further ones."""
         return table.select(self.schema.names).replace_schema_metadata(self.schema.metadata)
 
     def select(self, filters: Any) -> SelectedRecords:
@@ -351,7 +351,7 @@ class RandomAccess(Closing, Shared):
         return selected
 
     def _fulfilling(self, row_filter: RowFilter, scan: Scan, numbers: Array) -> Array:
-        """Those of the records that fulfil a condition, whose columns a scan has."""
+        """The numbers of the records that fulfil a condition, from a scan with its columns."""
         before, batches = self.report.skipped.total, self._over(scan).batches
         passing = [row_filter.rows(batch, part) for part, batch in batches(numbers, leaves_out=True)]
         if self.report.skipped.total > before:
@@ -359,7 +359,7 @@ class RandomAccess(Closing, Shared):
         return np.concatenate([numbers[:0], *passing])
 
     def _over(self, scan: Scan, *, counts: bool = False) -> RandomAccess:
-        """The same records with other columns; of those that are left out, each counts once.
+        """Access the same records with other columns; a record that is left out counts once.
 
         `counts`: what is read counts as read here.
         """
@@ -390,7 +390,7 @@ class RandomAccess(Closing, Shared):
 
     @cached_property
     def _with_keys(self) -> RandomAccess:
-        """The same records with the column of their keys, which is compared with the key that found them."""
+        """Add the column of keys, to compare each record's key with the key that found it."""
         name = self._held_keys().name
         if name in self.schema.names:
             return self
@@ -476,7 +476,7 @@ class RandomAccess(Closing, Shared):
         return default if self._held_keys().find(key) < 0 else self._found(lambda: self._row_of(key, default))
 
     def _found(self, find: Callable[[], Any]) -> Any:
-        """What is found by keys; if a record has another key now, the keys are read again."""
+        """Find by keys; if a record has another key now, the keys are read again."""
         found = find()
         if found is not _OTHER:
             return found
@@ -535,14 +535,14 @@ class RandomAccess(Closing, Shared):
 
 
 class _Condition(NamedTuple):
-    """The condition of `RandomAccess.select`, applied to records that indexes found for it when they are read."""
+    """The condition of `RandomAccess.select`, checked when records found by indexes are read."""
 
     wider: RandomAccess  # the same records, with the columns of the condition
     row_filter: RowFilter
     scan: Scan  # of these
 
     def holds(self, _: Any, batch: pa.RecordBatch) -> bool:
-        """Whether all rows of a batch fulfil it."""
+        """True if all rows of a batch fulfil the condition."""
         return len(self.row_filter.rows(batch, np.arange(len(batch)))) == len(batch)
 
 

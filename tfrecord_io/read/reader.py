@@ -169,7 +169,7 @@ class Reader(BatchStream):
         return f"<Reader of {self.scan.files_and_columns()}>"
 
     def _built(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """What `_of_chunks` yields; an error for lack of memory names the files."""
+        """Yield from `_of_chunks`; an error for lack of memory names the files."""
         try:
             yield from self._of_chunks()
         except RecordMemoryError:
@@ -182,7 +182,7 @@ class Reader(BatchStream):
             raise MemoryError(f"{what}: not enough memory for the rows{reason}; {advice}") from error
 
     def _of_chunks(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """Yield (batch, whether it ends a joined one) for each chunk, then raise the error that ended the read.
+        """Yield each chunk's batch, with True at the end of a joined batch, then raise the error that ended the read.
 
         A revision in the last chunk is kept instead, and ends the iteration.
         """
@@ -266,7 +266,7 @@ class Reader(BatchStream):
         absent.finish(self.scan.sources, self.scan.decode_options, self.report.records)
 
     def _parts(self, chunk: DecodedChunk) -> tuple[list[tuple[int, pa.RecordBatch]], Exception | None, int]:
-        """The batches of a chunk, its error, and the number of records that were read before that and not left out.
+        """The batches of a chunk, its error, and the number of records before the error that are not left out.
 
         Each batch has the index of its first row among those held; there are several where rows are left out.
         """
@@ -314,7 +314,7 @@ class Reader(BatchStream):
         return [source for source, file in files for _ in range(max(file.begin, first), min(file.end, first + rows))]
 
     def _delivered(self, chunk: DecodedChunk, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """What is delivered of a batch of the rows of a chunk, of those held from the `first` on."""
+        """The columns and rows to deliver of a batch, which begins at the row `first` of those held."""
         names, row_filter = self.scan.selected, self.scan.row_filter
         if row_filter is None:
             chosen, numbers = batch if names is None else batch.select(names), None
@@ -386,7 +386,7 @@ class Reader(BatchStream):
 
     @property
     def schema(self) -> pa.Schema:
-        """Of every batch."""
+        """The schema of every batch."""
         return self.scan.schema
 
     def read_all(self) -> pa.Table:
@@ -443,11 +443,11 @@ class Reader(BatchStream):
 
     @property
     def goes_on(self) -> bool:
-        """Whether damage may be left out: with ``on_error="skip"`` or a callable."""
+        """True if damage may be left out: with ``on_error="skip"`` or a callable."""
         return self._planned.reader.recovery is not None
 
     def leave_out(self, fault: RowFault) -> bool:
-        """Whether the row of a fault, counted from the first one delivered, may be left out; it counts as skipped."""
+        """Leave out the row of a fault, counted from the first row delivered, if it may be; it counts as skipped."""
         file, path, record = self.origins.place(fault.row)
         left_out = leave_out(self._planned.reader.recovery, fault, path, file, record)
         self.report.records -= left_out
@@ -536,7 +536,7 @@ def _located(error: E, source: Source) -> E:
 def _without_rows(
     chunk: DecodedChunk, parts: list[tuple[int, pa.RecordBatch]], rows: int, left_out: Sequence[int]
 ) -> list[tuple[int, pa.RecordBatch]]:
-    """The batches of a chunk without its first `rows`, not counting those that are `left_out`."""
+    """The batches of a chunk without its first `rows`, to which rows `left_out` do not count."""
     kept = []
     for first, batch in parts:
         number = rows + bisect(left_out, first)

@@ -1,4 +1,4 @@
-"""What is checked of records besides their columns: that they are Examples, and as many as their sidecars state.
+"""Check records for more than their columns: that they are Examples, and as many as their sidecars state.
 
 And the declared columns that no record has: which they are, and which names were probably meant.
 """
@@ -40,7 +40,7 @@ warn_of_schema = partial(warn, category=SchemaWarning)
 
 
 class AbsentColumns:
-    """The declared columns that had no value so far, in one read of all its records.
+    """The declared columns without a value so far, in one read of all its records.
 
     `columns` are those that are read; `issue` takes the text of the warning. Columns with a default, and those declared
     with ``required=False``, may be absent. A column with ``required=True`` that a record lacks is an error of the
@@ -132,7 +132,7 @@ def _refuse_other_part(
 def _suggestion(
     field: Field, features: Collection[str], names: Mapping[str, Collection[str]], candidates: Iterable[str]
 ) -> str:
-    """What was probably meant: a feature list of that name (otherwise that is an error), or similar names."""
+    """The probable intention: a feature list of that name (otherwise that is an error), or similar names."""
     if any(name in names for name in features):
         return 'a feature list has that name, and record_type="example" ignores feature lists'
     if field.feature in candidates:
@@ -196,7 +196,7 @@ class SidecarSchema:
 
 
 def divided(path: str, depth: int) -> tuple[str, str]:
-    """The directory that is so many folders above that of a file, and the name of the file below it."""
+    """Split a path into the directory so many folders above its file, and the file's name below there."""
     parts = path.split("/")
     folder, name = "/".join(parts[: -1 - depth]), "/".join(parts[-1 - depth :])
     return folder or ("/" if path.startswith("/") else "."), name

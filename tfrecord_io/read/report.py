@@ -1,4 +1,4 @@
-"""What a reader has read so far, of which records, and what it left out.
+"""Report a read: the records that were read, their origins, and the regions left out.
 
 "raise" raises the error after the records before it; "stop" ends the read there with a warning. With "skip" or a
 callable, `tfrecord_io.read.chunks.recovery` goes on behind damage; what comes here then is not about damage, or was not
@@ -25,7 +25,7 @@ from tfrecord_io.storage.read.source import Source
 
 @dataclass(repr=False)
 class ReadReport(Report):
-    """What a reader has read so far; it prints as a line, and a table of what was left out.
+    """The counts of a read so far; it prints as a line, and a table of what was left out.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class RowOrigins:
             yield file, record + (np.arange(end - first) if bits is None else np.flatnonzero(np.unpackbits(bits)))
 
     def place(self, row: int) -> tuple[int, str, int]:
-        """Number and path of a row's file, as a path may be given twice, and which record it is of those read of it."""
+        """The file number, path and record index of a row: a path may be given twice."""
         if row >= self.rows:
             raise IndexError("no such row was read")
         return self._locate(row)

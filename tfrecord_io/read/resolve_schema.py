@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What decoding takes for granted. The records may disprove each assumption once, in one direction."""
+    """The assumptions of decoding. The records may disprove each assumption once, in one direction."""
 
     record_type: RecordType  # DETECT may become SEQUENCE_EXAMPLE
     fold_tensors: bool  # whether companion features are read, and turn bytes into tensors; may become False
@@ -159,7 +159,7 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
 
 
 def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], options: ReadOptions) -> None:
-    """Make the error for a column that a filter names list those of the files, not only those that are read."""
+    """Make an error about a column of a filter list all names of the files, not only the selected ones."""
     if options.columns is None and not _declares(options):
         return
     if not all(source.can_be_read_again for source in sources):
@@ -192,14 +192,14 @@ class _Sample(NamedTuple):
 
 
 def _declares(options: ReadOptions) -> bool:
-    """Whether ``schema=`` declares the types."""
+    """True if ``schema=`` declares the types."""
     return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
 
 
 def _unfiltered(
     options: ReadOptions, sources: tuple[Source, ...], partitions: PartitionColumns
 ) -> tuple[ReadOptions, tuple[Source, ...]]:
-    """The options to decode all rows that ``filters=`` is applied to, and the files that can have rows which pass."""
+    """The options to decode all rows before ``filters=``, and the files that can have rows which pass."""
     from tfrecord_io.read.row_filter import RowFilter, with_filter_columns
 
     names = options.filters.columns
@@ -215,7 +215,7 @@ def _unfiltered(
 
 
 class _Planner:
-    """What all attempts at a plan share; it does not change."""
+    """The common part of all attempts at a plan; it does not change."""
 
     def __init__(
         self, sources: tuple[Source, ...], options: ReadOptions, *, whole: bool, with_index: bool, with_evidence: bool
@@ -246,7 +246,7 @@ class _Planner:
 
     @property
     def _reads_all(self) -> bool:
-        """Whether all records are read: a file that the schema does not cover is found in time to begin again."""
+        """True if all records are read: a file that the schema does not cover is found in time to begin again."""
         requested, is_pruned = self._requested, len(self.sources) < len(self._all_sources)
         is_part = requested.offset or requested.limit is not None or not raises(requested.on_error) or is_pruned
         return self._whole and not is_part
@@ -278,7 +278,7 @@ class _Planner:
         return attempt
 
     def _wider(self, assumptions: Assumptions) -> Assumptions | None:
-        """The assumptions with which columns may be found that other files have; None if there are none."""
+        """The assumptions by which columns of further files may be found; None if there are none."""
         if self.options.schema is not None or takes_payloads(self.options.record_type):
             return None
         if not self.has_united:
@@ -359,7 +359,7 @@ class _Planner:
         return self._planned(reader, resolved, partitions=partitions)
 
     def _stored_otherwise(self, reader: ChunkReader, declared: Schema) -> Iterator[SchemaRevision]:
-        """What manifests, or else the first record, say of declared columns that are stored as several features."""
+        """The embedded schemas, of manifests or the first record, by which declared columns are several features."""
         if all(f.is_common for f in declared):  # which are only checked where the records are read
             return
         check = reader.check = EmbeddedSchemaCheck(False, None, declared, self._projection)
@@ -434,7 +434,7 @@ class _Planner:
         Projection(self._requested.columns).check(names)
 
     def _overridden(self, schema: Schema, *, of: Collection[str] | None = None, left_out: Iterable[str] = ()) -> Schema:
-        """The schema with the types of ``schema_overrides=``, or those of its keys that name one of some columns.
+        """Apply ``schema_overrides=`` to the schema, or only its keys that match a column in `of`.
 
         Keys that name only features that are `left_out` by ``columns=`` declare no column.
         """
@@ -614,7 +614,7 @@ class _Planner:
         return planned
 
     def _names_columns_of_no_rows(self) -> bool:
-        """Whether a read of no rows, of which no column is known, names some: they are those of the first records."""
+        """True if a read of no rows names columns of an unknown schema: they are those of the first records."""
         requested = self._requested
         names_any = requested.columns is not None or requested.filters is not None or bool(requested.schema_overrides)
         is_part = requested.offset > 0 or requested.limit == 0 or len(self.sources) < len(self._all_sources)
@@ -622,7 +622,7 @@ class _Planner:
         return names_any and is_part and not self._with_evidence and can_be_planned_again
 
     def _newly_declared(self, assumptions: Assumptions) -> Callable[[str], bool]:
-        """Whether ``schema_overrides=`` declares the type of a feature, and it is not decoded as such yet."""
+        """A predicate: ``schema_overrides=`` declares the type of a feature that is not yet decoded as declared."""
         is_overridden = overridden_by(self.options.schema_overrides)
         return lambda name: name not in assumptions.declared and is_overridden(name)
 
@@ -661,7 +661,7 @@ class _Planner:
         return merge(self.all_embedded, embedded)
 
     def _may_fold(self) -> Callable[[str], bool]:
-        """Whether a feature may become a tensor: it is selected, and neither it nor a companion has a declared type."""
+        """A predicate: a feature may become a tensor, if it is selected and no type of it or a companion is declared."""
         is_overridden = overridden_by(self.options.schema_overrides)
         return lambda name: self._projection(name) and not any(map(is_overridden, (name, *companions(name))))
 

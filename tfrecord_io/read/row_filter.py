@@ -43,7 +43,7 @@ class RowFilter:
 
     @classmethod
     def for_schema(cls, filters: Any, schema: pa.Schema) -> RowFilter:
-        """A filter, as `condition_of` takes it, on rows of a schema, which has all columns that it may name.
+        """Make a filter, as `condition_of` takes it, for rows of a schema.
 
         FeatureNotFoundError if it names another column; SchemaError if it does not apply to the types of the columns,
         or is not a condition, as text is none that is compared with a column of dates or times.
@@ -72,7 +72,7 @@ class RowFilter:
         return RowFilter(self.condition & other.condition, tuple(columns))
 
     def within(self, names: Collection[str]) -> RowFilter | None:
-        """The parts of the condition that name some of these columns and no other; None if it has no such part.
+        """Restrict the condition to the parts that name only these columns, and some; None if it has no such part.
 
         A row that passes fulfils them.
         """
@@ -86,20 +86,20 @@ class RowFilter:
         return RowFilter(condition, tuple(name for name in self.columns if name in condition.columns))
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        """Whether each row of a batch, which has all of `columns`, fulfils the condition; null counts as false."""
+        """A boolean for each row of a batch that has all of `columns`: true if the row passes; null counts as false."""
         values = values_of(self.condition, batch)
         if values is None:
             values = _evaluated(self.condition, batch.select(list(self.columns))).cast(pa.bool_())
         return values.fill_null(False) if values.null_count else values
 
     def rows(self, batch: pa.RecordBatch, values: Array) -> Array:
-        """Those of `values`, one for each row of a batch, whose row fulfils the condition."""
+        """Select from `values`, one for each row of a batch, where the row fulfils the condition."""
         return values[self.mask(batch).to_numpy(zero_copy_only=False)]
 
     def may_pass(
         self, builder: AnyBatchBuilder, max_expansion: int, columns: Mapping[str, ColumnBuffers], rows: int
     ) -> Array:
-        """Whether each row of decoded columns passes; true, too, where that is an error, which a batch of it has.
+        """A boolean for each row of decoded columns: true if it passes, or its evaluation is an error.
 
         Threads may share it; `builder` makes the columns of the filter.
         """
@@ -250,7 +250,7 @@ def _with_list_matches(condition: Condition, batch: pa.RecordBatch) -> tuple[Con
 
 
 def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
-    """Whether each list has a value that is equal to the literal; null where it is missing."""
+    """A boolean for each list: true if it has a value that is equal to the literal; null where it is missing."""
     import pyarrow.compute as pc
 
     (column, *inner), literal = part.arguments[0].path, part.arguments[1]

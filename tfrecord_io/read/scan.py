@@ -1,4 +1,4 @@
-"""What is read, as a value: it can be pickled, narrowed, split, and opened any number of times."""
+"""Scan: a read as a value, which can be pickled, narrowed, split, and opened any number of times."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ResolvedSchema:
         return self.source in ("inferred", "companions")
 
     def declares(self, overrides: Mapping[str, Any] | None) -> Callable[[str], bool]:
-        """Whether the type of a column was declared, and not found in the records."""
+        """A predicate: the type of a column was declared, and not found in the records."""
         return overridden_by(overrides) if self.is_inferred or self.source == "embedded" else lambda name: True
 
 
@@ -117,7 +117,7 @@ class _Compiled:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scan(Configured):
-    """What is read, and under which schema; it holds no open file, thread or lock.
+    """A read of files under a schema; it holds no open file, thread or lock.
 
     SchemaError if a column cannot be read, or its name is used twice.
     """
@@ -153,14 +153,14 @@ class Scan(Configured):
 
     @property
     def is_of_first_rows(self) -> bool:
-        """Whether all rows may have more columns, or other types, than the schema, which the first ones have."""
+        """True if the schema is of the first rows only: later rows may have more columns, or other types."""
         if self.resolved.source == "embedded":
             return len(self.sources) > 1 and not schemas_are_stated(self.sources)
         return self.resolved.is_inferred
 
     @property
     def has_schema(self) -> bool:
-        """Whether its schema is known, which is found when it is first needed: see `tfrecord_io.dataset`."""
+        """True if the schema is known, which is found when it is first needed: see `tfrecord_io.dataset`."""
         try:
             object.__getattribute__(self, "resolved")
         except AttributeError:
@@ -169,7 +169,7 @@ class Scan(Configured):
 
     @property
     def is_read_once(self) -> bool:
-        """Whether the first call that reads it finds its schema: a file object, or a pipe, is among its files."""
+        """True if the first call that reads the scan finds its schema: a file object, or a pipe, is among its files."""
         return not self.has_schema and any(s.is_file_object or s.pipe is not None for s in self.sources)
 
     @property
@@ -182,7 +182,7 @@ class Scan(Configured):
 
     @property
     def is_as_stated(self) -> bool:
-        """Whether it is all that `origin` says: nothing else was selected of it."""
+        """True if the scan is all of its `origin`: nothing else was selected of it."""
         if not self.has_schema:
             return True
         if self.origin is None or self.selected is not None or self.picked is not None:
@@ -198,7 +198,7 @@ class Scan(Configured):
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the batches: the selected columns, in order."""
+        """The schema of the batches: the selected columns, in order."""
         schema = self.compiled.schema
         if self.selected is None:
             return schema
@@ -206,7 +206,7 @@ class Scan(Configured):
 
     @property
     def features(self) -> Schema:
-        """Of the features, also of those that are not selected."""
+        """The schema of the features, also of those that are not selected."""
         return self.compiled.columns
 
     @property
@@ -254,13 +254,13 @@ class Scan(Configured):
 
     @property
     def gathers_categories(self) -> bool:
-        """Whether the categories of a column are those of all records."""
+        """True if the categories of a column are those of all records."""
         dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
         return any(has_dictionary(f.type) and f.feature not in dictionaries for f in self.features)
 
     @property
     def has_values(self) -> bool:
-        """Whether column indexes have all values of some files, which are not read."""
+        """True if column indexes have all values of some files, which are not read."""
         return self.picked is not None and any(file.values is not None for file in self.picked)
 
     def conflicts(self) -> Mapping[str, SchemaError]:
@@ -293,7 +293,7 @@ class Scan(Configured):
         return f"{printable(self.sources[0].path)}{more}: {summary_of(self.compiled.schema, self.shown_type)}"
 
     def shown_type(self, field: pa.Field) -> str:
-        """The name of a column's type for display, with that of its values in a record if they are stored as another.
+        """The name of a column's type for display, with the type of its stored values if they differ.
 
         Messages have fields of float64.
         """
@@ -389,7 +389,7 @@ class Scan(Configured):
         return self if len(sources) == len(self.sources) else self.over(sources)
 
     def needed(self) -> Self:
-        """The same, which decodes only the columns that are needed: the selected ones and those of the filter."""
+        """Restrict decoding to the columns that are needed: the selected ones and those of the filter."""
         if self.selected is None:
             return self
         names = dict.fromkeys([*self.selected, *(self.row_filter.columns if self.row_filter else ())])
@@ -402,7 +402,7 @@ class Scan(Configured):
         return self.over(**changes)
 
     def without_columns(self) -> Self:
-        """The same rows, to count them; with the columns where rows are left out whose values do not fit."""
+        """Select no columns, to count rows; with the columns where rows are left out whose values do not fit."""
         return self.select([]) if self.options.counts_all else self
 
     def decoded(self) -> Self:
@@ -412,7 +412,7 @@ class Scan(Configured):
 
     @property
     def decode_options(self) -> ReadOptions:
-        """The options to decode all rows of which those that pass the filter are chosen."""
+        """The options to decode all rows, before the filter chooses some."""
         return self.options if self.row_filter is None else self.options.changed(limit=None)
 
     # Splitting ----------------------------------------------------------------------------------------------------
@@ -453,7 +453,7 @@ class Scan(Configured):
         return [part.over(threads=1) for part in parts]
 
     def aligned(self) -> Self:
-        """The same with the records that begin in the byte ranges of `split`, which are found in the files.
+        """Find the records that begin in the byte ranges of `split`, in the files.
 
         CorruptRecordError if a file was changed since it was split.
         """
@@ -464,13 +464,13 @@ class Scan(Configured):
         return self.over(aligned(self.sources, self.options.limits.record_bytes))
 
     def absolute(self) -> Self:
-        """The same, for a process with another working directory."""
+        """Make paths absolute, for a process with another working directory."""
         return self.over(source.absolute() for source in self.sources)
 
     # What the columns of the filter need --------------------------------------------------------------------------
 
     def early_filter(self, *, rereads: bool) -> EarlyFilter | None:
-        """The part of the filter that need not wait for the columns that it does not name, or None.
+        """The part of the filter that can be applied before the other columns are decoded, or None.
 
         `rereads`: other columns are read again at the end, of all rows.
         """
@@ -484,7 +484,7 @@ class Scan(Configured):
 
     @property
     def chooses_rows(self) -> str:
-        """What chooses some of the rows of its files, for display; empty if nothing does."""
+        """The selection of rows of the files, for display; empty if nothing does."""
         if self.has_schema:
             condition = None if self.row_filter is None else self.row_filter.condition
         else:
@@ -501,7 +501,7 @@ class Scan(Configured):
 
     @property
     def chooses_columns(self) -> bool:
-        """Whether some columns of its files are left out."""
+        """True if some columns of the files are left out."""
         if self.stated.columns is not None:
             return True
         return self.has_schema and self.selected is not None and self.selected != self._declared_names
@@ -530,13 +530,13 @@ class Scan(Configured):
         return _unpickle, (type(self), PackedSources.pack(self.sources), *state.values())
 
     def __dask_tokenize__(self) -> object:
-        """What names a task of Dask that reads this: its pickled form, which Dask would otherwise take apart."""
+        """A name for Dask's tasks on this scan: its pickled form, which Dask would otherwise take apart."""
         return "tfrecord_io", pickle.dumps(self)
 
 
 @dataclass
 class EarlyFilter:
-    """The part of a scan's filter that need not wait for the columns that it does not name.
+    """The part of a scan's filter that can be applied before the other columns are decoded.
 
     Its own columns are compiled when it is applied for the first time: to small files it is not, unless a row has a
     value that does not fit.
@@ -550,13 +550,13 @@ class EarlyFilter:
         return self.scan.of_all_rows(self.row_filter.columns)
 
     def may_pass(self, columns: Mapping[str, ColumnBuffers], rows: int) -> Array:
-        """Whether each row of decoded columns may pass; see `RowFilter.may_pass`."""
+        """A boolean for each row of decoded columns: true if it may pass; see `RowFilter.may_pass`."""
         return self.row_filter.may_pass(
             self._own.compiled.builder, self.scan.options.limits.expansion_bytes, columns, rows
         )
 
     def settings(self) -> DecodeSettings:
-        """How its columns are decoded, and all columns of the records that pass it."""
+        """Decode the filter's columns, and all columns of the records that pass."""
         from tfrecord_io.engine.filtering_decoder import DecodingChoice, Prefilter
 
         settings = self.scan.settings
@@ -610,13 +610,13 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
 
 
 def _is_unexpected(selected: Callable[[str], bool] | None, conflicts: tuple[str, ...], name: str) -> bool:
-    """Whether a feature that no schema names is an error: not if it belongs to a column with conflicting types."""
+    """True if a feature that no schema names is an error: not if it belongs to a column with conflicting types."""
     of_conflict = any(name == column or name.startswith(f"{column}/") for column in conflicts)
     return not of_conflict and (selected is None or selected(name))
 
 
 def _with_known_indexes(scans: Sequence[Any]) -> list[Any]:
-    """The same scans; those of which no file, or no piece that is not small, has a column index do not look for one.
+    """Make scans without any index skip the search: no file, and no piece that is not small, has one.
 
     Local files are left to them, as a look for one takes no request.
     """

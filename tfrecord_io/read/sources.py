@@ -1,4 +1,4 @@
-"""What a call reads: a path, a file object, a dataset or a piece of one, or a list of those.
+"""Resolve the source of a call: a path, a file object, a dataset or a piece of one, or a list of those.
 
 A path is found by `tfrecord_io.storage.paths.resolve`. A dataset, as a `Scan`, has its files already, its options
 (`Options.from_keywords` brings them to a call) and a selection. Calls that read rows narrow the scan itself (`narrowed`
@@ -45,7 +45,7 @@ _STATED = tuple(field.name for field in fields(ReadOptions) if field.name not in
 
 
 def is_source(value: object) -> bool:
-    """Whether a value that may be data is a path, a dataset, or a list of those."""
+    """True if a value that may be data is a path, a dataset, or a list of those."""
     parts = value if isinstance(value, list | tuple) and value else [value]
     return all(isinstance(part, str | os.PathLike | DatasetValue) for part in parts)
 
@@ -86,7 +86,7 @@ def one_path(source: Any, verb: str) -> str | os.PathLike[str]:
 
 
 def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
-    """What a call reads: instead of a dataset without a schema yet its files, and the options with its selection.
+    """Resolve the source of a call to files and a selection: a dataset without a schema becomes its files.
 
     Of several parts of one dataset, it is one scan of their rows.
 
@@ -119,7 +119,7 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
 
 
 def with_types_of_folders(source: Any, options: AnyOptions) -> AnyOptions:
-    """The options with the types that columns of folders have in the dataset of pieces, which are in few of them.
+    """Take over the types of partition columns from a dataset of which a list has pieces.
 
     Beside other sources, whose folders may have any names: with those that are text.
     """
@@ -136,7 +136,7 @@ def with_types_of_folders(source: Any, options: AnyOptions) -> AnyOptions:
 
 
 def _of_columns(options: AnyOptions) -> AnyOptions:
-    """Options that select columns of a dataset, the paths of files among them, as those of a read of the files."""
+    """Make a selection of columns of a dataset, the paths of files among them, one of a read of the files."""
     paths, columns = getattr(options, "include_file_paths", None), getattr(options, "columns", None)
     chosen = Projection(columns)
     if columns is None or paths is None or chosen(paths):
@@ -146,7 +146,7 @@ def _of_columns(options: AnyOptions) -> AnyOptions:
 
 
 def _is_same(value: Any, own: Any) -> bool:
-    """Whether an option is that of a dataset; columns of a schema have an order."""
+    """True if an option is that of a dataset; columns of a schema have an order."""
     return bool(value == own) and (not isinstance(own, Mapping) or list(value) == list(own))
 
 
@@ -155,14 +155,14 @@ def _selections(options: ReadOptions) -> dict[str, Any]:
 
 
 def _is_one(first: dict[str, Any], then: dict[str, Any]) -> bool:
-    """Whether two selections, one after the other, are those of one read: it takes an offset, filters, then a limit."""
+    """True if two selections in a row are possible as one read: it takes an offset, filters, then a limit."""
     order = ("offset", "filters", "limit")
     latest = max((order.index(name) for name in first if name in order), default=-1)
     return not first.keys() & then.keys() and all(order.index(name) > latest for name in then if name in order)
 
 
 def absolute_paths(path: Any, storage: StorageOptions, directory: str) -> Any:
-    """The paths of a source, for another working directory than the one in which they were meant."""
+    """Make the relative paths of a source absolute, for a process with another working directory."""
     if isinstance(path, list | tuple):
         return [absolute_paths(each, storage, directory) for each in path]
     if not isinstance(path, str | os.PathLike):
@@ -206,13 +206,13 @@ def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = Fals
 
 
 def chosen(*parts: AnyScan) -> AnyScan:
-    """The rows of parts of a dataset as all those of other files, so that an added filter counts after a limit."""
+    """Make one scan of the rows of parts of a dataset, so that an added filter counts after a limit."""
     sources = (record_sources(part) if part.chooses_rows else part.aligned().sources for part in parts)
     return replace(parts[0].over(chain.from_iterable(sources), offset=0, limit=None), row_filter=None)
 
 
 def _are_of_one_dataset(parts: Sequence[Any]) -> bool:
-    """Whether these are parts of a dataset, of which not all are whole, so that they are read under its schema."""
+    """True if parts are of one dataset and not all are whole, to be read under the dataset's schema."""
     if not all(isinstance(part, Scan) for part in parts) or all(part.is_as_stated for part in parts):
         return False
     read = [(part.resolved, part.partitions) for part in parts]
@@ -246,7 +246,7 @@ class PieceStream:
 
 
 def made_records(path: str, content: Any, origins: Any, options: ReadOptions) -> tuple[list[Source], dict[str, Any]]:
-    """Records that are made of files as those of one TFRecord file, and the keywords with which that is to be read.
+    """A source of records made of files, as one TFRecord file, and the keywords to read the source with.
 
     `content` and `origins` are a `DerivedContent` and `Origins` of `tfrecord_io.storage.read.source`.
     """
@@ -256,7 +256,7 @@ def made_records(path: str, content: Any, origins: Any, options: ReadOptions) ->
 
 
 class _RecordNumbers:
-    """The numbers of the records that are rows of a scan, which are found when the first of its files is opened."""
+    """The numbers of the records in a scan, found when the first of its files is opened."""
 
     def __init__(self, scan: Scan, is_chosen: bool) -> None:
         self.scan, self._is_chosen = scan, is_chosen
@@ -315,7 +315,7 @@ class ChosenRecords:
         return PieceStream(self._frames())
 
     def read_once(self) -> None:
-        """Its file is opened twice: to find the rows, and to read them."""
+        """Open a file twice: to find the rows, and to read them."""
 
     def __call__(self, record: int) -> Origin | None:
         """The position of a record in its file; see `tfrecord_io.storage.read.source.Origins`."""

@@ -78,7 +78,7 @@ class RecordFile:
 
     @property
     def gaps(self) -> list[Gap]:
-        """What was left out of a damaged compressed file so far, if it was opened to `recover`."""
+        """The gaps in a damaged compressed file so far, if it was opened to `recover`."""
         return [] if self.recovering is None else self.recovering.gaps
 
     def pass_damage(self) -> Gap | None:
@@ -232,7 +232,7 @@ class BlockWalker:
 
     @property
     def final(self) -> bool:
-        """Whether the file ends with the current block."""
+        """True if the file ends with the current block."""
         return self.block is not None and self.block.final
 
     @property
@@ -490,7 +490,7 @@ class BlockWalker:
 
     @property
     def splits_record(self) -> bool:
-        """Whether ``data`` ends before the next record does."""
+        """True if ``data`` ends before the next record does."""
         data = self.data
         return len(data) < HEADER_BYTES or len(data) < frame_size(data[:HEADER_BYTES])
 

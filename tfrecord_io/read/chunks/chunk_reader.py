@@ -48,7 +48,7 @@ _SMALLER = 16  # times: the blocks of a read of few rows
 
 
 def reads_on(options: ReadOptions) -> bool:
-    """Whether files are requested far ahead, as many rows are read."""
+    """True if files are requested far ahead, as many rows are read."""
     return options.limit is None or options.limit > _FEW_ROWS
 
 
@@ -99,7 +99,7 @@ class ChunkReader:
 
     @cached_property
     def _is_little(self) -> bool:
-        """Whether all files are local and, by their names, not compressed, and together not worth another thread."""
+        """True if all files are local, not compressed by their names, and together not worth another thread."""
         size = total(source.size if source.local else None for source in self._sources)
         if size is None or not is_little(size):
             return False
@@ -261,7 +261,7 @@ class ChunkReader:
         return fault if other is None else replace(other, record=fault.record, offset=fault.offset)
 
     def _recovers(self, error: Exception) -> bool:
-        """Whether the walk goes on behind what an error is about."""
+        """True if the walk goes on behind the cause of an error."""
         if self.recovery is None:
             return False
         plan = self.settings.plan
@@ -396,7 +396,7 @@ class ChunkReader:
         return chunk
 
     def _begin_segments(self) -> bool:
-        """Whether the next rows are those of segments; opens the next file if none is open."""
+        """True if segments have the next rows; opens the next file if none is open."""
         if self._feed is None and self._segmented is not None and self._open_next():
             file = self._segmented.begin()
             if file is not None:

@@ -25,7 +25,7 @@ from tfrecord_io.storage.read.source import Source
 
 @dataclass(frozen=True, slots=True)
 class SchemaRevision:
-    """An embedded schema that the plan does not cover, and the record that carries it."""
+    """A record's embedded schema that the plan does not cover."""
 
     embedded: EmbeddedSchema  # covers both the plan and the record
     path: str
@@ -98,17 +98,17 @@ class EmbeddedSchemaCheck:
             return None
 
     def index_is_in(self, paths: Collection[str]) -> bool:
-        """Whether these files, which were read from their first record on, and all others have the governing index."""
+        """True if the governing index is in these files, read from their first record on, and in all others."""
         with self._lock:
             return not self._index_differs and self._paths.issuperset(paths)
 
     def is_foreign(self, path: str | None) -> bool:
-        """Whether a file that was read has no embedded schema, so that the governing one of another file applies."""
+        """True if a file has been read without finding an embedded schema, so that another file's schema governs it."""
         with self._lock:
             return self.governing is not None and path not in self._paths and path != self.governing.path
 
     def is_of_foreign_feature(self, error: Exception) -> TypeGuard[TFRecordError]:
-        """Whether an error is about a feature of a file without an embedded schema that the governing schema lacks.
+        """True if an error names a feature that the governing schema lacks, in a file without an embedded schema.
 
         A column of the null type, of which no value was written, has no type yet either.
         """
@@ -256,12 +256,12 @@ def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[
 
 
 def schemas_are_stated(sources: Sequence[Source]) -> bool:
-    """Whether the schema of all files is known without reading one."""
+    """True if the schema of all files is known without reading one."""
     return None not in map(_stated, sources)
 
 
 def _stated(source: Source) -> tuple[bytes, str] | None:
-    """The schema that a manifest has, or that the rows of a dataset have, and the path of what states it."""
+    """The schema in the manifest, or of the rows of a dataset, and the path of the file that has it."""
     if source.shard is not None and source.shard.manifest.schema is not None:
         return source.shard.manifest.schema, source.shard.manifest.path
     if source.derived is not None and source.derived.schema is not None:
@@ -270,7 +270,7 @@ def _stated(source: Source) -> tuple[bytes, str] | None:
 
 
 def _has_first_record(source: Source) -> bool:
-    """Whether the source begins with the first record of its file, and can be opened once more."""
+    """True if the source begins with the first record of its file, and can be opened once more."""
     return source.begins_file and source.can_be_read_again and source.size != 0
 
 

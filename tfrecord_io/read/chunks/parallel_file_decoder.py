@@ -129,7 +129,7 @@ class DecodedPart(Part):
             self.use_again()
 
     def use_again(self) -> None:
-        """Let a later segment use the decoder, unless it has met what its plan does not say."""
+        """Let a later segment use the decoder, unless its records differ from its plan."""
         decoder, plan = self.decoder, self.settings.plan
         del self.decoder
         if not decoder.new_names and decoder.sequence == (plan.record_type is RecordType.SEQUENCE_EXAMPLE):
@@ -194,7 +194,7 @@ class FileDecoder(Segments[DecodedPart]):
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the position is the end of the file."""
+        """True if the position is the end of the file."""
         return self.position.offset >= self._windows.size
 
     def segments(self) -> Iterator[Segment[DecodedPart]]:

@@ -93,7 +93,7 @@ class _PayloadProof:
             self._end = end
 
     def holds(self, walker: BlockWalker, boundary: int) -> bool:
-        """Whether the payload and its checksum end at `boundary`."""
+        """True if the payload and its checksum end at `boundary`."""
         end = boundary - FOOTER_BYTES
         if end < self._end:
             return False
@@ -167,7 +167,7 @@ class BoundarySearch:
         return end if fault is None and len(content) < end - self._begin else None
 
     def _behind_text_header(self) -> tuple[bool, int | None]:
-        """Whether the header is intact but for CRLF instead of LF, and if so, the boundary behind its record.
+        """Return if the header is intact but for CRLF instead of LF, and if so, the boundary behind its record.
 
         Some CRLF of the payload may be its own, so that its end is not known exactly.
         """
@@ -292,7 +292,7 @@ class BoundarySearch:
     # Files inside payloads --------------------------------------------------------------------------------------
 
     def _ends_in_payload(self, offset: int) -> bool:
-        """Whether a payload ends at `offset`, or after fields of a message that begin there.
+        """True if a payload ends at `offset`, or after fields of a message that begin there.
 
         Its checksum and then the next header, or the end of the file, follow.
         """
@@ -308,7 +308,7 @@ class BoundarySearch:
         return False
 
     def _is_boundary(self, offset: int) -> bool:
-        """Whether a header is at `offset`, or the file ends there."""
+        """True if a header is at `offset`, or the file ends there."""
         if not self._holds(offset + HEADER_BYTES):
             return self._walker.final and offset == self._walker.offset + len(self._walker.data)
         return self._size_at(offset) is not None
