@@ -23,8 +23,8 @@ class Lz4(FramedCodec):
 
     def certain_bytes(self, head: bytes) -> int:
         """A block is stored if that is shorter; the header states the largest, 64 KiB (as written here) to 4 MiB."""
-        known = len(head) > 5 and head.startswith(self.magic)
-        return max(CERTAIN_BYTES, 2 * (1 << 8 + 2 * (head[5] >> 4 & 7) if known else _LARGEST_BLOCK))
+        has_header = len(head) > 5 and head.startswith(self.magic)
+        return max(CERTAIN_BYTES, 2 * (1 << 8 + 2 * (head[5] >> 4 & 7) if has_header else _LARGEST_BLOCK))
 
     def decompressor(self, *, exact: bool = False) -> FrameDecompressor:
         return FrameDecompressor(self.library(_LIBRARY).LZ4FrameDecompressor(), RuntimeError, _Parts(self))

@@ -57,8 +57,8 @@ class DecodingChoice:
 
     @property
     def in_two_steps(self) -> bool:
-        most = min(_FEW, _FEW_OF_COLUMNS * self.of_columns - _FEW_COLUMNS)
-        return self.share is not None and self.share <= (most if self.copies else _FEW_WITHOUT_COPY * most)
+        limit = min(_FEW, _FEW_OF_COLUMNS * self.of_columns - _FEW_COLUMNS)
+        return self.share is not None and self.share <= (limit if self.copies else _FEW_WITHOUT_COPY * limit)
 
     def next(self, available: int) -> tuple[bool, int | None]:
         """Decide if the next of `available` bytes are decoded in two steps, and at most how many; None: all."""
@@ -105,12 +105,12 @@ class FilteringDecoder:
 
     def __init__(self, engine: Engine, plan: Plan, prefilter: Prefilter) -> None:
         self._engine, self._plan, self._prefilter = engine, plan, prefilter
-        others = {column.name for column in plan.columns} - prefilter.features
+        unfiltered = {column.name for column in plan.columns} - prefilter.features
         columns = tuple(column for column in plan.columns if column.name in prefilter.features)
         filter_plan = replace(
             plan,
             columns=columns,
-            ignored=plan.ignored | others,
+            ignored=plan.ignored | unfiltered,
             max_features=max(0, plan.max_features - len(plan.columns) + len(columns)),
             max_expansion=None,
             keep_lengths=True,
@@ -150,9 +150,9 @@ class FilteringDecoder:
         return self._main.sequence or self._filter.sequence
 
     def know(self, names: Iterable[FeatureName]) -> None:
-        known = list(names)
-        self._main.know(known)
-        self._filter.know(known)
+        new_names = list(names)
+        self._main.know(new_names)
+        self._filter.know(new_names)
 
     def expect(self, payload_bytes: int) -> None:
         choice = self._prefilter.choice
@@ -218,16 +218,16 @@ class FilteringDecoder:
             room = self._room()
             if room is not None and room <= 0 and self.rows:
                 return Progress(records, at - begin, full=True)
-            most = max_records if max_records < 0 else max_records - records
+            most_records = max_records if max_records < 0 else max_records - records
             if room is not None:
-                most = max(room, 1) if most < 0 else min(max(room, 1), most)
-            step = self._step(block, at, most, limit, final, must_filter=must_filter)
+                most_records = max(room, 1) if most_records < 0 else min(max(room, 1), most_records)
+            step = self._step(block, at, most_records, limit, final, must_filter=must_filter)
             fault = step.fault and replace(step.fault, record=step.fault.record + records)
             records, at = records + step.records, at + step.consumed
             if fault is not None or step.embedded:
                 return Progress(records, at - begin, fault, step.embedded)
             must_filter = step.must_filter
-            if not must_filter and not (step.records and (step.is_partial or step.records == most)):
+            if not must_filter and not (step.records and (step.is_partial or step.records == most_records)):
                 break
         return Progress(records, at - begin)
 

@@ -71,7 +71,7 @@ def _fault(fields: dict[str, Any] | None, record: int = 0) -> Fault | None:
 def _column(name: str, fields: dict[str, Any]) -> ColumnBuffers:
     steps = fields["steps"]
     fields["steps"] = None if steps is None else _column(name, steps)
-    fields["others"] = tuple(_column(name, other) for other in sorted(fields["others"], key=itemgetter("kind")))
+    fields["others"] = tuple(_column(name, part) for part in sorted(fields["others"], key=itemgetter("kind")))
     fields["kind"], fields["layout"] = _KINDS[fields["kind"]], _LAYOUTS[fields["layout"]]
     return ColumnBuffers(name, **fields)
 
@@ -218,8 +218,8 @@ class NativeDecoder:
         self._names = None
 
     def know(self, names: Iterable[FeatureName]) -> None:
-        known = list(names)
-        self._kernel.add_names(known, self._wanted(known), provisional=False)
+        new_names = list(names)
+        self._kernel.add_names(new_names, self._wanted(new_names), provisional=False)
 
     def take(self) -> list[ColumnBuffers]:
         return list(self.by_feature().values())
@@ -247,10 +247,10 @@ class NativeObjectDecoder:
 
     def row(self, data: Any) -> dict[str, Any] | None:
         while True:
-            made = _kernel.decode_row(self._decoder._kernel, data, self._forms)
-            if type(made) is dict:
-                return made
-            if made != _STOP_NEW_NAMES or self._decoder._add_names() is not None:
+            result = _kernel.decode_row(self._decoder._kernel, data, self._forms)
+            if type(result) is dict:
+                return result
+            if result != _STOP_NEW_NAMES or self._decoder._add_names() is not None:
                 return None
             if len(self._decoder.new_names) > _MOST_NAMES:  # of many records, which count for each one alone
                 self._decoder = NativeDecoder(self._decoder.plan)
@@ -268,8 +268,8 @@ def _source(column: ColumnBuffers) -> ColumnBuffers:
     if values is None and column.kind is not Kind.NONE:
         values = np.empty(0, {Kind.INT64: np.int64, Kind.FLOAT: np.float32, Kind.BYTES: np.uint8}[column.kind])
     offsets, value_offsets = _wide(column.offsets), _wide(column.value_offsets)
-    own = column.name, column.kind, column.layout, column.rows, column.null_count, column.validity
-    return ColumnBuffers(*own, offsets, value_offsets, values, steps=steps)
+    header = column.name, column.kind, column.layout, column.rows, column.null_count, column.validity
+    return ColumnBuffers(*header, offsets, value_offsets, values, steps=steps)
 
 
 class NativeEncoder:
@@ -335,15 +335,15 @@ class NativeEngine:
         return data
 
     def members(self, data: Any, frames: Frames, most: int) -> tuple[Members, Fault | None]:
-        *found, raw = _kernel.members(_as_array(data), frames.starts, frames.lengths, most)
-        return Members(*found), _fault(raw)
+        *arrays, raw = _kernel.members(_as_array(data), frames.starts, frames.lengths, most)
+        return Members(*arrays), _fault(raw)
 
     def message_fields(
         self, data: Any, extents: Frames, rows: Array, forms: Sequence[FieldForm]
     ) -> tuple[MessageFields, Fault | None]:
         numbers = np.array(forms, np.int64).ravel()
-        found, unknown, raw = _kernel.message_fields(_as_array(data), extents.starts, extents.lengths, rows, numbers)
-        return MessageFields([FieldValues(*values) for values in found], unknown), _fault(raw)
+        arrays, unknown, raw = _kernel.message_fields(_as_array(data), extents.starts, extents.lengths, rows, numbers)
+        return MessageFields([FieldValues(*values) for values in arrays], unknown), _fault(raw)
 
     def frame_extents(self, data: Any, starts: Array, lengths: Array, parts: int) -> Array:
         return np.asarray(_kernel.frame_extents(_as_array(data), starts, lengths, parts))

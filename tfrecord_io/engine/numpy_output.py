@@ -234,5 +234,5 @@ def gather_objects(cells: Array, nan_is_missing: bool) -> GatheredValues | bool 
     if get_engine().name != "native":
         return False
     place = cells.__array_interface__["data"][0]
-    found = _kernel().gather_objects(NUMPY_API, place, cells.strides[0], len(cells), nan_is_missing)
-    return GatheredValues(*found) if isinstance(found, tuple) else found
+    gathered = _kernel().gather_objects(NUMPY_API, place, cells.strides[0], len(cells), nan_is_missing)
+    return GatheredValues(*gathered) if isinstance(gathered, tuple) else gathered

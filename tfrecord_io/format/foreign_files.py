@@ -29,10 +29,10 @@ def looks_like(head: bytes) -> str | None:
     'a Parquet file'
     """
     head = bytes(head[:HEAD_BYTES])
-    found = next((name for name, matches in SIGNS if matches(head)), None)
-    if found is not None and found not in _INEXACT:
-        return found
-    return next((name for name, matches in _signs_of(FORMATS) if matches(head)), found)
+    format_name = next((name for name, matches in SIGNS if matches(head)), None)
+    if format_name is not None and format_name not in _INEXACT:
+        return format_name
+    return next((name for name, matches in _signs_of(FORMATS) if matches(head)), format_name)
 
 
 def _begins(*magics: bytes, at: int = 0) -> Predicate:

@@ -154,9 +154,9 @@ _CODE = "tfrecord_io.file_formats."
 
 def by_convert(name: str, other: str | None = None, *, where: str = "") -> dict[str, Any]:
     """Hints of a `Format`: how to read a file of it, in Python by `other`, too."""
-    others = f" or {other}" if other else ""
+    other_way = f" or {other}" if other else ""
     return {
-        "advice": f"{where}read it with tfr.convert(…, source_format={name!r}){others}",
+        "advice": f"{where}read it with tfr.convert(…, source_format={name!r}){other_way}",
         "advice_cli": f"{where}read it with tfr convert --from {name}",
     }
 
@@ -342,8 +342,8 @@ def format_of_name(plain: str) -> Format | None:
     def of_pattern(rows: Iterable[Format]) -> Format | None:
         return next((row for row in rows if row.pattern and re.search(row.pattern, plain)), None)
 
-    found = of_pattern(FORMATS.core) or FORMATS.of_path(plain)
-    return of_pattern(FORMATS) if found is None and not plain.endswith(RECORD_SUFFIXES) else found
+    core_format = of_pattern(FORMATS.core) or FORMATS.of_path(plain)
+    return of_pattern(FORMATS) if core_format is None and not plain.endswith(RECORD_SUFFIXES) else core_format
 
 
 def format_of_records(name: str, plain: str | None = None) -> Format | None:
@@ -354,11 +354,11 @@ def format_of_records(name: str, plain: str | None = None) -> Format | None:
     >>> format_of_records("mine-train.array_record-00000-of-00002").name, format_of_records("a.tfrecord")
     ('array_record', None)
     """
-    found = FORMATS.of_path(_SHARD_NUMBER.sub("", name))
-    if found is None and plain is not None:
+    row = FORMATS.of_path(_SHARD_NUMBER.sub("", name))
+    if row is None and plain is not None:
         packed = FORMATS.of_path(_SHARD_NUMBER.sub("", plain))
-        found = packed if packed is not None and packed.compressed else None
-    return found if found is not None and found.content is not None else None
+        row = packed if packed is not None and packed.compressed else None
+    return row if row is not None and row.content is not None else None
 
 
 def keys(rows: Iterable[Format] = FORMATS, *, written: bool = False) -> tuple[str, ...]:
@@ -378,6 +378,6 @@ def own_options() -> list[type[Options]]:
 
 def option_names(row: Format) -> list[str]:
     """The options that ``tfr convert`` has for a format and few others."""
-    known = frozenset() if row is TFRECORD else row.reads | row.writes
+    format_options = frozenset() if row is TFRECORD else row.reads | row.writes
     classes: list[type[Any]] = [FormatOptions, *([] if row.options is None else [row.options])]
-    return [f.name for cls in classes for f in fields(cls) if f.metadata and f.name in known]
+    return [f.name for cls in classes for f in fields(cls) if f.metadata and f.name in format_options]

@@ -36,17 +36,19 @@ def message_classes(
     """
     enums = enums or {}
     proto = descriptor_pb2.FileDescriptorProto(name=file, package=package, syntax=syntax)
-    made: dict[str, Any] = {}
+    protos: dict[str, Any] = {}
     for name, fields in messages.items():
-        outer, _, own = name.rpartition(".")
-        message = made[name] = made[outer].nested_type.add(name=own) if outer else proto.message_type.add(name=own)
-        message.options.map_entry = own.endswith("Entry")
+        outer, _, base = name.rpartition(".")
+        message = protos[name] = (
+            protos[outer].nested_type.add(name=base) if outer else proto.message_type.add(name=base)
+        )
+        message.options.map_entry = base.endswith("Entry")
         for field in fields.split(",") if fields else ():
             field_name, number, type_ = field.split()
             _add_field(message, field_name, int(number), type_, package, enums)
     for name, values in enums.items():
-        outer, _, own = name.rpartition(".")
-        enum = (made[outer] if outer else proto).enum_type.add(name=own)
+        outer, _, base = name.rpartition(".")
+        enum = (protos[outer] if outer else proto).enum_type.add(name=base)
         for value_name, value in enum_values(values).items():
             enum.value.add(name=value_name, number=value)
     pool = descriptor_pool.DescriptorPool()
@@ -54,7 +56,7 @@ def message_classes(
     return {
         name: message_class(pool.FindMessageTypeByName(f"{package}.{name}"))
         for name in messages
-        if not made[name].options.map_entry
+        if not protos[name].options.map_entry
     }
 
 

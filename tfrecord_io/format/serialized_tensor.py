@@ -236,14 +236,14 @@ def _listed(message: Any, name: str, dtype: np.dtype, count: int) -> Array:
             raise DecodeError(reason, expected=storage.field, got=other_fields[0])
         return np.full(count, b"", object) if name == STRING else np.zeros(count, dtype)
     if name == STRING:
-        given = np.fromiter(stored, object, len(stored))
+        values = np.fromiter(stored, object, len(stored))
     else:
-        given = _as_bits(np.fromiter(stored, storage.unit, len(stored)), dtype)
-    if len(given) > count:
-        raise DecodeError(f"{counted(len(given), 'value')} for a shape of {count}", expected=count, got=len(given))
-    whole = np.empty((count, *given.shape[1:]), given.dtype)
-    whole[: len(given)] = given
-    whole[len(given) :] = given[-1]
+        values = _as_bits(np.fromiter(stored, storage.unit, len(stored)), dtype)
+    if len(values) > count:
+        raise DecodeError(f"{counted(len(values), 'value')} for a shape of {count}", expected=count, got=len(values))
+    whole = np.empty((count, *values.shape[1:]), values.dtype)
+    whole[: len(values)] = values
+    whole[len(values) :] = values[-1]
     return whole if name == STRING else whole.reshape(-1).view(dtype)
 
 

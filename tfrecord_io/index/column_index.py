@@ -96,14 +96,14 @@ def pack_chunk(values: pa.Array) -> tuple[bytes, ChunkShape]:
 def _buffers(array: pa.Array) -> list[bytes]:
     """The buffers that a chunk has of an array, without spare bytes."""
     array = pa.concat_arrays([array, array[:0]])  # its first value at the start of all buffers
-    validity, *others = [b"" if buffer is None else buffer.to_pybytes() for buffer in array.buffers()]
+    validity, *buffers = [b"" if buffer is None else buffer.to_pybytes() for buffer in array.buffers()]
     parts = [] if array.null_count == 0 else [validity[: -(-len(array) // 8)]]
     if not is_variable(array.type):
-        return [*parts, others[0][: -(-array.type.bit_width * len(array) // 8)]]
+        return [*parts, buffers[0][: -(-array.type.bit_width * len(array) // 8)]]
     width = offset_dtype(array.type).itemsize
-    offsets = others[0][: width * (len(array) + 1)]
+    offsets = buffers[0][: width * (len(array) + 1)]
     end = int.from_bytes(offsets[-width:], "little")
-    return [*parts, offsets, others[1][:end]]
+    return [*parts, offsets, buffers[1][:end]]
 
 
 def _is_integer(type_: pa.DataType) -> bool:
@@ -129,8 +129,8 @@ def unpack_chunk(stored: Bytes | bytes, type_: pa.DataType, shape: ChunkShape, m
     narrow = _width(sum(sizes[:-1]) and _padded(sizes[0]), type_, shape)
     if narrow:
         sizes[-1] = narrow * shape.rows
-    known = sum(map(_padded, sizes))
-    if not (known == shape.size if not is_variable(type_) else known <= shape.size <= known + most_text):
+    fixed = sum(map(_padded, sizes))
+    if not (fixed == shape.size if not is_variable(type_) else fixed <= shape.size <= fixed + most_text):
         raise ValueError(f"{shape.rows} values of {type_} cannot have {shape.size} bytes")
     raw = pa.py_buffer(stored)
     if shape.size:
@@ -262,9 +262,9 @@ def write_columns(
             sink.write(content)
             at += len(content)
         groups += 1
-    stated = {"file": name, "version": version, "embedded_schema": has_schema, "groups": groups}
-    stated |= {"content": fingerprint.stated(), "identity": dict(identity or {})}
-    description = json.dumps({**stated, "columns": [_described(field) for field in schema]}).encode()
+    header = {"file": name, "version": version, "embedded_schema": has_schema, "groups": groups}
+    header |= {"content": fingerprint.stated(), "identity": dict(identity or {})}
+    description = json.dumps({**header, "columns": [_described(field) for field in schema]}).encode()
     table = np.array(numbers, "<i8").tobytes()
     checksum = crc32c(table, crc32c(description))
     sink.write(description + table + _TAIL.pack(len(description), len(table), checksum, _MAGIC))
@@ -330,14 +330,14 @@ class ColumnIndex:
         self._held = opened.read(0 if size <= _WHOLE_BYTES else size - _TAIL_BYTES, size).tobytes()  # its end
         description, table, end = self._directory()
         with _corrupt(path):
-            stated = _parse(description)
-            self._fields: dict[str, list[Any]] = {column[0]: column for column in stated["columns"]}
-            self.has_schema: bool = stated["embedded_schema"]  # in the first record of the file
+            header = _parse(description)
+            self._fields: dict[str, list[Any]] = {column[0]: column for column in header["columns"]}
+            self.has_schema: bool = header["embedded_schema"]  # in the first record of the file
             # `version` and `identity` of its `RandomAccessFile` when the index was written; empty if unknown.
-            self.version: str = stated["version"]
-            self.identity = stated.get("identity") or {}
-            self.content = Fingerprint.parse(stated["content"])
-            groups = self._parse_groups(table, stated["groups"], end)
+            self.version: str = header["version"]
+            self.identity = header.get("identity") or {}
+            self.content = Fingerprint.parse(header["content"])
+            groups = self._parse_groups(table, header["groups"], end)
         rows = sum(group.rows for group in groups)
         if rows > data_bytes // FRAME_BYTES:  # before memory is allocated for them
             reason = f"it has {rows} rows, more than a file of {data_bytes} bytes has records"
@@ -366,14 +366,14 @@ class ColumnIndex:
         chunks = self._read([(0, pa.int64())])[0]
         parts = [chunk.to_numpy(zero_copy_only=False) for chunk in chunks]
         are_sizes = all(chunk.null_count == 0 for chunk in chunks) and all(
-            (each >= FRAME_BYTES).all() for each in parts
+            (part >= FRAME_BYTES).all() for part in parts
         )
         if are_sizes and sum(float(sizes.sum(dtype=np.float64)) for sizes in parts) <= _MOST_BYTES:
             index = RecordIndex.of_parts(parts, self._groups[0].offset if self._groups else 0)
             firsts = np.cumsum([0, *(group.rows for group in self._groups)])[:-1]
-            stated = [group.offset for group in self._groups]
-            is_begin = self.numbers.start > 0 or not stated or stated[0] == 0
-            if is_begin and index.bounds[firsts].tolist() == stated:
+            offsets = [group.offset for group in self._groups]
+            is_begin = self.numbers.start > 0 or not offsets or offsets[0] == 0
+            if is_begin and index.bounds[firsts].tolist() == offsets:
                 return index
         reason = "its rows are not the records of a file, each of which begins where the last one ends"
         raise CorruptRecordError(f"the column index: {reason}", path=self.path, hint=REWRITE_COLUMNS)
@@ -388,9 +388,9 @@ class ColumnIndex:
                 reason = f"its texts have {size} bytes, and the file {self._data_bytes}"
                 raise CorruptRecordError(f"the column index: {reason}", path=self.path, hint=REWRITE_COLUMNS)
             columns = []
-            for own, field in zip(chunks, fields, strict=True):
+            for chunks_of_column, field in zip(chunks, fields, strict=True):
                 stored = stored_type(field.type)
-                column = pa.chunked_array([chunk.cast(stored) for chunk in own], stored)
+                column = pa.chunked_array([chunk.cast(stored) for chunk in chunks_of_column], stored)
                 column = column.dictionary_encode() if t.is_dictionary(field.type) else column
                 columns.append(column.cast(field.type))
         return pa.table(columns, names=[field.name for field in fields])
@@ -467,18 +467,18 @@ class ColumnIndex:
 def _parse(description: bytes) -> dict[str, Any]:
     """The description; ValueError if something in it is not as `write_columns` states it."""
     try:
-        stated = json.loads(description)
+        header = json.loads(description)
     except RecursionError as error:
         raise ValueError("its description is nested too deeply") from error
     types = {"version": str, "embedded_schema": bool, "groups": int, "columns": list}
-    if not isinstance(stated, dict) or any(type(stated.get(key)) is not type_ for key, type_ in types.items()):
+    if not isinstance(header, dict) or any(type(header.get(key)) is not type_ for key, type_ in types.items()):
         raise ValueError("its description is of another form")
-    columns = stated["columns"]
+    columns = header["columns"]
     if not all(isinstance(column, list) and len(column) == 4 and isinstance(column[0], str) for column in columns):
         raise ValueError("its description has other columns")
-    if stated["groups"] < 0 or len({column[0] for column in columns}) < len(columns):
+    if header["groups"] < 0 or len({column[0] for column in columns}) < len(columns):
         raise ValueError("its description contradicts itself")
-    return stated
+    return header
 
 
 def _parse_chunk(end: int, rows: int, offset: int, size: int, crc: int, nulls: int, values: int, raw: int) -> _Chunk:

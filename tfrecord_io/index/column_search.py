@@ -114,11 +114,11 @@ class ColumnSearch:
             indexes = column_indexes(sources)
         if not any(indexes):
             return [None] * len(sources)
-        each = zip(indexes, sources, strict=True)
-        calls = (partial(unless_stale, partial(self._file, *both)) for both in each)
-        found = list(ordered(calls, min(_THREADS, len(sources)), "columns"))
-        warns(text for _, text in found)
-        return [matches for matches, _ in found]
+        pairs = zip(indexes, sources, strict=True)
+        calls = (partial(unless_stale, partial(self._file, *both)) for both in pairs)
+        results = list(ordered(calls, min(_THREADS, len(sources)), "columns"))
+        warns(text for _, text in results)
+        return [matches for matches, _ in results]
 
     def _file(self, index_source: Source | None, source: Source) -> FileMatches | None:
         if index_source is None:
@@ -126,14 +126,14 @@ class ColumnSearch:
         whole, wanted = source.whole_file(), self.wanted
         with open_random_access(whole) as file:
             longest = None if wanted is None or source.span is not None else wanted.max_record_bytes
-            most = math.inf if source.span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
-            about: dict[str, Any] = {"most_rows": most, "longest": longest}
+            most_rows = math.inf if source.span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
+            about: dict[str, Any] = {"most_rows": most_rows, "longest": longest}
             with open_columns(index_source, whole, file, source.span, **about) as (columns, index):
-                if len(columns.numbers) > most:
+                if len(columns.numbers) > most_rows:
                     return None
-                found = _values(wanted, columns, index, source, file) if wanted and columns.is_certain else None
-                if found is not None:
-                    return found
+                values = _values(wanted, columns, index, source, file) if wanted and columns.is_certain else None
+                if values is not None:
+                    return values
                 if not self.parts:
                     return None
                 index = columns.records() if index is None else index
@@ -152,8 +152,8 @@ class ColumnSearch:
     ) -> tuple[Array, Sequence[Condition]] | None:
         """A boolean for each record: true if it can fulfil the evaluated parts, which follow; None if there is none."""
         indexed = [field for field in self.fields if columns.has(field)]
-        known = {*(field.name for field in indexed), *constants.schema.names}
-        parts = [part for part in self.parts if known.issuperset(part.columns)]
+        known_columns = {*(field.name for field in indexed), *constants.schema.names}
+        parts = [part for part in self.parts if known_columns.issuperset(part.columns)]
         needed = [field for field in indexed if any(field.name in part.columns for part in parts)]
         if not needed:
             return None
@@ -167,7 +167,7 @@ class ColumnSearch:
                 try:
                     mask = part.mask(batch).to_numpy(zero_copy_only=False)
                 except SchemaError:  # it cannot be applied to some row, which may not have to be read
-                    parts = [other for other in parts if other is not part]
+                    parts = [remaining for remaining in parts if remaining is not part]
                     continue
                 passing[begin : begin + len(batch)] &= mask
             begin += len(batch)
@@ -245,20 +245,20 @@ def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | No
     """
     frames = PickedFrames()
     picked: list[PickedSource] = []
-    for source, found in zip(sources, matches, strict=True):
-        if found is None:
+    for source, match in zip(sources, matches, strict=True):
+        if match is None:
             picked.append(PickedSource(source, None, None))
             continue
-        count, records = found.count, found.records
-        if found.values is not None:
-            picked.append(PickedSource(source, count, None, values=found.values))
-        elif _bytes_read(found) > LIMITS.largest_share[source.local] * (found.index.end - int(found.index.bounds[0])):
+        count, records = match.count, match.records
+        if match.values is not None:
+            picked.append(PickedSource(source, count, None, values=match.values))
+        elif _bytes_read(match) > LIMITS.largest_share[source.local] * (match.index.end - int(match.index.bounds[0])):
             picked.append(PickedSource(source, count, None))
         elif not len(records):
             picked.append(PickedSource(None, count, None, path=source.path))
         else:
-            file = _PickedFile(frames, source.path, frames.add(found))
-            origin = _Origins(source.path, found.first + records, found.index.offsets[records])
+            file = _PickedFile(frames, source.path, frames.add(match))
+            origin = _Origins(source.path, match.first + records, match.index.offsets[records])
             some = replace(source_of_file_object(file), partitions=source.partitions, origin=origin)
             picked.append(PickedSource(some, count, records, frames))
     return picked
@@ -353,8 +353,8 @@ class PickedFrames:
         begin = 0
         while begin < len(begins):
             before = done[begin - 1] if begin else 0
-            most = int(done.searchsorted(before + _TASK_BYTES, side="right"))
-            end = max(begin + 1, min(most, int(numbers.searchsorted(numbers[begin] + LIMITS.task_ranges))))
+            fitting = int(done.searchsorted(before + _TASK_BYTES, side="right"))
+            end = max(begin + 1, min(fitting, int(numbers.searchsorted(numbers[begin] + LIMITS.task_ranges))))
             ranges = int(numbers[end - 1] - numbers[begin]) + 1
             part = slice(begin, end)
             self._tasks.append(_Task(found.file, found.size, found.version, begins[part], ends[part], ranges))
@@ -396,12 +396,12 @@ class PickedFrames:
 @contextmanager
 def kept_frames(frames: Iterable[PickedFrames | None]) -> Iterator[None]:
     """Keep the bytes of records for the next reader, unless they are many."""
-    small = {each for each in frames if each is not None and each.bytes <= _AHEAD_BYTES}
-    for each in small:
-        each.keeps = True
+    small = {picked for picked in frames if picked is not None and picked.bytes <= _AHEAD_BYTES}
+    for picked in small:
+        picked.keeps = True
     yield
-    for each in small:
-        each.keeps = False
+    for picked in small:
+        picked.keeps = False
 
 
 class _PickedFile(io.RawIOBase):

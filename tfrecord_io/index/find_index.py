@@ -74,10 +74,10 @@ def find_indexes(
     paths is not a file.
     """
     if index is None:
-        found = find_sidecars(sources, suffixes)
-        found = [None if sidecar is not None and _is_pickle(sidecar) else sidecar for sidecar in found]
-        logger.debug("files with an index: %d of %d", len(found) - found.count(None), len(found))
-        return found
+        sidecars = find_sidecars(sources, suffixes)
+        sidecars = [None if sidecar is not None and _is_pickle(sidecar) else sidecar for sidecar in sidecars]
+        logger.debug("files with an index: %d of %d", len(sidecars) - sidecars.count(None), len(sidecars))
+        return sidecars
     paths = index if isinstance(index, list | tuple) else [index]
     for path in paths:
         if not isinstance(path, str | os.PathLike):
@@ -322,8 +322,8 @@ class KnownCounts:
             self.may_be_plain and source.records is None and (source.shard is None or source.span is not None)
             for source in sources
         ]
-        found = iter(find_indexes([source for source, asked in zip(sources, is_asked, strict=True) if asked]))
-        return [next(found) if asked else None for asked in is_asked]
+        found_indexes = iter(find_indexes([source for source, asked in zip(sources, is_asked, strict=True) if asked]))
+        return [next(found_indexes) if asked else None for asked in is_asked]
 
     def record_count(self, source: Source, index: Source | None, *, prefer_index: bool = False) -> int | None:
         """The number of records of `source`, whose index file is `index`; None if it is unknown.
@@ -335,14 +335,14 @@ class KnownCounts:
             return source.shard.records
         if source.records is not None:
             return source.records
-        known = None
+        count = None
         if index is not None and (prefer_index or not _takes_longer(index, source)):
             with open_random_access(source) as file:
                 checks = Checks.of_call(self.options.check_crc)
                 use = partial(_rows_of, index, source, file, self.options.limits.record_bytes, checks)
-                known, text = unless_stale(use, is_named=prefer_index)
+                count, text = unless_stale(use, is_named=prefer_index)
             warn_of_stale([text])
-        return self._from_tfds(source) if known is None else known
+        return self._from_tfds(source) if count is None else count
 
     def _from_tfds(self, source: Source) -> int | None:
         may_look = self.may_be_plain and self.looks and source.may_be_beside(INFO)

@@ -63,9 +63,9 @@ class IndexedFiles:
         named: bool = False,
         recover: Callable[[Source, int], tuple[RecordIndex, Array]] | None = None,
     ) -> None:
-        held = hold([source.whole_file() for source in sources] + [each for each in index_sources if each is not None])
-        self.sources, indexes = held[: len(sources)], iter(held[len(sources) :])
-        self.index_sources: list[Source | None] = [each and next(indexes) for each in index_sources]  # until `forget`
+        files = hold([source.whole_file() for source in sources] + [item for item in index_sources if item is not None])
+        self.sources, indexes = files[: len(sources)], iter(files[len(sources) :])
+        self.index_sources: list[Source | None] = [item and next(indexes) for item in index_sources]  # until `forget`
         self._directory = working_directory(sources)  # when files are opened again, it may be another one
         self._intact: dict[int, Array] = {}  # the entries that are read, of the files where others are not
         self._max_record_bytes, self._checks, self._named = max_record_bytes, checks, named
@@ -74,7 +74,7 @@ class IndexedFiles:
         self._warned: set[str] = set()
         try:
             load = partial(self._load_index, recovers=recover is not None)
-            calls = (partial(load, *each) for each in enumerate(self.index_sources))
+            calls = (partial(load, *item) for item in enumerate(self.index_sources))
             loaded = list(ordered(calls, min(_THREADS, len(sources)), "index"))
             self.indexes = [index or RecordIndex.of_sizes([]) for index, _ in loaded]
             for file, (index, _) in enumerate(loaded):

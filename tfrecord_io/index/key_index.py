@@ -126,8 +126,8 @@ def _held(chunks: Sequence[pa.Array], type_: pa.DataType) -> tuple[Array, Array 
         raise ValueError(f"{rows:,} records are more than can be found by a key: {_MOST_KEYS:,}")
     is_wide = not t.is_integer(type_) and sum(chunk.nbytes for chunk in chunks) > _NARROW_KEY_BYTES
     narrow = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
-    own = type_ if is_wide else narrow.get(type_, type_)
-    keys = pa.concat_arrays([pa.array([], own), *(chunk.cast(own) for chunk in chunks)])
+    key_type = type_ if is_wide else narrow.get(type_, type_)
+    keys = pa.concat_arrays([pa.array([], key_type), *(chunk.cast(key_type) for chunk in chunks)])
     valid = valid_mask(keys)
     if t.is_integer(type_):
         numbers = keys.fill_null(0) if keys.null_count else keys
@@ -147,19 +147,19 @@ def indexed_keys(files: IndexedFiles, field: pa.Field) -> list[list[pa.Array] | 
     def of_file(file: int, index_source: Source | None) -> list[pa.Array] | None:
         if index_source is None or len(files.indexes[file]) != files.count(file):  # some of its entries are damaged
             return None
-        opened, known = files.opened(file), files.indexes[file]
-        with open_columns(index_source, files.sources[file], opened, known=known) as (columns, index):
+        opened, record_index = files.opened(file), files.indexes[file]
+        with open_columns(index_source, files.sources[file], opened, known=record_index) as (columns, index):
             if not columns.has(field):
                 return None
-            if index is not known and (index is None or not np.array_equal(index.bounds, known.bounds)):
-                reason = f"it has {len(columns.numbers)} records, the file {len(known)}, or at other offsets"
+            if index is not record_index and (index is None or not np.array_equal(index.bounds, record_index.bounds)):
+                reason = f"it has {len(columns.numbers)} records, the file {len(record_index)}, or at other offsets"
                 raise CorruptRecordError(f"the column index does not match its file: {reason}", path=columns.path)
             return list(columns.columns([field]).column(0).chunks)
 
     found_before = [index for index in files.index_sources if index is None or index.path.endswith(COLUMNS_SUFFIX)]
     is_known = len(found_before) == len(files.sources)  # else a file has another index, and perhaps this one, too
     indexes = enumerate(found_before if is_known else column_indexes(files.sources))
-    calls = (partial(unless_stale, partial(of_file, *each)) for each in indexes)
-    found = list(ordered(calls, min(_THREADS, max(1, len(files.sources))), "keys"))
-    files.warn_of_stale(text for _, text in found)
-    return [keys for keys, _ in found]
+    calls = (partial(unless_stale, partial(of_file, *numbered)) for numbered in indexes)
+    results = list(ordered(calls, min(_THREADS, max(1, len(files.sources))), "keys"))
+    files.warn_of_stale(text for _, text in results)
+    return [keys for keys, _ in results]

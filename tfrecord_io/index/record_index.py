@@ -82,8 +82,8 @@ class Fingerprint:
         chosen = [self.some[at] for at in some_records(len(self.some), _SOME[file.is_local]).tolist()]
         if (chosen[-1][0] if chosen else 0) != file.size:
             return f"its last record ends at another byte than {file.size}"
-        for (end, stated), got in zip(chosen, _checksums(file, [end for end, _ in chosen]), strict=True):
-            if got != stated:
+        for (end, stated_checksum), got in zip(chosen, _checksums(file, [end for end, _ in chosen]), strict=True):
+            if got != stated_checksum:
                 return f"the record that ends at byte {end} has another checksum"
         return ""
 
@@ -99,7 +99,7 @@ class Fingerprint:
             return type(value) is int and 0 <= value <= most
 
         some = stated.get("some") if isinstance(stated, dict) else None
-        if not isinstance(some, list) or not all(isinstance(each, list) and len(each) == 2 for each in some):
+        if not isinstance(some, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in some):
             raise ValueError("the fingerprint of its file's content is of another form")
         checksums, ends = [stated.get("all"), stated.get("crc32c")], [end for end, _ in some]
         are_numbers = all(is_number(crc) for _, crc in some) and all(is_number(end, 2**61) for end in ends)
@@ -172,9 +172,9 @@ class RecordIndex:
         bounds = np.full(sum(map(len, parts)) + 1, begin, np.int64)
         at = 0
         for sizes in parts:
-            own = bounds[at + 1 : at + 1 + len(sizes)]
-            np.cumsum(sizes, dtype=np.int64, out=own)
-            own += bounds[at]
+            ends = bounds[at + 1 : at + 1 + len(sizes)]
+            np.cumsum(sizes, dtype=np.int64, out=ends)
+            ends += bounds[at]
             at += len(sizes)
         return cls(bounds)
 
@@ -235,7 +235,7 @@ class RecordIndex:
 def _text(offsets: Array, sizes: Array) -> bytes:
     """The lines of an index file."""
     if len(sizes) <= _FEW_RECORDS:
-        return b"".join(b"%d %d\n" % each for each in zip(offsets.tolist(), sizes.tolist(), strict=True))
+        return b"".join(b"%d %d\n" % line for line in zip(offsets.tolist(), sizes.tolist(), strict=True))
     from pyarrow import csv
 
     out = io.BytesIO()
@@ -251,16 +251,16 @@ def is_pickle(head: bytes) -> bool:
 
 def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Blocks that begin and end with a line, of others."""
-    rest = b""
+    partial_line = b""
     for block in blocks:
-        lines, newline, rest = (rest + block).rpartition(b"\n")
+        lines, newline, partial_line = (partial_line + block).rpartition(b"\n")
         if newline:
             yield lines + newline
-        elif len(rest) > _LONGEST_LINE:
-            yield rest
-            rest = b""
-    if rest:
-        yield rest
+        elif len(partial_line) > _LONGEST_LINE:
+            yield partial_line
+            partial_line = b""
+    if partial_line:
+        yield partial_line
 
 
 def _numbers(text: bytes, path: str, line: int) -> tuple[Array, Array]:
@@ -333,9 +333,9 @@ class HeaderScanner:
         )
         self.offset += frames.consumed
         sizes = frames.lengths + FRAME_BYTES
-        rest = data[frames.consumed :]
-        if self.fault is None and len(rest) >= HEADER_BYTES:  # a valid header whose payload was not read completely
-            size = self._skip_record(rest)
+        tail = data[frames.consumed :]
+        if self.fault is None and len(tail) >= HEADER_BYTES:  # a valid header whose payload was not read completely
+            size = self._skip_record(tail)
             sizes = sizes if size is None else np.append(sizes, size)
         return sizes
 

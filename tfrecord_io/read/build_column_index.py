@@ -80,8 +80,8 @@ def index_columns(
         if scan is None:
             return []
         schema = check_fields(indexed_fields(scan, scan.schema.names))
-        own = {*schema.names}
-        constant = [name for name in scan.schema.names if name not in own]
+        stored_names = {*schema.names}
+        constant = [name for name in scan.schema.names if name not in stored_names]
         if constant:
             reason = "its values are those of directory names, so that files are left out by them without an index"
             raise SchemaError(
@@ -179,8 +179,8 @@ def withdraw_if_replaced(sources: Sequence[Source], suffix: str) -> None:
         try:
             manifest.check_unchanged()
         except ReplacedError:
-            for each in sources:
-                if each.shard is not None and each.shard.manifest is manifest:
-                    fs, target = each.remote or (None, each.path)
+            for sibling in sources:
+                if sibling.shard is not None and sibling.shard.manifest is manifest:
+                    fs, target = sibling.remote or (None, sibling.path)
                     remove_file(target + suffix, StorageOptions(filesystem=fs))
             raise

@@ -81,25 +81,25 @@ def aligned(sources: Sequence[Source], max_record_bytes: int = MAX_RECORD_BYTES)
     """
     threads = _THREADS if any(source.remote for source in sources) else 1
     calls = (partial(_aligned, source, max_record_bytes) for source in sources if source.file_bytes is not None)
-    found = ordered(calls, threads, "boundaries")
-    parts = [source if source.file_bytes is None else next(found) for source in sources]
+    aligned_parts = ordered(calls, threads, "boundaries")
+    parts = [source if source.file_bytes is None else next(aligned_parts) for source in sources]
     return tuple(part for part in parts if part is not None)
 
 
 def _aligned(source: Source, max_record_bytes: int) -> Source | None:
     """A byte range moved to record boundaries; None if no record begins in it."""
     assert source.span is not None
-    whole, stated = source.whole_file(), source.file_bytes
+    whole, expected = source.whole_file(), source.file_bytes
     with open_random_access(whole) as file:
-        if file.size != stated:
-            reason = f"the file has {file.size} bytes, but had {stated} when it was split"
-            raise CorruptRecordError(reason, path=source.path, expected=stated, got=file.size, hint="split it again")
+        if file.size != expected:
+            reason = f"the file has {file.size} bytes, but had {expected} when it was split"
+            raise CorruptRecordError(reason, path=source.path, expected=expected, got=file.size, hint="split it again")
         threads = 1 if source.remote is None else len(source.span)
         begin, end = find_boundaries(file, get_engine(), source.span, max_record_bytes, threads=threads)
     if begin > end:
         reason = f"the boundary of byte {source.begin} is {begin}, behind that of a later byte, {end}"
         advice = "the payloads have headers of records: read the file as a whole"
         raise CorruptRecordError(reason, path=source.path, offset=begin, hint=advice)
-    if (begin, end) == (0, stated):
+    if (begin, end) == (0, expected):
         return whole
     return whole.piece(begin, end) if begin < end else None

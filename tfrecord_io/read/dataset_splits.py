@@ -83,13 +83,13 @@ def _of_datasets(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_t
     """The files of the datasets in a list, and what else is in it."""
     from tfrecord_io.options.write import CopyOptions
 
-    found: list[Any] = []
+    sources: list[Any] = []
     for part in parts:
         if isinstance(part, Scan):
-            found += record_sources(part, as_they_are=as_they_are, intact=isinstance(options, CopyOptions))
+            sources += record_sources(part, as_they_are=as_they_are, intact=isinstance(options, CopyOptions))
         else:
-            found.append(part)
-    return found
+            sources.append(part)
+    return sources
 
 
 def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOptions, allow_missing: bool) -> list[Source]:
@@ -98,7 +98,7 @@ def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOption
     fs, name, info = _find_dataset(path, storage)
     format = _record_format(info)
     sources: list[Source] = []
-    for of_split, begin, end in split.ranges({each: part.lengths for each, part in info.splits.items()}):
+    for of_split, begin, end in split.ranges({key: part.lengths for key, part in info.splits.items()}):
         files = _files_of(info.splits[of_split], begin, end)
         while part := list(islice(files, _LOOKED_UP)):
             entries = fs.entries([below(name, file) for file, _, _ in part], are_files=True)
@@ -176,8 +176,8 @@ def _content(format: Format, source: Source, begin: int, end: int | None, length
     from tfrecord_io.format.format_registry import load
 
     assert format.content is not None
-    made: Source = load(format.content)(source, begin, end, length)
-    return made
+    source_of_records: Source = load(format.content)(source, begin, end, length)
+    return source_of_records
 
 
 def _files_of(split: TfdsSplit, begin: int, end: int) -> Iterator[tuple[str, tuple[int, int], int]]:
@@ -233,14 +233,14 @@ def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tupl
         info = read_info(Directory.on(fs, directory))
         if info is not None:
             return fs, directory, info
-    given = fs.display_path(name)
+    shown_path = fs.display_path(name)
     if fs.entry(name) is None:
         parent, _, base = name.rstrip("/").rpartition("/")
-        others = [entry.basename for entry in fs.listing(parent)] if parent and fs.entry(parent) else []
-        question = did_you_mean(base, others)
-        raise FileNotFoundError(errno.ENOENT, "no such directory" + (question and f"; {question}"), given)
+        siblings = [entry.basename for entry in fs.listing(parent)] if parent and fs.entry(parent) else []
+        question = did_you_mean(base, siblings)
+        raise FileNotFoundError(errno.ENOENT, "no such directory" + (question and f"; {question}"), shown_path)
     text = f"no dataset of TFDS: split= needs a {INFO} here, in 1.0.0/ or in config/1.0.0/"
-    raise FileNotFoundError(errno.ENOENT, f"{text}; omit split= to read files by their names", given)
+    raise FileNotFoundError(errno.ENOENT, f"{text}; omit split= to read files by their names", shown_path)
 
 
 def _versions(fs: FileSystem, name: str) -> Iterator[str]:
@@ -259,8 +259,8 @@ def _versions(fs: FileSystem, name: str) -> Iterator[str]:
     for folder in sorted(folders):
         if not folder.startswith("."):
             inside = [child.basename for child in fs.listing(root + folder) if child.directory]
-            if found := [each for each in inside if re.fullmatch(_VERSION, each)]:
-                configs[folder] = sorted(found, key=_number, reverse=True)
+            if numbered := [version_folder for version_folder in inside if re.fullmatch(_VERSION, version_folder)]:
+                configs[folder] = sorted(numbered, key=_number, reverse=True)
     config = next(iter(configs)) if len(configs) == 1 else _default_config(fs, root, list(configs))
     if config is not None:
         yield from (f"{root}{config}/{version}" for version in configs[config])
@@ -285,5 +285,5 @@ def _default_config(fs: FileSystem, root: str, configs: Sequence[str]) -> str | 
         return str(default)
     example = fs.display_path(root + configs[0])
     names = ", ".join(configs)
-    several = f"'{fs.display_path(root)}' has several configurations, {names}: name one, as in '{example}'"
-    raise ValueError(without_secrets(several))
+    reason = f"'{fs.display_path(root)}' has several configurations, {names}: name one, as in '{example}'"
+    raise ValueError(without_secrets(reason))

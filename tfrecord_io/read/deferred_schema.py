@@ -40,8 +40,8 @@ class LazyScan(Scan):
     def described(cls, path: Any, options: ReadOptions, sources: Iterable[Source]) -> Self:
         """A dataset of files that were looked up, without its schema yet."""
         scan, sources = object.__new__(cls), tuple(sources)
-        known = {"directory": working_directory(sources), "sources": sources, "origin": (path, options)}
-        for name, value in known.items():
+        attributes = {"directory": working_directory(sources), "sources": sources, "origin": (path, options)}
+        for name, value in attributes.items():
             object.__setattr__(scan, name, value)
         return scan
 
@@ -59,8 +59,8 @@ class LazyScan(Scan):
             if not self.has_schema:  # or another thread has found it meanwhile
                 scan = plan_sources(self.sources, self.stated)
                 # "resolved" comes last, which says that the others are there.
-                for found in sorted(_NAMES - {"origin", "directory"}, key="resolved".__eq__):
-                    object.__setattr__(self, found, getattr(scan, found))
+                for attribute in sorted(_NAMES - {"origin", "directory"}, key="resolved".__eq__):
+                    object.__setattr__(self, attribute, getattr(scan, attribute))
             return object.__getattribute__(self, name)
 
         sources = property(partial(_absolute, _SOURCES), _SOURCES.__set__)

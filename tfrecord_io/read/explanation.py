@@ -98,8 +98,8 @@ class Explanation(Report):
         lines += [f"column indexes: {self.index}"]
         lines += [self.rows] if self.rows else []
         if self.requests is not None:
-            least, most = self.requests
-            lines.append(f"requests: {least:,}" + (f" to {most:,}" if most > least else ""))
+            low, high = self.requests
+            lines.append(f"requests: {low:,}" + (f" to {high:,}" if high > low else ""))
         title = f"reads {len(read):,} of {counted(len(self.files), 'file')}"
         return Summary(title, ("files", "read", "why", "first"), rows, lines)
 
@@ -108,9 +108,9 @@ _PLACES = {"folders": "folders", "decoding": "columns that are decoded first", "
 
 
 def _row(files: Sequence[FilePlan]) -> tuple[str, ...]:
-    first, known = files[0], [file.records for file in files if file.records is not None]
+    first, counts = files[0], [file.records for file in files if file.records is not None]
     sizes = [file.bytes for file in files if file.bytes is not None]
-    what = first.read if first.read != "records" else counted(sum(known), "record")
+    what = first.read if first.read != "records" else counted(sum(counts), "record")
     if first.read == "whole" and len(sizes) == len(files):
         what += f", {byte_size(sum(sizes))}"
     return f"{len(files):,}", what, printable(first.why), printable(first.path)
@@ -194,10 +194,10 @@ def _requests(opened: Scan) -> tuple[int, int] | None:
     read = [source for source in opened.sources if id(source) not in of_index and source.remote is not None]
     sizes = [source.size for source in read if source.size is not None]
     frames = {file.frames for file in opened.picked or () if file.frames is not None}
-    chosen = sum(each.requests for each in frames)
+    chosen = sum(picked.requests for picked in frames)
     if not sizes and not chosen:
         return None
     from tfrecord_io.storage.read.range_reader import requests_for  # imports fsspec
 
     bounds = [requests_for(size, stream=reads_on(opened.decode_options)) for size in sizes]
-    return chosen + sum(least for least, _ in bounds), chosen + sum(most for _, most in bounds)
+    return chosen + sum(low for low, _ in bounds), chosen + sum(high for _, high in bounds)

@@ -148,10 +148,10 @@ def _exploded(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> pa.Rec
 
 def with_steps(batch: pa.RecordBatch, rows: Array, steps: Mapping[str, pa.Array]) -> pa.RecordBatch:
     """The columns of a batch in their order: those of steps have new values, the others those of these rows."""
-    others = selectable(batch.select([name for name in batch.schema.names if name not in steps])).take(
+    repeated = selectable(batch.select([name for name in batch.schema.names if name not in steps])).take(
         int64_array(rows)
     )
-    arrays = {field.name: steps[field.name] if field.name in steps else others[field.name] for field in batch.schema}
+    arrays = {field.name: steps[field.name] if field.name in steps else repeated[field.name] for field in batch.schema}
     fields = [_step_field(field, arrays[field.name].type) if field.name in steps else field for field in batch.schema]
     return pa.RecordBatch.from_arrays(list(arrays.values()), schema=pa.schema(fields))
 

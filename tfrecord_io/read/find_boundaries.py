@@ -158,8 +158,8 @@ class _BoundarySearch:
         return False
 
     def _is_long(self, chain: list[int]) -> bool:
-        size, least = chain[-1] - chain[0], _CHAIN_BYTES[self._file.is_local]
-        return (size >= least and len(chain) > _CHAIN_RECORDS) or size >= _LONG_CHAIN * least
+        size, chain_bytes = chain[-1] - chain[0], _CHAIN_BYTES[self._file.is_local]
+        return (size >= chain_bytes and len(chain) > _CHAIN_RECORDS) or size >= _LONG_CHAIN * chain_bytes
 
     def _intact(self, offset: int) -> tuple[Array, Fault | None]:
         """Frame sizes of the next intact records, and the fault that follows.
@@ -182,8 +182,8 @@ class _BoundarySearch:
         is_last = offset + len(data) == self._end
         frames, fault = self._engine.scan(data, max_record_bytes=self._max_record_bytes, final=is_last)
         self._spent += frames.consumed
-        rest = data[frames.consumed :]
-        following = frame_size(rest[:HEADER_BYTES]) if len(rest) >= HEADER_BYTES else 0
+        tail = data[frames.consumed :]
+        following = frame_size(tail[:HEADER_BYTES]) if len(tail) >= HEADER_BYTES else 0
         if fault is not None and fault.code is FaultCode.PAYLOAD_CRC:
             self._spent += following
         return frames.lengths + FRAME_BYTES, fault, following > self._window_bytes

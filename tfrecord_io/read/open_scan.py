@@ -122,9 +122,9 @@ def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) ->
     With `as_records`, no other records are in the files, and what the files embed is not.
     """
     path = unwrapped(path)
-    stated, selecting = given(path, options)
+    resolved, selecting = given(path, options)
     if not (as_records and selecting.filters is not None):  # whose rows are found under the schema of the dataset
-        path, options = stated, selecting
+        path, options = resolved, selecting
     if not isinstance(path, Scan):
         return resolve_sources(path, options), options
     scan = narrowed(path, options)
@@ -172,22 +172,22 @@ def scan_of(path: Any, options: ReadOptions) -> Scan:
 def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
     path = unwrapped(as_list(path))
-    read, stated = given(path, options)
+    read, stated_options = given(path, options)
     if isinstance(read, Scan):
-        scan = narrowed(read, stated)
+        scan = narrowed(read, stated_options)
         if scan.origin is None:
             return scan
         return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**_of_call(options))))
     if isinstance(path, Scan):
         assert path.origin is not None
-        return replace(plan_sources(read, stated), origin=(path.origin[0], stated))
+        return replace(plan_sources(read, stated_options), origin=(path.origin[0], stated_options))
     sources = resolve_sources(path, options)
     origin: tuple[Any, ReadOptions] | None = (path, options)
     scans = [part for part in path if isinstance(part, Scan)] if isinstance(path, list) else []
     if scans:
         are_whole = all(s.origin is not None and s.origin[1].split is None and not s.chooses_rows for s in scans)
         origin = (paths_of(path), options) if are_whole else None
-    return replace(plan_sources(sources, stated), origin=origin)
+    return replace(plan_sources(sources, stated_options), origin=origin)
 
 
 def plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
@@ -212,17 +212,17 @@ def refreshed(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan
     latest = plan_sources(resolve_sources(path, options) if sources is None else sources, options)
     latest = latest.over(limit=scan.options.limit, offset=scan.options.offset)
     names = ("sources", "options", "resolved", "partitions", "sidecar", "compiled")
-    found: dict[str, Any] = {name: getattr(latest, name) for name in names}
-    same = replace(scan, **found, selected=None, row_filter=None)
+    plan: dict[str, Any] = {name: getattr(latest, name) for name in names}
+    result = replace(scan, **plan, selected=None, row_filter=None)
     if scan.row_filter is not None:
-        same = filtered(same, scan.row_filter.condition)
+        result = filtered(result, scan.row_filter.condition)
     if scan.selected is None:
-        return same
+        return result
     for name in scan.selected:
-        if name not in same.compiled.schema.names:
+        if name not in result.compiled.schema.names:
             reason = "the files that are there now do not have this column"
-            raise FeatureNotFoundError(reason, feature=name, hint=name_advice(name, same.compiled.schema.names))
-    return same.only(scan.selected)
+            raise FeatureNotFoundError(reason, feature=name, hint=name_advice(name, result.compiled.schema.names))
+    return result.only(scan.selected)
 
 
 class LiveScan:
@@ -299,29 +299,29 @@ def _of_files_left(scan: AnyScan, condition: Condition) -> AnyScan:
     if not left or len(left) == len(scan.sources) or any(source.span for source in scan.sources):
         return scan
     planned = plan_scan(scan.sources, scan.options.changed(filters=every), only_sample=True).close()
-    own, known = tuple(scan.schema.names), planned.compiled.schema.names
-    if not {*known}.issuperset(own):  # of columns that no file has which is left
+    names, planned_names = tuple(scan.schema.names), planned.compiled.schema.names
+    if not {*planned_names}.issuperset(names):  # of columns that no file has which is left
         return scan
-    found = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
+    plan = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
     options = planned.options.changed(limit=scan.options.limit)
-    selected = own if scan.selected is not None or list(own) != known else None
-    return replace(scan, options=options, selected=selected, sidecar=None, **found)
+    selected = names if scan.selected is not None or list(names) != planned_names else None
+    return replace(scan, options=options, selected=selected, sidecar=None, **plan)
 
 
 def with_columns_of(scan: AnyScan, condition: Condition) -> AnyScan:
     """Add the columns of a condition to a scan of the same rows and columns, if the files have them."""
     names = condition.columns
-    known = scan.compiled.schema
-    if {*known.names}.issuperset(names) or any(source.span for source in scan.sources):
+    schema = scan.compiled.schema
+    if {*schema.names}.issuperset(names) or any(source.span for source in scan.sources):
         return scan
     planned = plan_scan(scan.sources, scan.options.changed(filters=condition), only_sample=True).close()
-    own, wider = tuple(scan.schema.names), planned.compiled.schema
-    if any(wider.field(name) != known.field(name) for name in own):  # types from other records
+    selected, wider = tuple(scan.schema.names), planned.compiled.schema
+    if any(wider.field(name) != schema.field(name) for name in selected):  # types from other records
         return scan
-    found = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
+    plan = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
     options = planned.options.changed(limit=scan.options.limit)
     narrow = planned.narrow_options if scan.narrow_options is None else scan.narrow_options
-    return replace(scan, options=options, selected=own, sidecar=None, narrow_options=narrow, **found)
+    return replace(scan, options=options, selected=selected, sidecar=None, narrow_options=narrow, **plan)
 
 
 def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader:
@@ -393,14 +393,16 @@ def indexed_fields(scan: Scan, names: Iterable[str]) -> list[pa.Field]:
     """How a scan reads columns: equal fields have equal values. Partition columns are not among them."""
     if scan.settings.as_bytes:
         return []
-    known = {field.column: field for field in scan.features}
-    return [known[name].to_arrow().with_type(scan.compiled.schema.field(name).type) for name in names if name in known]
+    fields = {field.column: field for field in scan.features}
+    return [
+        fields[name].to_arrow().with_type(scan.compiled.schema.field(name).type) for name in names if name in fields
+    ]
 
 
 def _is_worth_a_look(source: Source) -> bool:
     """True if a look for an index takes less than reading a file, or a piece of one."""
-    least = LIMITS.decoded_file_bytes if source.local and source.span is None else LIMITS.least_piece_bytes
-    return source.size is None or source.size >= least
+    least_bytes = LIMITS.decoded_file_bytes if source.local and source.span is None else LIMITS.least_piece_bytes
+    return source.size is None or source.size >= least_bytes
 
 
 def _wanted_columns(scan: Scan) -> WantedColumns | None:
@@ -429,9 +431,9 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
     def embedded(source: Source, file: RandomAccessFile) -> bytes | None:
         if not obeys:
             return None
-        stated = None if source.shard is None else source.shard.manifest.schema
-        if stated is not None:
-            return stated
+        stated_schema = None if source.shard is None else source.shard.manifest.schema
+        if stated_schema is not None:
+            return stated_schema
         first = file.read(0, frame_size(file.read(0, HEADER_BYTES)))
         return embedded_content(first, check_crc=options.check_crc)
 
@@ -493,7 +495,7 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
     matches: list[FileMatches | None] = []
     if any(indexes):
         matches = column_search(scan, row_filter, _wanted_columns(scan)).files(scan.sources, indexes=indexes)
-    if row_filter is None and scan.options.inspects and any(found is None for found in matches):
+    if row_filter is None and scan.options.inspects and any(match is None for match in matches):
         return None  # a record may be left out
     while any(matches):
         narrowed, named = _narrowed(scan, matches)
@@ -501,21 +503,21 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
         if not wrong:
             logger.debug(*_about_search(narrowed, matches))
             return narrowed
-        matches = [None if found in wrong else found for found in matches]
+        matches = [None if match in wrong else match for match in matches]
     logger.debug("column indexes are not used: no file has one with the columns that matches it")
     return None
 
 
 def _about_search(narrowed: Scan | None, matches: Sequence[FileMatches | None]) -> tuple[Any, ...]:
     """The message of a search, and its arguments."""
-    known, files = len(matches) - matches.count(None), counted(len(matches), "file")
+    indexed, files = len(matches) - matches.count(None), counted(len(matches), "file")
     if narrowed is None:
-        return "column indexes are not used, of %d of %s: they would not save reading", known, files
+        return "column indexes are not used, of %d of %s: they would not save reading", indexed, files
     picked = narrowed.picked or ()
     records = sum(len(file.records) for file in picked if file.records is not None)
     opened = len(narrowed.sources) - sum(file.values is not None for file in picked)
     text = "column indexes are used, of %d of %s: to open %s, by them %s"
-    return text, known, files, counted(opened, "file"), counted(records, "record")
+    return text, indexed, files, counted(opened, "file"), counted(records, "record")
 
 
 def _narrowed(
@@ -528,16 +530,16 @@ def _narrowed(
     if scan.resolved.source == "embedded":
         pairs = zip(scan.sources, matches, strict=True)
         matches = [
-            found if found is None or found.values is not None else _with_first(found, source.shard)
-            for source, found in pairs
+            match if match is None or match.values is not None else _with_first(match, source.shard)
+            for source, match in pairs
         ]
     begun, left = _left_out(matches, scan.options.offset)
     sources, matches, named = scan.sources[begun:], list(matches[begun:]), named[begun:]
-    found = matches[0] if matches else None
-    if left and sources and found is None:  # of how many files more the offset leaves out all records is not known
+    match = matches[0] if matches else None
+    if left and sources and match is None:  # of how many files more the offset leaves out all records is not known
         return (scan.over(sources, offset=left) if begun else None), named
-    if left and found is not None and found.values is None:
-        matches[0] = replace(found, records=found.records[found.records >= left])
+    if left and match is not None and match.values is None:
+        matches[0] = replace(match, records=match.records[match.records >= left])
     from tfrecord_io.index.column_search import picked_sources
 
     files = picked_sources(sources, matches)
@@ -556,9 +558,9 @@ def _contradicted(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches
     compared, the records that it names are read for this, before any row is delivered.
     """
     asked = [
-        (file, file.source, found)
-        for file, found in zip(scan.picked or (), named, strict=scan.picked is not None)
-        if found is not None and found.is_doubtful and file.source is not None and file.records is not None
+        (file, file.source, match)
+        for file, match in zip(scan.picked or (), named, strict=scan.picked is not None)
+        if match is not None and match.is_doubtful and file.source is not None and file.records is not None
     ]
     if not asked:
         return set()
@@ -574,16 +576,16 @@ def _contradicted(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches
             row = 0
             for batch in reader:
                 for number, record, count in reader.origins.runs(row, row + len(batch)):
-                    file, _, found = asked[number]
+                    file, _, match = asked[number]
                     run, row, batch = batch.slice(0, count), row + count, batch.slice(count)
-                    passes = [part.mask(run).to_numpy(zero_copy_only=False) for part in found.parts]
+                    passes = [part.mask(run).to_numpy(zero_copy_only=False) for part in match.parts]
                     records = cast(Array, file.records)[record : record + count][~np.all(passes, axis=0)]
-                    if np.isin(records, found.records).any():
-                        wrong[found] = "a record that it names does not meet the filter"
+                    if np.isin(records, match.records).any():
+                        wrong[match] = "a record that it names does not meet the filter"
     except TFRecordError as error:  # if it is not a mistake of an index, reading the files reports it
-        wrong = {found: str(error) for _, _, found in asked}
+        wrong = {match: str(error) for _, _, match in asked}
     advice = f"{REWRITE_COLUMNS}, or delete it; the index is not used"
-    texts = [(printable(found.file.path), wrong[found]) for _, _, found in asked if found in wrong]
+    texts = [(printable(match.file.path), wrong[match]) for _, _, match in asked if match in wrong]
     warn_of_stale(f"{path}: the column index does not match the file: {reason}; {advice}" for path, reason in texts)
     return set(wrong)
 
@@ -594,23 +596,23 @@ def _aligned_by(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[A
 
     sources: list[Source] = []
     kept: list[FileMatches | None] = []
-    for source, found in zip(scan.sources, matches, strict=True):
+    for source, match in zip(scan.sources, matches, strict=True):
         parts: Sequence[Source] = [source]
-        if source.file_bytes is not None and found is not None:
-            parts = [found.file.piece(*found.index.bounds[[0, -1]].tolist())]
+        if source.file_bytes is not None and match is not None:
+            parts = [match.file.piece(*match.index.bounds[[0, -1]].tolist())]
         elif source.file_bytes is not None:
             parts = aligned(parts, scan.options.limits.record_bytes)
         sources += parts
-        kept += [found] * len(parts)
+        kept += [match] * len(parts)
     return scan.over(sources), kept
 
 
 def _left_out(matches: Sequence[FileMatches | None], offset: int) -> tuple[int, int]:
     """The number of files that an offset leaves out wholly, by their indexes, and the offset left for the next."""
-    for number, found in enumerate(matches):
-        if found is None or offset < found.count:
+    for number, match in enumerate(matches):
+        if match is None or offset < match.count:
             return number, offset
-        offset -= found.count
+        offset -= match.count
     return len(matches), offset
 
 
@@ -631,19 +633,19 @@ def without_excluded(scan: AnyScan, filters: Any) -> AnyScan:
     return replace(filtered, row_filter=replace(filtered.row_filter, is_hint=True), may_be_indexed=False)
 
 
-def _with_first(found: FileMatches, shard: ManifestShard | None) -> FileMatches:
+def _with_first(match: FileMatches, shard: ManifestShard | None) -> FileMatches:
     """With the first record, which may have another schema; a file that has none may have columns in any record.
 
     Where a manifest states the schema of all files, one without a match is not read for its own.
     """
-    if shard is not None and shard.manifest.schema is not None and not len(found.records):
-        return found
-    count = len(found.index)
-    if not found.has_schema:
-        return replace(found, records=np.arange(count))
-    if found.first or not count or (len(found.records) and found.records[0] == 0):
-        return found
-    return replace(found, records=np.concatenate([[0], found.records]))
+    if shard is not None and shard.manifest.schema is not None and not len(match.records):
+        return match
+    count = len(match.index)
+    if not match.has_schema:
+        return replace(match, records=np.arange(count))
+    if match.first or not count or (len(match.records) and match.records[0] == 0):
+        return match
+    return replace(match, records=np.concatenate([[0], match.records]))
 
 
 def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, Array, Array]:
@@ -652,7 +654,7 @@ def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, 
     First those of indexes that are known to be of the content of their file, then others that an index names, all of
     which should fulfil it.
     """
-    exact, doubtful, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    exact, doubtful, unindexed = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for file, matches in enumerate(search.files(files.sources, files.warn_of_stale)):
         first, count = int(files.first[file]), files.count(file)
         is_partly = matches is not None and matches.is_doubtful and not matches.exact
@@ -663,8 +665,8 @@ def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, 
             or matches.version != files.version(file)  # replaced since it was opened
             or not np.array_equal(matches.index.bounds, files.indexes[file].bounds)
         ):
-            others.append(np.arange(first, first + count, dtype=np.int64))
+            unindexed.append(np.arange(first, first + count, dtype=np.int64))
         else:
-            kind = others if not matches.exact else doubtful if matches.is_doubtful else exact
+            kind = unindexed if not matches.exact else doubtful if matches.is_doubtful else exact
             kind.append(first + matches.records)
-    return np.concatenate(exact), np.concatenate(doubtful), np.concatenate(others)
+    return np.concatenate(exact), np.concatenate(doubtful), np.concatenate(unindexed)

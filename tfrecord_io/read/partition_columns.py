@@ -43,7 +43,7 @@ class PartitionColumns:
         if types is not None:
             return cls(tuple(types))
         values: dict[str, set[str]] = {}
-        known: dict[str, set[pa.DataType | None]] = {}
+        types_of_columns: dict[str, set[pa.DataType | None]] = {}
         of_manifest: dict[bytes | None, dict[str, pa.DataType]] = {None: {}}
         for source in sources:
             content = _stated_content(source) if stated else None
@@ -51,8 +51,8 @@ class PartitionColumns:
                 of_manifest[content] = {field.name: field.type for field in _unpacked(content) or ()}
             for name, value in source.partitions:
                 values.setdefault(name, set()).update(() if value is None else (value,))
-                known.setdefault(name, set()).add(of_manifest[content].get(name))
-        return cls(tuple(pa.field(name, _type_of(texts, known[name])) for name, texts in values.items()))
+                types_of_columns.setdefault(name, set()).add(of_manifest[content].get(name))
+        return cls(tuple(pa.field(name, _type_of(texts, types_of_columns[name])) for name, texts in values.items()))
 
     @property
     def names(self) -> list[str]:
@@ -69,8 +69,8 @@ class PartitionColumns:
             for name, field in declared.items():
                 _value(field, dict(source.partitions).get(name), source)
         fields = tuple(declared.get(field.name, field) for field in self.fields)
-        rest = schema.select(name for name in schema.names if name not in declared)
-        return replace(self, fields=fields, declared_order=tuple(schema.names)), rest
+        features = schema.select(name for name in schema.names if name not in declared)
+        return replace(self, fields=fields, declared_order=tuple(schema.names)), features
 
     def overridden(
         self, overrides: Mapping[str, Any] | None, sources: Sequence[Source]
@@ -79,14 +79,14 @@ class PartitionColumns:
 
         SchemaError if a directory name is not a value of the declared type.
         """
-        given = dict(overrides or {})
-        own = {key: type_ for key, type_ in given.items() if matches_any(key, self.names)}
-        if not own:
-            return self, given
-        types, _ = self.declared(apply_overrides(pa.schema(self.fields), own), sources)
-        names = {*self.names, *(key for key in own if not is_glob(key))}
-        rest = {key: type_ for key, type_ in given.items() if key not in names}
-        return replace(self, fields=types.fields), rest
+        all_overrides = dict(overrides or {})
+        of_partitions = {key: type_ for key, type_ in all_overrides.items() if matches_any(key, self.names)}
+        if not of_partitions:
+            return self, all_overrides
+        types, _ = self.declared(apply_overrides(pa.schema(self.fields), of_partitions), sources)
+        names = {*self.names, *(key for key in of_partitions if not is_glob(key))}
+        of_features = {key: type_ for key, type_ in all_overrides.items() if key not in names}
+        return replace(self, fields=types.fields), of_features
 
     def refuse_features(self, features: Iterable[str], sources: Sequence[Source]) -> None:
         """Raise SchemaError if a feature and a directory define the same column."""

@@ -138,11 +138,11 @@ class RandomAccess(Closing, Shared):
                 decoder.accept_embedded()
             expansion.add(decoder.value_bytes)
             columns, part = decoder.by_feature(), slice(first, done)
-            for own, batch in self._built(columns, files[part], records[part], expansion, leaves_out=leaves_out):
+            for kept_rows, batch in self._built(columns, files[part], records[part], expansion, leaves_out=leaves_out):
                 with self._lock:
                     self.report.records += len(batch)
-                    self.report.bytes += int(ends[first + own.stop] - ends[first + own.start])
-                yield numbers[part][own], batch
+                    self.report.bytes += int(ends[first + kept_rows.stop] - ends[first + kept_rows.start])
+                yield numbers[part][kept_rows], batch
             if error is not None:
                 done, consumed = done + 1, int(ends[done + 1])
         if consumed != len(data):
@@ -338,13 +338,13 @@ class RandomAccess(Closing, Shared):
         every = filtered(self._scan.over(columns=None), filters)
         row_filter, scan = every.row_filter, every.only([]).decoded()
         assert row_filter is not None
-        exact, doubtful, others = matching_numbers(self._files, column_search(scan, row_filter))
+        exact, doubtful, unindexed = matching_numbers(self._files, column_search(scan, row_filter))
         condition = _Condition(self._over(every.only(self.schema.names).decoded(), counts=True), row_filter, scan)
         selected = SelectedRecords(self, doubtful, condition)
         if len(self._fulfilling(row_filter, scan, doubtful)) < len(doubtful):
             selected._search(condition)
             return selected
-        passing = self._fulfilling(row_filter, scan, others)
+        passing = self._fulfilling(row_filter, scan, unindexed)
         selected.numbers = np.sort(np.concatenate([exact, doubtful, passing]))
         if len(passing) == len(selected.numbers):
             selected._condition = None
@@ -400,11 +400,11 @@ class RandomAccess(Closing, Shared):
         """The values of the only column in all records, from column indexes where files have one of it."""
         files = self._files
         indexed = indexed_fields(self._scan, self.schema.names) if by_index else []
-        known = indexed_keys(files, indexed[0]) if indexed else [None] * len(files.sources)
+        column_chunks = indexed_keys(files, indexed[0]) if indexed else [None] * len(files.sources)
         chunks: list[pa.Array] = []
-        for file, found in enumerate(known):
+        for file, chunks_of_file in enumerate(column_chunks):
             numbers = np.arange(files.first[file], files.first[file + 1], dtype=np.int64)
-            chunks += self._column(numbers) if found is None else found
+            chunks += self._column(numbers) if chunks_of_file is None else chunks_of_file
         return chunks
 
     def _column(self, numbers: Array) -> list[pa.Array]:
@@ -477,17 +477,17 @@ class RandomAccess(Closing, Shared):
 
     def _found(self, find: Callable[[], Any]) -> Any:
         """Find by keys; if a record has another key now, the keys are read again."""
-        found = find()
-        if found is not _OTHER:
-            return found
+        result = find()
+        if result is not _OTHER:
+            return result
         keys = self._held_keys()
         reason = f"the column '{printable(keys.name)}' has other keys than when they were read, or than an index has"
         self._files.warn_of_stale([f"{reason}; they are read again from the records of {self._scan.describe()}"])
         self._read_keys(keys.name, keys.keep, by_index=False)
-        found = find()
-        if found is _OTHER:
+        result = find()
+        if result is _OTHER:
             raise CorruptRecordError(f"{reason}: the files are being changed", path=self._files.sources[0].path)
-        return found
+        return result
 
     def _row_of(self, key: Key | np.integer[Any], *default: Any) -> Any:
         keys, records = self._held_keys(), self._with_keys
@@ -497,8 +497,8 @@ class RandomAccess(Closing, Shared):
                 return default[0]
             raise KeyError(key)
         row = records._row(number)
-        own = row[keys.name] if records is self else row.pop(keys.name)
-        return row if keys.is_of(number, own) else _OTHER
+        key_of_row = row[keys.name] if records is self else row.pop(keys.name)
+        return row if keys.is_of(number, key_of_row) else _OTHER
 
     def _table_of(self, asked: Iterable[Key]) -> Any:
         keys, records = self._held_keys(), self._with_keys
@@ -725,16 +725,16 @@ def open_random(
     FileNotFoundError, DecodeError, SchemaError
         As `read_tfrecord`.
     """
-    given = ReadOptions.of_call(open_random, locals(), source)
-    check_on_error(given.on_error, ("raise", "skip"))
+    requested = ReadOptions.of_call(open_random, locals(), source)
+    check_on_error(requested.on_error, ("raise", "skip"))
     if not isinstance(key, str | None):
         raise TypeError(f"key={key!r}: expected the name of one column")
     if keep is not None and (keep != "first" or key is None):
         raise ValueError(f'keep={keep!r}: expected "first", with key=')
-    sampling: OnError = "raise" if raises(given.on_error) else "skip"  # a callable is asked when records are read
-    stated = replace(given, threads=1, on_error=sampling)
-    sources, options, part = numbered_files(source, stated)
-    recovery = recovery_of(given.on_error, sources)
+    sampling: OnError = "raise" if raises(requested.on_error) else "skip"  # a callable is asked when records are read
+    sampling_options = replace(requested, threads=1, on_error=sampling)
+    sources, options, part = numbered_files(source, sampling_options)
+    recovery = recovery_of(requested.on_error, sources)
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
     recover = None if recovery is None else partial(index_around_damage, recovery, options)

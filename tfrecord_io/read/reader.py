@@ -505,8 +505,8 @@ class NumberedRows:
         """The numbers of consecutive records of a file, as the reader counts both."""
         at = self._read_files[file]
         records = self._picked[at].records
-        own = np.arange(record, record + rows) if records is None else records[record : record + rows]
-        return self._first_number(at) + own
+        records_of_run = np.arange(record, record + rows) if records is None else records[record : record + rows]
+        return self._first_number(at) + records_of_run
 
     def _first_number(self, at: int) -> int:
         """The number of the first record of a file, or after the last one; all before it have been read."""

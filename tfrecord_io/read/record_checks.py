@@ -85,8 +85,8 @@ class AbsentColumns:
             for f in absent:
                 _refuse_other_part(f, wanted[f.column], names, records)
         if absent:
-            known = set().union(*(_features(f) for f in self._columns))
-            candidates = [name for name in names if name not in known]
+            declared_features = set().union(*(_features(f) for f in self._columns))
+            candidates = [name for name in names if name not in declared_features]
             notes = [(_quoted(f), _suggestion(f, wanted[f.column], names, candidates)) for f in absent]
             self._issue(_message(notes, records, candidates))
 
@@ -95,15 +95,15 @@ def _message(notes: Sequence[tuple[str, str]], records: int, candidates: Collect
     records_read = f"none of {records:,} record{'' if records == 1 else 's'}"
     if len(notes) == 1:
         ((name, suggestion),) = notes
-        shown = ", ".join(f"'{printable(other)}'" for other in sorted(candidates)[:_MAX_LISTED])
+        shown = ", ".join(f"'{printable(candidate)}'" for candidate in sorted(candidates)[:_MAX_LISTED])
         suggestion = suggestion or (shown and f"other features are {shown}{and_more(len(candidates) - _MAX_LISTED)}")
         suggestion = suggestion and f"; {suggestion}"
         end = "" if suggestion.endswith("?") else "."
         return f"{name} occurs in {records_read}{suggestion}{end} Declare it with {_ADVICE}"
     listed = [name + (suggestion and f" ({suggestion})") for name, suggestion in notes[:_MAX_LISTED]]
     more = and_more(len(notes) - _MAX_LISTED)
-    these = f"{len(notes):,} declared columns occur in {records_read}: {', '.join(listed)}{more}"
-    return f"{these}. Declare them with {_ADVICE}"
+    summary = f"{len(notes):,} declared columns occur in {records_read}: {', '.join(listed)}{more}"
+    return f"{summary}. Declare them with {_ADVICE}"
 
 
 def _quoted(field: Field) -> str:
@@ -114,17 +114,17 @@ def _quoted(field: Field) -> str:
 def _refuse_other_part(
     field: Field, features: frozenset[str], names: Mapping[str, Collection[str]], records: int
 ) -> None:
-    part, other = ("feature lists", "context") if field.part == FEATURE_LIST else ("context", "feature lists")
-    own = "tfr.sequence" if field.part == FEATURE_LIST else "tfr.list_" if t.is_list(field.type) else "tfr.scalar"
+    part, other_part = ("feature lists", "context") if field.part == FEATURE_LIST else ("context", "feature lists")
+    maker = "tfr.sequence" if field.part == FEATURE_LIST else "tfr.list_" if t.is_list(field.type) else "tfr.scalar"
     makers = "tfr.scalar or tfr.list_" if field.part == FEATURE_LIST else "tfr.sequence"
     for name in features & names.keys():
         raise SchemaError(
             f"the schema declares it in the {part}, where none of {counted(records, 'record')} has it; "
-            f"it is in the {other}",
+            f"it is in the {other_part}",
             feature=name,
             expected=field.part,
             got=FEATURE_LIST if field.part == CONTEXT else CONTEXT,
-            hint=(f"declare it with {makers}, or declare it with {own}(…, required=False) if it may be missing"),
+            hint=(f"declare it with {makers}, or declare it with {maker}(…, required=False) if it may be missing"),
             hint_cli=f"declare it with {makers}",
         )
 
@@ -136,8 +136,8 @@ def _suggestion(
     if any(name in names for name in features):
         return 'a feature list has that name, and record_type="example" ignores feature lists'
     if field.feature in candidates:
-        other = printable(min(features))
-        return f"the records have it, but {field.type_name} is read from other features, such as '{other}'"
+        example = printable(min(features))
+        return f"the records have it, but {field.type_name} is read from other features, such as '{example}'"
     return did_you_mean(field.feature, candidates)
 
 
@@ -204,10 +204,10 @@ def divided(path: str, depth: int) -> tuple[str, str]:
 
 def find_sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> SidecarSchema | None:
     """The description of the datasets that files are of, or None; with a warning if it is not used."""
-    found, reason = sidecar_schema(sources, options)
+    sidecar, reason = sidecar_schema(sources, options)
     if reason:
         warn(f"{reason}; types are inferred from the values", SchemaWarning)
-    return found
+    return sidecar
 
 
 def sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[SidecarSchema | None, str]:
@@ -218,16 +218,16 @@ def sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[Sid
     if not sources or any(source.is_file_object for source in sources):
         return None, ""
     folders = {source.path.rpartition("/")[0]: source for source in reversed(sources)}
-    first, *others = reversed(folders)
+    first, *further = reversed(folders)
     try:
-        found = _described(folders[first], options)
-        for folder in others if found is not None else ():
-            if _described(folders[folder], options) != found:
+        sidecar = _described(folders[first], options)
+        for folder in further if sidecar is not None else ():
+            if _described(folders[folder], options) != sidecar:
                 reason = f"'{printable(folder)}' has another features.json than '{printable(first)}', or none"
                 return None, f"{reason}: read them one by one, or pass schema="
     except SchemaError as error:
         return None, f"the features.json next to the files cannot be used ({error})"
-    return found, ""
+    return sidecar, ""
 
 
 def _described(source: Source, options: ReadOptions) -> SidecarSchema | None:
@@ -276,10 +276,10 @@ def check_counts(
 
 def warn_of_no_records(sources: Sequence[Source]) -> None:
     """Warn, after a read without a row, that its columns are unknown."""
-    others = f" and {counted(len(sources) - 1, 'more file')}" if len(sources) > 1 else ""
+    more_files = f" and {counted(len(sources) - 1, 'more file')}" if len(sources) > 1 else ""
     reason = "no records, so the columns are unknown"
     advice = "read_table(schema=…) reads no rows of known columns"
-    warn(f"{printable(sources[0].path)}{others}: {reason}; {advice}", SchemaWarning)
+    warn(f"{printable(sources[0].path)}{more_files}: {reason}; {advice}", SchemaWarning)
 
 
 def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ReadOptions) -> None:

@@ -134,8 +134,8 @@ class RowOrigins:
         """Path and record index of a row, also of a file of which an index or a selection finds some records only."""
         file, path, record = self.place(row)
         origin = self._sources[file].origin if self._sources else None
-        found = None if origin is None else origin(record)
-        return (path, record) if found is None or found.record is None else (found.path or path, found.record)
+        place = None if origin is None else origin(record)
+        return (path, record) if place is None or place.record is None else (place.path or path, place.record)
 
     def runs(self, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
         """The rows [begin, end) of a read without a filter: file, first record and number of consecutive records."""

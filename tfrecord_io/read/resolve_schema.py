@@ -106,11 +106,11 @@ def plan_scan(
     if `has_united`, it covers all files, or they have none if it is None: it is not looked for. `keeps_conflicts`: a
     read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
-    sources, stated = resolve_sources(path, options), options
+    sources, stated_options = resolve_sources(path, options), options
     if options.filters is not None and _declares(options):
         options = _with_types_of_filter(sources, options)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
-    planner.narrow_options = None if options is stated else stated
+    planner.narrow_options = None if options is stated_options else stated_options
     if has_united:
         planner.all_embedded, planner.has_united = embedded, True
     folds = not options.stable_types and (with_evidence or options.schema is None)
@@ -138,18 +138,18 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
     if takes_payloads(options.record_type):
         return options
     declared, partitions = Schema.parse(options.schema), PartitionColumns.in_folders_of(sources).names
-    known = {*declared.names, *partitions, options.include_file_paths}
-    missing = [name for name in options.filters.columns if name not in known]
+    known_names = {*declared.names, *partitions, options.include_file_paths}
+    missing = [name for name in options.filters.columns if name not in known_names]
     if not missing or any(map(is_glob, missing)) or not all(source.can_be_read_again for source in sources):
         return options
-    Projection(options.columns).check(filter(None, [*known]))
+    Projection(options.columns).check(filter(None, [*known_names]))
     try:
-        found = plan_scan(sources, _of_the_file(options).changed(columns=tuple(missing)), only_sample=True).close()
+        scan = plan_scan(sources, _of_the_file(options).changed(columns=tuple(missing)), only_sample=True).close()
     except FeatureNotFoundError:  # the next one lists all names
         return options
-    added = [field for field in found.features if field.column in missing]
+    added = [field for field in scan.features if field.column in missing]
     for feature in added:
-        owner = next((own for own in declared if (own.feature, own.part) == (feature.feature, feature.part)), None)
+        owner = next((f for f in declared if (f.feature, f.part) == (feature.feature, feature.part)), None)
         if owner is not None:
             reason = f"the filter names the feature, which is the column '{printable(owner.column)}' of schema="
             raise FeatureNotFoundError(reason, feature=feature.feature, hint="name the column")
@@ -231,8 +231,8 @@ class _Planner:
         entries, paths = options.columns or (), options.include_file_paths
         if paths is not None and (paths in entries or f"!{paths}" in entries):
             self._delivered = Projection(entries)
-            others = tuple(entry for entry in entries if entry.removeprefix("!") != paths)
-            options = options.changed(columns=others if others or paths in entries else None)
+            entries_of_columns = tuple(entry for entry in entries if entry.removeprefix("!") != paths)
+            options = options.changed(columns=entries_of_columns if entries_of_columns or paths in entries else None)
         self._requested = options
         self._whole, self._with_index, self._with_evidence = whole, with_index, with_evidence
         if options.filters is not None:
@@ -410,8 +410,8 @@ class _Planner:
         from tfrecord_io.read.row_filter import RowFilter
 
         are_requested = self._requested.columns == self.options.columns  # then nothing else is compiled
-        own = self._requested.changed(filters=None)
-        requested = scan if are_requested else Scan(self.sources, own, resolved, **fields)
+        row_options = self._requested.changed(filters=None)
+        requested = scan if are_requested else Scan(self.sources, row_options, resolved, **fields)
         names = requested.schema.names
         if self._delivered is not None:
             names = [*self._delivered.order(names), *requested.compiled.added_index]
@@ -443,8 +443,8 @@ class _Planner:
         if of is not None:
             overrides = {key: type_ for key, type_ in overrides.items() if matches_any(key, of)}
         elif left_out := set(left_out) - names:
-            own = [key for key in overrides if matches_any(key, names) or not matches_any(key, left_out)]
-            overrides = {key: overrides[key] for key in own}
+            keys = [key for key in overrides if matches_any(key, names) or not matches_any(key, left_out)]
+            overrides = {key: overrides[key] for key in keys}
         if not overrides:
             return schema
         declared = apply_overrides(schema, overrides)
@@ -473,7 +473,7 @@ class _Planner:
             select=self._projection.filter,
             text=self._text,
         )
-        known = {column.name for column in plan.columns}
+        known_names = {column.name for column in plan.columns}
         check = reader.check = EmbeddedSchemaCheck(True, embedded)
         reader.settings = DecodeSettings(plan)
         budget = row_budget(self.options, whole=True)
@@ -483,12 +483,12 @@ class _Planner:
             return replace(assumptions, embedded=self._united(revision.embedded))
         if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in sample):
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
-        refuse_undeclared(sample, known, lambda path: not check.is_foreign(path))
+        refuse_undeclared(sample, known_names, lambda path: not check.is_foreign(path))
         is_declared = self._newly_declared(assumptions)
-        seen = observe_chunks(sample, known, may_differ=is_declared)
+        seen = observe_chunks(sample, known_names, may_differ=is_declared)
         if seen.contested:
-            own = {name: seen.observations[name] for name in seen.contested}
-            return replace(assumptions, declared={**assumptions.declared, **own})
+            declared_now = {name: seen.observations[name] for name in seen.contested}
+            return replace(assumptions, declared={**assumptions.declared, **declared_now})
         observations = {**assumptions.declared, **seen.observations}
         failed = next((at + 1 for at, chunk in enumerate(sample) if chunk.error is not None), None)
         if failed is not None and (united := self._united(embedded)) is not embedded:
@@ -554,12 +554,14 @@ class _Planner:
             return replace(assumptions, fold_tensors=False)
         if not sample.contested:
             return None
-        own = {name: sample.observations[name] for name in filter(self._newly_declared(assumptions), sample.contested)}
+        declared = {
+            name: sample.observations[name] for name in filter(self._newly_declared(assumptions), sample.contested)
+        }
         contested = dict(assumptions.contested)
-        for name in (name for name in sample.contested if name not in own):
+        for name in (name for name in sample.contested if name not in declared):
             columns = [(c.columns[name], c.record_of) for c in sample.chunks if name in c.columns]
             contested[name, columns[0][0].steps is not None] = count_kinds(columns)
-        return replace(assumptions, contested=contested, declared={**assumptions.declared, **own})
+        return replace(assumptions, contested=contested, declared={**assumptions.declared, **declared})
 
     def _inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         from tfrecord_io.read.inference import evidence_of, folded_columns, inferred_schema
@@ -648,20 +650,20 @@ class _Planner:
 
         if not self.has_united:
             self.has_united = True
-            known = schemas_are_stated(self._all_sources)
-            begins = not known and self._all_sources[:begin] == self.sources[:begin]
+            are_stated = schemas_are_stated(self._all_sources)
+            begins = not are_stated and self._all_sources[:begin] == self.sources[:begin]
             sources = self._all_sources[begin:] if begins else self._all_sources
             self.all_embedded = unite_embedded(embedded if begins else None, first_contents(sources, self.options))
             has_conflicts = self.all_embedded is not None and bool(self.all_embedded.conflicts)
             if self.all_embedded is not None and has_conflicts and len(self.sources) < len(self._all_sources):
-                own = unite_embedded(None, first_contents(self.sources, self.options))
-                self.all_embedded = self.all_embedded if own is None else of_read_files(self.all_embedded, own)
+                schema = unite_embedded(None, first_contents(self.sources, self.options))
+                self.all_embedded = self.all_embedded if schema is None else of_read_files(self.all_embedded, schema)
         if self.all_embedded is None or embedded is None:
             return embedded or self.all_embedded
         return merge(self.all_embedded, embedded)
 
     def _may_fold(self) -> Callable[[str], bool]:
-        """A predicate: a feature may become a tensor, if it is selected and no type of it or a companion is declared."""
+        """A predicate: a feature may become a tensor, if selected and without a declared type (its companions, too)."""
         is_overridden = overridden_by(self.options.schema_overrides)
         return lambda name: self._projection(name) and not any(map(is_overridden, (name, *companions(name))))
 

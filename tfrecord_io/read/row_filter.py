@@ -79,10 +79,10 @@ class RowFilter:
         parts = self.condition.conjuncts
         if all(map(attrgetter("columns"), parts)) and set(names).issuperset(self.columns):
             return self
-        own = [part for part in parts if part.columns and all(name in names for name in part.columns)]
-        if not own:
+        parts_of_columns = [part for part in parts if part.columns and all(name in names for name in part.columns)]
+        if not parts_of_columns:
             return None
-        condition = Condition.all_of(own)
+        condition = Condition.all_of(parts_of_columns)
         return RowFilter(condition, tuple(name for name in self.columns if name in condition.columns))
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
@@ -165,20 +165,20 @@ class RowFilter:
         from pyarrow.fs import LocalFileSystem
 
         types = pa.schema(partitions.fields)
-        known = partitions.rows_of(sources, types, None)
-        own = self.within(types.names)
+        folders = partitions.rows_of(sources, types, None)
+        by_folder = self.within(types.names)
         # pyarrow has no function for a condition on the values of lists.
         parts = [part for part in self.condition.conjuncts if CONTAINS not in part.functions]
         try:
-            if own is not None:
-                mask = replace(own, condition=with_typed_literals(own.condition, types)).mask(known)
-                sources, known = [*compress(sources, mask.to_pylist())], known.filter(mask)
+            if by_folder is not None:
+                mask = replace(by_folder, condition=with_typed_literals(by_folder.condition, types)).mask(folders)
+                sources, folders = [*compress(sources, mask.to_pylist())], folders.filter(mask)
                 parts = [part for part in parts if not part.columns or not set(part.columns).issubset(types.names)]
             if not parts:
                 return {source.partitions for source in sources}
-            fields, format_, files = list(map(pc.field, known.schema.names)), ds.IpcFileFormat(), LocalFileSystem()
+            fields, format_, files = list(map(pc.field, folders.schema.names)), ds.IpcFileFormat(), LocalFileSystem()
             fragments = []  # of no file: the path is the number of a folder
-            for number, row in enumerate(zip(*known.columns, strict=True)):
+            for number, row in enumerate(zip(*folders.columns, strict=True)):
                 guarantee = pc.scalar(True)
                 for field, value in zip(fields, row, strict=True):
                     guarantee &= (field == value) if value.is_valid else field.is_null()

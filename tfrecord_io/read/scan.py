@@ -187,9 +187,9 @@ class Scan(Configured):
             return True
         if self.origin is None or self.selected is not None or self.picked is not None:
             return False
-        own, found = self.origin[1], None if self.row_filter is None else self.row_filter.condition.text
-        stated = None if own.filters is None else own.filters.text
-        return (self.options.offset, self.options.limit, found) == (own.offset, own.limit, stated)
+        options, condition = self.origin[1], None if self.row_filter is None else self.row_filter.condition.text
+        expected = None if options.filters is None else options.filters.text
+        return (self.options.offset, self.options.limit, condition) == (options.offset, options.limit, expected)
 
     @property
     def added_index(self) -> Sequence[str]:
@@ -265,9 +265,9 @@ class Scan(Configured):
 
     def conflicts(self) -> Mapping[str, SchemaError]:
         """The columns that are read for which the embedded schemas of files have no common type, and the errors."""
-        found = self.resolved.embedded.conflicts if self.resolved.embedded is not None else {}
+        conflicts = self.resolved.embedded.conflicts if self.resolved.embedded is not None else {}
         names, is_overridden = set(self.features.names), overridden_by(self.options.schema_overrides)
-        return {name: error for name, error in found.items() if name in names and not is_overridden(name)}
+        return {name: error for name, error in conflicts.items() if name in names and not is_overridden(name)}
 
     def refuse_conflicts(self) -> None:
         """Raise SchemaError if a column that is read has another type in a file that is read, and none holds both."""
@@ -277,8 +277,9 @@ class Scan(Configured):
             from tfrecord_io.schema.merged_schema import of_read_files
 
             governing = self.resolved.embedded
-            own = unite_embedded(None, first_contents(self.sources, self.options))  # files may have been left out since
-            left = governing if own is None else of_read_files(governing, own)
+            # Files may have been left out since.
+            current = unite_embedded(None, first_contents(self.sources, self.options))
+            left = governing if current is None else of_read_files(governing, current)
             for name, error in conflicts.items():
                 if name in left.conflicts or left.schema.field(name).type != governing.schema.field(name).type:
                     raise error
@@ -479,8 +480,8 @@ class Scan(Configured):
             return None
         if rereads and not all(source.can_be_read_again for source in self.sources):
             return None
-        own = self.row_filter.within([name for name in self.features.names if not name.startswith("!")])
-        return None if own is None else EarlyFilter(self, own)
+        filter_of_features = self.row_filter.within([name for name in self.features.names if not name.startswith("!")])
+        return None if filter_of_features is None else EarlyFilter(self, filter_of_features)
 
     @property
     def chooses_rows(self) -> str:
@@ -556,7 +557,7 @@ class EarlyFilter:
         )
 
     def settings(self) -> DecodeSettings:
-        """Decode the filter's columns, and all columns of the records that pass."""
+        """The settings to decode the filter's columns, and all columns of the records that pass."""
         from tfrecord_io.engine.filtering_decoder import DecodingChoice, Prefilter
 
         settings = self.scan.settings
@@ -622,8 +623,8 @@ def _with_known_indexes(scans: Sequence[Any]) -> list[Any]:
     """
     from tfrecord_io.index.column_search import column_indexes
 
-    known = [s for scan in scans for s in scan.sources if s.span is not None or s.remote is not None]
-    largest = {source.path: source for source in sorted(known, key=lambda source: source.size or 0)}
+    candidates = [s for scan in scans for s in scan.sources if s.span is not None or s.remote is not None]
+    largest = {source.path: source for source in sorted(candidates, key=lambda source: source.size or 0)}
     indexes = dict(zip(largest, column_indexes(list(largest.values())), strict=True))
     return [
         scan

@@ -99,16 +99,16 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
         return chosen(*source), options.changed(columns=None) if source[0].chooses_columns else options
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
         return source, options
-    own = source.origin[1]
+    opened = source.origin[1]
     names = _STATED if isinstance(options, ReadOptions) else ("on_error",)
     more = [
-        name for name in names if hasattr(options, name) and not _is_same(getattr(options, name), getattr(own, name))
+        name for name in names if hasattr(options, name) and not _is_same(getattr(options, name), getattr(opened, name))
     ]
     if source.has_schema:
         infers = whole and source.is_of_first_rows
         if not (infers or more) or not source.is_as_stated:
             return source, options
-    selected = _selections(own)
+    selected = _selections(opened)
     of_columns = _of_columns(options)
     is_one = isinstance(options, ReadOptions) and _is_one(selected, _selections(options))
     if selected and not is_one:
@@ -128,8 +128,12 @@ def with_types_of_folders(source: Any, options: AnyOptions) -> AnyOptions:
     if not pieces or not hasattr(options, "schema_overrides"):
         return options
     inferred = {*PartitionColumns.in_folders_of([source for part in pieces for source in part.sources]).fields}
-    known = [{field.with_metadata(None) for field in part.partitions.fields} for part in pieces]
-    types = {field.name: field.type for field in set.union(*known) - inferred if all(field in each for each in known)}
+    by_piece = [{field.with_metadata(None) for field in part.partitions.fields} for part in pieces]
+    types = {
+        field.name: field.type
+        for field in set.union(*by_piece) - inferred
+        if all(field in fields for fields in by_piece)
+    }
     if len(pieces) < len(parts):
         types = {name: type_ for name, type_ in types.items() if pa.types.is_string(type_)}
     return options.changed(schema_overrides={**types, **(options.schema_overrides or {})}) if types else options
@@ -164,7 +168,7 @@ def _is_one(first: dict[str, Any], then: dict[str, Any]) -> bool:
 def absolute_paths(path: Any, storage: StorageOptions, directory: str) -> Any:
     """Make the relative paths of a source absolute, for a process with another working directory."""
     if isinstance(path, list | tuple):
-        return [absolute_paths(each, storage, directory) for each in path]
+        return [absolute_paths(part, storage, directory) for part in path]
     if not isinstance(path, str | os.PathLike):
         return path
     fs, name = locate(path, storage)
@@ -180,12 +184,12 @@ def storage_of(source: Any) -> dict[str, Any]:
 def paths_of(source: Any) -> list[Any]:
     """The paths by which the files of a source were looked up, or their own."""
     parts = source if isinstance(source, list | tuple) else [source]
-    found: list[Any] = []
+    paths: list[Any] = []
     for part in map(unwrapped, parts):
-        own = part.files if isinstance(part, Scan) and part.origin is None else part
-        own = own.origin[0] if isinstance(own, Scan) and own.origin is not None else own
-        found += own if isinstance(own, list | tuple) else [own]
-    return found
+        looked_up = part.files if isinstance(part, Scan) and part.origin is None else part
+        looked_up = looked_up.origin[0] if isinstance(looked_up, Scan) and looked_up.origin is not None else looked_up
+        paths += looked_up if isinstance(looked_up, list | tuple) else [looked_up]
+    return paths
 
 
 def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = False) -> list[Source]:
@@ -216,7 +220,7 @@ def _are_of_one_dataset(parts: Sequence[Any]) -> bool:
     if not all(isinstance(part, Scan) for part in parts) or all(part.is_as_stated for part in parts):
         return False
     read = [(part.resolved, part.partitions) for part in parts]
-    return all(each == read[0] for each in read)
+    return all(schema == read[0] for schema in read)
 
 
 class PieceStream:
@@ -322,8 +326,8 @@ class ChosenRecords:
         for numbers, offsets in self._places:
             if record < len(numbers):
                 place = Origin(self._file.path, int(numbers[record]), int(offsets[record]))
-                known = None if self._file.origin is None else self._file.origin(int(numbers[record]))
-                return place if known is None else known
+                origin = None if self._file.origin is None else self._file.origin(int(numbers[record]))
+                return place if origin is None else origin
             record -= len(numbers)
         return self._failed
 
@@ -343,11 +347,13 @@ class ChosenRecords:
             ):
                 for frames in walker.intact_frames(check_crc=options.check_crc):
                     first, end = walker.record, walker.record + len(frames.starts)
-                    own = np.arange(first, end) if chosen is None else chosen[slice(*chosen.searchsorted([first, end]))]
-                    if len(own):
-                        rows = own - first
+                    numbers = (
+                        np.arange(first, end) if chosen is None else chosen[slice(*chosen.searchsorted([first, end]))]
+                    )
+                    if len(numbers):
+                        rows = numbers - first
                         starts, sizes = frames.starts[rows] - HEADER_BYTES, frames.lengths[rows] + FRAME_BYTES
-                        self._places.append((own, self._file.begin + walker.offset + starts))
+                        self._places.append((numbers, self._file.begin + walker.offset + starts))
                         data = walker.data
                         if begins:
                             yield self._first(data[int(starts[0]) : int(starts[0] + sizes[0])])
@@ -362,9 +368,9 @@ class ChosenRecords:
     def _first(self, frame: Array) -> Array:
         """The first record, with the schema of the files instead of its own."""
         assert self.schema is not None
-        own = embedded_content(frame, check_crc=False)
+        embedded = embedded_content(frame, check_crc=False)
         payload = frame[HEADER_BYTES : len(frame) - (FRAME_BYTES - HEADER_BYTES)].tobytes()
-        payload = payload if own is None else payload.removeprefix(field_bytes(own))
+        payload = payload if embedded is None else payload.removeprefix(field_bytes(embedded))
         return np.frombuffer(get_engine().frame([field_bytes(self.schema) + payload]), np.uint8)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -363,8 +363,8 @@ class BlockWalker:
             return True
         if self.block.final:
             return False
-        offset, held = self.offset, np.empty(len(self.data) + SPARE, np.uint8)
-        held[:-SPARE] = self.data
+        offset, joined = self.offset, np.empty(len(self.data) + SPARE, np.uint8)
+        joined[:-SPARE] = self.data
         self.opened.blocks.consume(self._begin)
         self._begin = 0
         while True:
@@ -374,9 +374,9 @@ class BlockWalker:
                 if isinstance(error, CompressionError) and self.opened.recovering is not None:
                     self._passed.append((error, self.opened.pass_damage()))
                     continue
-                self.block = Block(held[:-SPARE], offset, False)
+                self.block = Block(joined[:-SPARE], offset, False)
                 return False
-            self.block = block or Block(held[:-SPARE], offset, True)
+            self.block = block or Block(joined[:-SPARE], offset, True)
             return True
 
     def pass_damage(self) -> Gap | None:

@@ -257,8 +257,8 @@ class ChunkReader:
         plan, data = self.settings.plan, self._walker.data[fault.offset :]
         columns = tuple(replace(column, layout=Layout.ANY, text=Text.NO) for column in plan.columns)
         decoder = get_engine().decoder(replace(plan, columns=columns, unknown="skip"))
-        other = decoder.feed(data[: frame_size(data[:HEADER_BYTES])]).fault
-        return fault if other is None else replace(other, record=fault.record, offset=fault.offset)
+        first_fault = decoder.feed(data[: frame_size(data[:HEADER_BYTES])]).fault
+        return fault if first_fault is None else replace(first_fault, record=fault.record, offset=fault.offset)
 
     def _recovers(self, error: Exception) -> bool:
         """True if the walk goes on behind the cause of an error."""
@@ -323,14 +323,14 @@ class ChunkReader:
 
     def _whole_chunks(self, budget: RowBudget) -> Generator[DecodedChunk, None, None]:
         """All further chunks of a whole read: those of plain files in segments, the others in order."""
-        known, decoder = KnownRecords(), None
-        yield from self._small_chunks(known, budget)
+        known_records, decoder = KnownRecords(), None
+        yield from self._small_chunks(known_records, budget)
         if not self._open_next():
             self.close()
             return
         from tfrecord_io.read.chunks.segments import segment_pool
 
-        with segment_pool(self._options.thread_count) as pool, self._files(pool, budget, known) as segmented:
+        with segment_pool(self._options.thread_count) as pool, self._files(pool, budget, known_records) as segmented:
             while self._open_next():
                 for chunk in segmented.chunks() if pool.threads or not budget.joins else ():
                     decoder = None  # it does not know the names of this chunk
@@ -338,17 +338,17 @@ class ChunkReader:
                     yield chunk
                 if self._walker.file is not None:
                     segmented.look_ahead()
-                    decoder = decoder or self.decoder(known)
+                    decoder = decoder or self.decoder(known_records)
                     following = self.read(decoder, budget.max_rows, budget.max_bytes, begun=budget.rows > 0)
                     if following is None:
                         return
-                    known.add(following)
+                    known_records.add(following)
                     budget.take(following)
                     ends_read = following.ends_read
                     yield following
                     if ends_read:
                         return
-                for chunk in self._small_chunks(known, budget):
+                for chunk in self._small_chunks(known_records, budget):
                     decoder = None
                     yield chunk
         self.close()

@@ -96,8 +96,8 @@ def count_each(
 
 def records_of_files(sources: Sequence[Source], options: FrameOptions) -> list[int]:
     """The number of records of each file; those without an index or a manifest are read for it."""
-    known = KnownCounts(options)
-    return list(count_each(sources, known.indexes(sources), known, threads=options.thread_count))
+    counts = KnownCounts(options)
+    return list(count_each(sources, counts.indexes(sources), counts, threads=options.thread_count))
 
 
 def _in_order(known: Sequence[int | None], counted: Generator[int]) -> Iterator[int]:

@@ -141,15 +141,15 @@ class EmbeddedSchemaCheck:
             except (EmbeddedSchemaUnreadable, SchemaError):  # what is declared is read without it
                 stored = Schema()
             try:
-                found = as_stored(self.declared, stored, self.selects)
+                stored_schema = as_stored(self.declared, stored, self.selects)
             except SchemaError as error:
                 error.path, error.record, error.offset = path, record, offset
                 return error
-            if found == self.declared:
+            if stored_schema == self.declared:
                 self._as_declared.add(content)
                 return None
-        known = set(self.declared)
-        composed = sorted((f for f in found if is_composed(f.encoding)), key=lambda f: f not in known)
+        declared_fields = set(self.declared)
+        composed = sorted((f for f in stored_schema if is_composed(f.encoding)), key=lambda f: f not in declared_fields)
         schema = pa.schema([replace(f, column=f.feature).to_arrow() for f in composed])
         return SchemaRevision(EmbeddedSchema(schema, {}, path), path, record, offset, declared=True)
 
@@ -177,14 +177,14 @@ class EmbeddedSchemaCheck:
                 hint="read the file with schema='infer', or read the files it was merged from one by one",
                 hint_cli="read the file with --schema infer, or read the files it was merged from one by one",
             )
-        other = replace(embedded, path=path, content=content)
+        embedded_here = replace(embedded, path=path, content=content)
         if self.governing is None:
-            return SchemaRevision(other, path, record, offset)
+            return SchemaRevision(embedded_here, path, record, offset)
         if _digest(content) in self.governing.united:
             return None
         from tfrecord_io.schema.merged_schema import merge
 
-        merged = merge(self.governing, other)
+        merged = merge(self.governing, embedded_here)
         return None if merged is self.governing else SchemaRevision(merged, path, record, offset)
 
 
@@ -210,21 +210,21 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
     """
     from tfrecord_io.schema.merged_schema import merge
 
-    found = [] if embedded is None else [embedded]
+    schemas = [] if embedded is None else [embedded]
     seen = {None if embedded is None else embedded.content}
     for content, path in contents:
         if content not in seen:
             seen.add(content)
             with suppress(EmbeddedSchemaUnreadable):
-                found.append(EmbeddedSchema.parse(content, path))
-    if len(found) < 2:
-        return found[0] if found else None
-    united = found
+                schemas.append(EmbeddedSchema.parse(content, path))
+    if len(schemas) < 2:
+        return schemas[0] if schemas else None
+    united = schemas
     while len(united) > 1:  # in pairs: to join many categories with one schema after the other takes quadratic time
         united = [*map(merge, united[::2], united[1::2]), *united[len(united) // 2 * 2 :]]
-    covered = frozenset(_digest(each.content) for each in found if each.content is not None)
+    covered = frozenset(_digest(schema.content) for schema in schemas if schema.content is not None)
     if united[0].conflicts:  # which name the first file that differs from those before it
-        return reduce(merge, found)
+        return reduce(merge, schemas)
     return replace(united[0], united=united[0].united | covered)
 
 

@@ -34,11 +34,11 @@ def segment_bounds(
     first record; twice as much time if the reader `filters`.
     """
     size, times = end - begin, _FILTERED if filters else 1
-    least, most = (
+    fewest, segments_limit = (
         max(_LEAST_SEGMENTS // times, _LEAST_OF_CORE * cores),
         max(_MOST_SEGMENTS // times, _MOST_OF_CORE * cores),
     )
-    wanted = max(min(size / least, _LARGE_BYTES), size / most)
+    wanted = max(min(size / fewest, _LARGE_BYTES), size / segments_limit)
     wanted = max(
         wanted, LIMITS.window_bytes, LIMITS.segment_records * record_bytes, LIMITS.segment_column_bytes * columns
     )
@@ -69,10 +69,10 @@ class SegmentDecoders:
         """A decoder for a segment; a new one knows the names, which records before the segment had."""
         while self._empty:
             try:
-                known, decoder = self._empty.pop()
+                decoder_settings, decoder = self._empty.pop()
             except IndexError:  # another thread took the last one
                 break
-            if known is settings:
+            if decoder_settings is settings:
                 return decoder
         decoder = settings.decoder(keep_lengths=self.in_parts)
         if names:
@@ -257,6 +257,6 @@ def _measure(windows: FileWindows, settings: DecodeSettings, begin: int) -> tupl
     columns = len(settings.plan.columns) + len(decoder.new_names)
     copied = 0
     if progress.consumed >= _LONG_VALUE * columns:
-        taken = [column.steps or column for column in decoder.by_feature().values()]
-        copied = sum(c.values.nbytes for c in taken if c.kind in _LONG_KINDS and c.values is not None)
+        columns_of_record = [column.steps or column for column in decoder.by_feature().values()]
+        copied = sum(c.values.nbytes for c in columns_of_record if c.kind in _LONG_KINDS and c.values is not None)
     return progress.consumed, columns, copied

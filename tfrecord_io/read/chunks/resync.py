@@ -81,9 +81,9 @@ class _PayloadProof:
         self._crc = 0
 
     def copy(self) -> _PayloadProof:
-        other = _PayloadProof(self._engine, self._end)
-        other._crc = self._crc
-        return other
+        proof = _PayloadProof(self._engine, self._end)
+        proof._crc = self._crc
+        return proof
 
     def advance(self, walker: BlockWalker, end: int) -> None:
         """Take the bytes up to `end`, which the walker holds."""
@@ -134,10 +134,10 @@ class BoundarySearch:
         """Discard the bytes before the boundary; None: all that can be read."""
         walker = self._walker
         while True:
-            held = len(walker.data)
-            wanted = held if boundary is None else boundary - walker.offset
-            walker.discard(min(held, wanted))
-            if (boundary is not None and wanted <= held) or not walker.extend():
+            buffered = len(walker.data)
+            wanted = buffered if boundary is None else boundary - walker.offset
+            walker.discard(min(buffered, wanted))
+            if (boundary is not None and wanted <= buffered) or not walker.extend():
                 return walker.offset
 
     def _behind_payload(self, end: int) -> int | None:
@@ -151,10 +151,10 @@ class BoundarySearch:
             return end
         # Where bytes of the payload are missing, the next record begins before the stated end. Where bytes were put in,
         # that end is inside the payload, and may be the begin of a record there.
-        found = self._search(self._begin + HEADER_BYTES, None, stop=end)
-        if found is None and chain.records and self._ends_in_payload(chain.offset):
+        boundary = self._search(self._begin + HEADER_BYTES, None, stop=end)
+        if boundary is None and chain.records and self._ends_in_payload(chain.offset):
             return self._search(chain.intact_end, None)
-        return end if found is None else found
+        return end if boundary is None else boundary
 
     def _behind_text(self) -> int | None:
         """The boundary behind a record that is intact but for CRLF instead of LF."""
@@ -179,8 +179,8 @@ class BoundarySearch:
             return True, None  # the file ends inside the record
         text = self._as_text(size)
         stop = self._walker.offset + len(self._walker.data) if text is None else text[1]
-        found = self._search(self._begin + HEADER_BYTES, None, stop=stop)
-        return True, self._search(stop, None) if found is None else found
+        boundary = self._search(self._begin + HEADER_BYTES, None, stop=stop)
+        return True, self._search(stop, None) if boundary is None else boundary
 
     def _text_header(self) -> bytes | None:
         """The header with LF instead of CRLF, if it is intact then."""
@@ -226,11 +226,11 @@ class BoundarySearch:
         """The offset of the next header from `at` on; bytes before it are discarded unless there is a `stop`."""
         walker = self._walker
         while stop is None or at < stop:
-            found = self._engine.find_header(
+            position = self._engine.find_header(
                 walker.data, max(0, at - walker.offset), max_record_bytes=walker.max_record_bytes
             )
-            if found >= 0:
-                offset = walker.offset + found
+            if position >= 0:
+                offset = walker.offset + position
                 return offset if stop is None or offset < stop else None
             at = max(at, walker.offset + len(walker.data) - HEADER_BYTES + 1)
             if stop is None:
@@ -340,13 +340,13 @@ class BoundarySearch:
                 end = self._walker.offset + len(self._walker.data)
                 return end if proof.holds(self._walker, end) else None
             data, base = self._walker.data, self._walker.offset
-            found = self._engine.find_header(data, offset - base, max_record_bytes=self._walker.max_record_bytes)
-            if found < 0:
+            position = self._engine.find_header(data, offset - base, max_record_bytes=self._walker.max_record_bytes)
+            if position < 0:
                 offset = base + len(data) - HEADER_BYTES + 1
                 continue
-            if proof.holds(self._walker, base + found):
-                return base + found
-            offset = base + found + 1
+            if proof.holds(self._walker, base + position):
+                return base + position
+            offset = base + position + 1
         return None
 
     # What the walker holds --------------------------------------------------------------------------------------

@@ -114,9 +114,9 @@ class FileWindows:
         """The view by which an engine reads windows by itself; None for a file in memory."""
         if self._file.descriptor is None:
             return None
-        most = self.size if most_record_bytes is None else most_record_bytes
+        most_bytes = self.size if most_record_bytes is None else most_record_bytes
         memory = buffer[: len(buffer) - SPARE]
-        return FileView(self._file.descriptor, self.size, memory, self._block_bytes, max_record_bytes, most)
+        return FileView(self._file.descriptor, self.size, memory, self._block_bytes, max_record_bytes, most_bytes)
 
     def find_header(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> int | None:
         """Offset of the first record header that begins in [begin, end)."""
@@ -184,11 +184,11 @@ class SegmentWork:
         self, part: P, begin: int, end: int, *, is_boundary: bool, most_record_bytes: int | None = None
     ) -> Segment[P]:
         """Take the records that begin in [begin, end), as far as none has more than `most_record_bytes`."""
-        windows, most = self.windows, self.max_record_bytes
+        windows, record_limit = self.windows, self.max_record_bytes
         segment = Segment(begin, begin, part)
         with windows.buffer() as buffer:
             try:
-                first = begin if is_boundary else windows.find_header(buffer, begin, end, most)
+                first = begin if is_boundary else windows.find_header(buffer, begin, end, record_limit)
                 if first is None:
                     return Segment(None, end, part)
                 segment.begin = segment.end = first
@@ -198,13 +198,13 @@ class SegmentWork:
                     if windows.ended:
                         raise OSError("the read has ended")
                     if by_file:  # the engine goes on without a step here for each window
-                        file = windows.view(buffer, most, most_record_bytes)
+                        file = windows.view(buffer, record_limit, most_record_bytes)
                         last = min(segment.end + _STEP_BYTES, end)
                         segment.end += 0 if file is None else part.take_file(file, segment.end, last)
                         by_file = segment.end == last
                         continue
                     if self.whole:
-                        data, final = windows.window(buffer, segment.end, end, most, most_record_bytes)
+                        data, final = windows.window(buffer, segment.end, end, record_limit, most_record_bytes)
                     else:
                         data = windows.block(buffer, segment.end, end)
                         final = segment.end + len(data) == windows.size
@@ -284,9 +284,9 @@ class Segments(Closing, Generic[P]):
 
     def _calls(self) -> Iterator[Callable[[], Segment[P]]]:
         for begin, end in pairwise(self._bounds):
-            most, is_boundary = self._most_record_bytes, begin == self._bounds[0]
+            limit, is_boundary = self._most_record_bytes, begin == self._bounds[0]
             part = self.make_part(True)
-            yield partial(self._work.segment, part, begin, end, is_boundary=is_boundary, most_record_bytes=most)
+            yield partial(self._work.segment, part, begin, end, is_boundary=is_boundary, most_record_bytes=limit)
 
 
 class WalkedPart(Part, Generic[StepT]):
