@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-def _own() -> tuple[Codec, ...]:
+def _core_codecs() -> tuple[Codec, ...]:
     """The codecs of this package, which plain files do not need."""
     from tfrecord_io.compression.deflate import Gzip, Zlib
     from tfrecord_io.compression.lz4 import Lz4
@@ -32,7 +32,7 @@ def _own() -> tuple[Codec, ...]:
     return Gzip(), Zlib(), Zstd(), Lz4()  # a new compression is a row here
 
 
-CODECS: Registry[Codec] = Registry("compression", Codec, _own, "tfrecord_io.compressions")
+CODECS: Registry[Codec] = Registry("compression", Codec, _core_codecs, "tfrecord_io.compressions")
 SNIFF_BYTES = 1024  # the part of a file's head that `sniff` uses
 
 INFER, PLAIN = "infer", "none"  # what ``compression=`` may be besides a name

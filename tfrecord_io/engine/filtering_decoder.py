@@ -257,7 +257,7 @@ class FilteringDecoder:
         def feed(decoder: EngineDecoder) -> Progress:
             return decoder.feed(block, at, max_records=most, max_bytes=decoder.value_bytes + left, final=final)
 
-        step = self._filtered(feed, block, at) if in_two_steps else self._whole(feed)
+        step = self._decode_filtered(feed, block, at) if in_two_steps else self._whole(feed)
         return step if size is None else step._replace(is_partial=True)
 
     def _step_of_file(self, file: FileView, at: int, end: int, left: int) -> int:
@@ -277,7 +277,7 @@ class FilteringDecoder:
             )
             return Progress(0, consumed)
 
-        step = self._filtered(feed, file.memory, at % PAGE) if in_two_steps else self._whole(feed)
+        step = self._decode_filtered(feed, file.memory, at % PAGE) if in_two_steps else self._whole(feed)
         return step.consumed
 
     def _next_length(self, block: Array, at: int) -> int:
@@ -308,7 +308,7 @@ class FilteringDecoder:
         self._stopped = main if progress.embedded else None
         return _Step(progress.records, progress.consumed, fault, progress.embedded)
 
-    def _filtered(self, feed: Callable[[EngineDecoder], Progress], block: Array, at: int) -> _Step:
+    def _decode_filtered(self, feed: Callable[[EngineDecoder], Progress], block: Array, at: int) -> _Step:
         """Decode the columns of the filter, then all columns of the records that may pass; the first record is `at`."""
         first = self._filter
         counts, was_sequence = first.counts, first.sequence

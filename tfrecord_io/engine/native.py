@@ -199,7 +199,7 @@ class NativeDecoder:
     def _add_names(self) -> str | None:
         """Tell the kernel which new names are selected; return the first one that the plan refuses, if any."""
         new = self._kernel.new_names()
-        wanted = self._wanted(new)
+        wanted = self._select_names(new)
         if self.plan.unknown == "fault" and (wanted is None or True in wanted):
             refused = 0 if wanted is None else wanted.index(True)
             self._add(new[:refused], [False] * refused)
@@ -207,7 +207,7 @@ class NativeDecoder:
         self._add(new, wanted)
         return None
 
-    def _wanted(self, names: Sequence[FeatureName]) -> list[bool] | None:
+    def _select_names(self, names: Sequence[FeatureName]) -> list[bool] | None:
         """A boolean for each name, true if it is selected; None: all are."""
         select = self.plan.select
         return None if select is None else [select(name) for name, _ in names]
@@ -219,7 +219,7 @@ class NativeDecoder:
 
     def know(self, names: Iterable[FeatureName]) -> None:
         new_names = list(names)
-        self._kernel.add_names(new_names, self._wanted(new_names), provisional=False)
+        self._kernel.add_names(new_names, self._select_names(new_names), provisional=False)
 
     def take(self) -> list[ColumnBuffers]:
         return list(self.by_feature().values())

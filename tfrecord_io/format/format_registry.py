@@ -339,11 +339,11 @@ FORMATS: Registry[Format] = Registry(
 def format_of_name(plain: str) -> Format | None:
     """The format of a path in lower case, without the suffix of a compression."""
 
-    def of_pattern(rows: Iterable[Format]) -> Format | None:
+    def match_pattern(rows: Iterable[Format]) -> Format | None:
         return next((row for row in rows if row.pattern and re.search(row.pattern, plain)), None)
 
-    core_format = of_pattern(FORMATS.core) or FORMATS.of_path(plain)
-    return of_pattern(FORMATS) if core_format is None and not plain.endswith(RECORD_SUFFIXES) else core_format
+    core_format = match_pattern(FORMATS.core) or FORMATS.of_path(plain)
+    return match_pattern(FORMATS) if core_format is None and not plain.endswith(RECORD_SUFFIXES) else core_format
 
 
 def format_of_records(name: str, plain: str | None = None) -> Format | None:

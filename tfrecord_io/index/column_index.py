@@ -87,8 +87,8 @@ def pack_chunk(values: pa.Array) -> tuple[bytes, ChunkShape]:
     else:
         distinct, buffers = -1, _buffers(values)
         if _is_integer(values.type) and len(values) >= _ALIGNMENT:  # so that each width has another size
-            buffers[-1] = _narrowed(np.frombuffer(buffers[-1], np.dtype(f"<i{values.type.bit_width // 8}")))
-    raw = b"".join(part.ljust(_padded(len(part)), b"\0") for part in buffers)
+            buffers[-1] = _narrow_integers(np.frombuffer(buffers[-1], np.dtype(f"<i{values.type.bit_width // 8}")))
+    raw = b"".join(part.ljust(_pad_size(len(part)), b"\0") for part in buffers)
     stored: bytes = pa.compress(raw, codec=_CODEC, asbytes=True) if raw else b""
     return stored, ChunkShape(len(values), values.null_count, distinct, len(raw))
 
@@ -112,7 +112,7 @@ def _is_integer(type_: pa.DataType) -> bool:
     return t.is_primitive(type_) and not is_other and type_.bit_width > 8
 
 
-def _narrowed(values: Array) -> bytes:
+def _narrow_integers(values: Array) -> bytes:
     """The bytes of integers in the narrowest type that has them all: fewer are unpacked in less time."""
     low, high = int(values.min()), int(values.max())
     widths = (width for width in (1, 2, 4) if width < values.itemsize)
@@ -126,10 +126,10 @@ def unpack_chunk(stored: Bytes | bytes, type_: pa.DataType, shape: ChunkShape, m
     The bytes of texts may be `most_text`.
     """
     sizes = _known_sizes(type_, shape)
-    narrow = _width(sum(sizes[:-1]) and _padded(sizes[0]), type_, shape)
+    narrow = _width(sum(sizes[:-1]) and _pad_size(sizes[0]), type_, shape)
     if narrow:
         sizes[-1] = narrow * shape.rows
-    fixed = sum(map(_padded, sizes))
+    fixed = sum(map(_pad_size, sizes))
     if not (fixed == shape.size if not is_variable(type_) else fixed <= shape.size <= fixed + most_text):
         raise ValueError(f"{shape.rows} values of {type_} cannot have {shape.size} bytes")
     raw = pa.py_buffer(stored)
@@ -138,7 +138,7 @@ def unpack_chunk(stored: Bytes | bytes, type_: pa.DataType, shape: ChunkShape, m
     parts, at = [], 0
     for size in sizes:
         parts.append(raw.slice(at, size))
-        at += _padded(size)
+        at += _pad_size(size)
     validity = parts.pop(0) if shape.nulls else None
     if not is_variable(type_):
         if narrow:  # widened by Arrow, whose memory is used again
@@ -162,7 +162,7 @@ def _width(before: int, type_: pa.DataType, shape: ChunkShape) -> int:
     if not _is_integer(type_) or shape.rows < _ALIGNMENT:
         return 0
     widths = (width for width in (1, 2, 4) if 8 * width < type_.bit_width)
-    return next((width for width in widths if before + _padded(width * shape.rows) == shape.size), 0)
+    return next((width for width in widths if before + _pad_size(width * shape.rows) == shape.size), 0)
 
 
 def _known_sizes(type_: pa.DataType, shape: ChunkShape) -> list[int]:
@@ -175,7 +175,7 @@ def _known_sizes(type_: pa.DataType, shape: ChunkShape) -> list[int]:
     return [*sizes, _INDEX_BYTES * shape.rows, offset_dtype(type_).itemsize * (shape.values + 1)]
 
 
-def _padded(size: int) -> int:
+def _pad_size(size: int) -> int:
     return size + -size % _ALIGNMENT
 
 
@@ -264,7 +264,7 @@ def write_columns(
         groups += 1
     header = {"file": name, "version": version, "embedded_schema": has_schema, "groups": groups}
     header |= {"content": fingerprint.stated(), "identity": dict(identity or {})}
-    description = json.dumps({**header, "columns": [_described(field) for field in schema]}).encode()
+    description = json.dumps({**header, "columns": [_describe_field(field) for field in schema]}).encode()
     table = np.array(numbers, "<i8").tobytes()
     checksum = crc32c(table, crc32c(description))
     sink.write(description + table + _TAIL.pack(len(description), len(table), checksum, _MAGIC))
@@ -284,7 +284,7 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(pending)
 
 
-def _described(field: pa.Field) -> list[Any]:
+def _describe_field(field: pa.Field) -> list[Any]:
     """How a column is read, as JSON: fields are equal if their descriptions are."""
     metadata = sorted((field.metadata or {}).items())
     texts = [[b64encode(part).decode() for part in item] for item in metadata]
@@ -329,7 +329,7 @@ class ColumnIndex:
         size = opened.size
         self._held = opened.read(0 if size <= _WHOLE_BYTES else size - _TAIL_BYTES, size).tobytes()  # its end
         description, table, end = self._directory()
-        with _corrupt(path):
+        with _convert_errors(path):
             header = _parse(description)
             self._fields: dict[str, list[Any]] = {column[0]: column for column in header["columns"]}
             self.has_schema: bool = header["embedded_schema"]  # in the first record of the file
@@ -359,7 +359,7 @@ class ColumnIndex:
 
     def has(self, field: pa.Field) -> bool:
         """True if the index has the values of a column as this field reads them."""
-        return self._fields.get(field.name) == _described(field)
+        return self._fields.get(field.name) == _describe_field(field)
 
     def records(self) -> RecordIndex:
         """The offsets of the records."""
@@ -382,7 +382,7 @@ class ColumnIndex:
         """The values of columns, which it `has`, a row for each record."""
         fields, places = list(fields), {name: at for at, name in enumerate(self._fields, 1)}
         chunks = self._read([(places[field.name], stored_type(field.type)) for field in fields])
-        with _corrupt(self.path):
+        with _convert_errors(self.path):
             size = sum(_text_bytes(chunk) for column in chunks for chunk in column)
             if size > self._data_bytes + MAX_EXPANSION:
                 reason = f"its texts have {size} bytes, and the file {self._data_bytes}"
@@ -401,16 +401,16 @@ class ColumnIndex:
         """The description and the table, once their checksum has been compared, and the end of the chunks."""
         size = self._opened.size
         if self._held[-len(_MAGIC) :] != _MAGIC or size < len(_MAGIC) + _TAIL.size:
-            raise self._damaged("it is not a column index, or truncated")
+            raise self._damage_error("it is not a column index, or truncated")
         description, table, checksum, _ = _TAIL.unpack(self._held[-_TAIL.size :])
         end = size - _TAIL.size - table - description
         if end < len(_MAGIC):
-            raise self._damaged("the file is truncated")
+            raise self._damage_error("the file is truncated")
         if size - end > len(self._held):
             self._held = self._opened.read(end, size).tobytes()
         content = self._held[end - size : -_TAIL.size]
         if crc32c(content) != checksum:
-            raise self._damaged("the checksum of its directory does not match")
+            raise self._damage_error("the checksum of its directory does not match")
         return content[:description], content[description:], end
 
     def _parse_groups(self, table: bytes, count: int, end: int) -> list[_Group]:
@@ -436,7 +436,7 @@ class ColumnIndex:
         wanted = [group.chunks[number] for number, _ in columns for group in self._groups]
         fetched = self._fetch(wanted)
         arrays, most_text = [], self._data_bytes + MAX_EXPANSION
-        with _corrupt(self.path):
+        with _convert_errors(self.path):
             for chunk in wanted:
                 if crc32c(fetched[chunk]) != chunk.crc:
                     raise ValueError(f"the checksum of bytes {chunk.offset} to {chunk.offset + chunk.size} differs")
@@ -459,7 +459,7 @@ class ColumnIndex:
             fetched[chunk] = self._held[begin : begin + chunk.size]
         return fetched
 
-    def _damaged(self, reason: str) -> CorruptRecordError:
+    def _damage_error(self, reason: str) -> CorruptRecordError:
         reason = f"the column index cannot be read: {reason}"
         return CorruptRecordError(reason, path=self.path, hint=REWRITE_COLUMNS)
 
@@ -499,7 +499,7 @@ def _text_bytes(chunk: pa.Array) -> int:
 
 
 @contextmanager
-def _corrupt(path: str) -> Iterator[None]:
+def _convert_errors(path: str) -> Iterator[None]:
     """Errors of pyarrow, on bytes that were read, as CorruptRecordError."""
     try:
         yield

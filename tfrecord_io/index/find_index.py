@@ -413,12 +413,12 @@ class IndexWriter:
         In a bucket it is uploaded after the file: an index next to the old content would not match it.
         """
         if is_local(self.path, self._storage):
-            self._output = self._written()
+            self._output = self._write_index()
             self._output.finish()
 
     def commit(self) -> None:
         """Publish the index, after its file was."""
-        output = self._output or self._written()
+        output = self._output or self._write_index()
         self._output = None
         output.commit()
 
@@ -427,7 +427,7 @@ class IndexWriter:
         if self._output is not None:
             self._output.discard()
 
-    def _written(self) -> OutputFile:
+    def _write_index(self) -> OutputFile:
         index = RecordIndex.of_parts(self._sizes)
         return written_index(self.path, index, self._storage, self._replaced)
 

@@ -39,11 +39,11 @@ class KeyIndex:
 
     def __init__(self, field: pa.Field, chunks: Iterable[pa.Array], keep: KeepKey | None = None) -> None:
         self.name, self.keep, self._type = field.name, keep, key_type(field)
-        self._hold(*_held(list(chunks), self._type))
+        self._hold(*_key_bytes(list(chunks), self._type))
         if self._table.repeated and keep is None:
             count, examples = self._table.repeated, self._table.examples()
             have = "1 record has" if count == 1 else f"{count:,} records have"
-            shown = ", ".join(f"{self._shown(first)} (records {first} and {row})" for first, row in examples)
+            shown = ", ".join(f"{self._show_key(first)} (records {first} and {row})" for first, row in examples)
             reason = f"{have} the key of an earlier record: {shown}{', …' if count > len(examples) else ''}"
             advice = 'keep="first" finds the first record of each key'
             advice_cli = "--keep first finds the first record of each key"
@@ -89,7 +89,7 @@ class KeyIndex:
             raise KeyError(f"{len(missing)} of {len(asked)} keys not found: {shown}{more}")
         return numbers
 
-    def _shown(self, row: int) -> str:
+    def _show_key(self, row: int) -> str:
         if self._offsets is None:
             dtype = np.int64 if self._is_signed else np.uint64
             return str(self._data.view(dtype)[row])
@@ -119,7 +119,7 @@ def key_type(field: pa.Field) -> pa.DataType:
     )
 
 
-def _held(chunks: Sequence[pa.Array], type_: pa.DataType) -> tuple[Array, Array | None, Array | None]:
+def _key_bytes(chunks: Sequence[pa.Array], type_: pa.DataType) -> tuple[Array, Array | None, Array | None]:
     """The bytes of keys, the offsets of text and bytes, and which rows have a key if some have none."""
     rows = sum(map(len, chunks))
     if rows > _MOST_KEYS:

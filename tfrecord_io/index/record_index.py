@@ -63,7 +63,7 @@ class Fingerprint:
     def of(cls, file: RandomAccessFile, index: RecordIndex, crc32c: int | None = None) -> Self:
         """The fingerprint of a file whose records have an index."""
         ends = index.bounds[1:][some_records(len(index), _SOME[True])].tolist()
-        every = _of_all(file, index) if file.is_local or file.size <= SMALL_BYTES else None
+        every = _checksum_all(file, index) if file.is_local or file.size <= SMALL_BYTES else None
         checksums = _checksums(file, ends, gap=None)  # the file is read for its index: fewer requests, not fewer bytes
         return cls(every, tuple(zip(ends, checksums, strict=True)), crc32c)
 
@@ -78,7 +78,7 @@ class Fingerprint:
     def mismatch(self, file: RandomAccessFile, index: RecordIndex, *, every: bool) -> str:
         """Why a file is another one, by `every` record of it or by some; empty if it may be the same."""
         if every:
-            return "" if _of_all(file, index) == self.all else "the checksums of its records are others"
+            return "" if _checksum_all(file, index) == self.all else "the checksums of its records are others"
         chosen = [self.some[at] for at in some_records(len(self.some), _SOME[file.is_local]).tolist()]
         if (chosen[-1][0] if chosen else 0) != file.size:
             return f"its last record ends at another byte than {file.size}"
@@ -121,7 +121,7 @@ def untouched_state(file: RandomAccessFile, *, is_complete: bool = False) -> dic
     return {} if is_coarse or is_written_to else file.identity
 
 
-def _of_all(file: RandomAccessFile, index: RecordIndex) -> int:
+def _checksum_all(file: RandomAccessFile, index: RecordIndex) -> int:
     """The CRC32C of the checksums of all records of a file."""
     ends, crc, done = index.bounds[1:], 0, 0
     while done < len(ends):

@@ -76,7 +76,7 @@ def index_columns(
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
     checks = Checks.of_call(options.check_crc)
     with closing(IndexedFiles([*sources], offsets, options.limits.record_bytes, checks=checks)) as files:
-        scan = _planned(files, options, is_optional=is_optional)
+        scan = _plan_columns(files, options, is_optional=is_optional)
         if scan is None:
             return []
         schema = check_fields(indexed_fields(scan, scan.schema.names))
@@ -100,7 +100,7 @@ def index_columns(
     return indexes
 
 
-def _planned(files: IndexedFiles, options: ReadOptions, *, is_optional: bool) -> Scan | None:
+def _plan_columns(files: IndexedFiles, options: ReadOptions, *, is_optional: bool) -> Scan | None:
     """The plan of a read of the columns; None if they are optional and missing."""
     entries = options.columns or ()
     if ALL_SCALARS in entries or is_optional:

@@ -80,13 +80,13 @@ def aligned(sources: Sequence[Source], max_record_bytes: int = MAX_RECORD_BYTES)
     changed since it was split, or its boundaries cannot be found.
     """
     threads = _THREADS if any(source.remote for source in sources) else 1
-    calls = (partial(_aligned, source, max_record_bytes) for source in sources if source.file_bytes is not None)
+    calls = (partial(_align_source, source, max_record_bytes) for source in sources if source.file_bytes is not None)
     aligned_parts = ordered(calls, threads, "boundaries")
     parts = [source if source.file_bytes is None else next(aligned_parts) for source in sources]
     return tuple(part for part in parts if part is not None)
 
 
-def _aligned(source: Source, max_record_bytes: int) -> Source | None:
+def _align_source(source: Source, max_record_bytes: int) -> Source | None:
     """A byte range moved to record boundaries; None if no record begins in it."""
     assert source.span is not None
     whole, expected = source.whole_file(), source.file_bytes

@@ -60,11 +60,11 @@ def resolve_sources(
     storage = storage or options.storage
     path, options = given(path, options)
     if isinstance(path, Scan):
-        return _of_datasets([path], options, as_they_are)
+        return _dataset_sources([path], options, as_they_are)
     is_list = isinstance(path, list | tuple)
     has_datasets = is_list and any(isinstance(item, Scan) for item in path)  # which have splits of their own
     if has_datasets:
-        path = _of_datasets(path, options, as_they_are)
+        path = _dataset_sources(path, options, as_they_are)
     is_resolved = is_list and all(isinstance(item, Source) for item in path)
     if split is None or has_datasets or is_resolved:
         how.setdefault("allow_missing_shards", options.allow_missing_shards)
@@ -73,13 +73,13 @@ def resolve_sources(
         except FileNotFoundError:
             _refuse_other_format(path, storage)
             raise
-        return list(map(_with_content, sources))
+        return list(map(_open_content, sources))
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"split={split!r} takes the path of one dataset, not {type(path).__name__}")
-    return _of_split(path, split, storage, options.allow_missing_shards)
+    return _split_sources(path, split, storage, options.allow_missing_shards)
 
 
-def _of_datasets(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_they_are: bool) -> list[Any]:
+def _dataset_sources(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_they_are: bool) -> list[Any]:
     """The files of the datasets in a list, and what else is in it."""
     from tfrecord_io.options.write import CopyOptions
 
@@ -92,7 +92,9 @@ def _of_datasets(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_t
     return sources
 
 
-def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOptions, allow_missing: bool) -> list[Source]:
+def _split_sources(
+    path: str | os.PathLike[str], split: Split, storage: StorageOptions, allow_missing: bool
+) -> list[Source]:
     from tfrecord_io.storage.paths.safe_names import below
 
     fs, name, info = _find_dataset(path, storage)
@@ -115,7 +117,7 @@ def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOption
                     source = source if rows == (0, length) else _piece(source, *rows, length)
                 sources.append(source)
     if not sources:
-        raise ValueError(f"split={split!r} has no rows: '{printable(info.path)}' lists {_listed(info)}")
+        raise ValueError(f"split={split!r} has no rows: '{printable(info.path)}' lists {_list_splits(info)}")
     return sources
 
 
@@ -159,7 +161,7 @@ def tfds_format(fs: FileSystem, name: str) -> Format | None:
     return None if info is None else _record_format(info)
 
 
-def _with_content(source: Source) -> Source:
+def _open_content(source: Source) -> Source:
     """The source; of a file of another format by its name, with the records that it has."""
     if source.derived is not None or source.is_file_object or source.span is not None:
         return source
@@ -190,7 +192,7 @@ def _files_of(split: TfdsSplit, begin: int, end: int) -> Iterator[tuple[str, tup
             yield file, rows, length
 
 
-def _listed(info: TfdsInfo) -> str:
+def _list_splits(info: TfdsInfo) -> str:
     sizes = {name: counted(sum(split.lengths), "row") for name, split in info.splits.items()}
     return ", ".join(f"'{name}' with {size}" for name, size in sizes.items()) or "no splits"
 

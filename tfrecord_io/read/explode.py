@@ -77,7 +77,7 @@ def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordB
     for name in (RECORD, STEP):
         if name in source.schema.names:
             raise SchemaError("explode adds a column of this name", feature=name, hint="rename it")
-    empty = _exploded(empty_batch(source.schema), names)
+    empty = _explode_batch(empty_batch(source.schema), names)
     return pa.RecordBatchReader.from_batches(empty.schema, _batches(source.batches, names))
 
 
@@ -96,7 +96,7 @@ def _batches(episodes: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[p
     begin = 0
     for batch in episodes:
         for first, end in runs_within(step_counts(batch, names, begin), LIMITS.batch_rows):
-            yield _exploded(batch.slice(first, end - first), names, begin + first)
+            yield _explode_batch(batch.slice(first, end - first), names, begin + first)
         begin += len(batch)
 
 
@@ -136,7 +136,7 @@ def _lengths(column: pa.Array) -> Array:
     return list_lengths(column)
 
 
-def _exploded(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> pa.RecordBatch:
+def _explode_batch(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> pa.RecordBatch:
     """The steps of some episodes, which begin with the row `begin`."""
     values = {name: step_values(batch[name], batch.schema.field(name)) for name in names}
     rows, steps = rows_and_numbers(_lengths(batch[names[0]]))

@@ -168,16 +168,16 @@ class _BoundarySearch:
         """
         at = offset - self._begin
         if 0 <= at < len(self._window):
-            sizes, fault, is_long = self._scanned(self._window[at : at + self._window_bytes], offset)
+            sizes, fault, is_long = self._scan_frames(self._window[at : at + self._window_bytes], offset)
             if len(sizes) or fault is not None or is_long:
                 return sizes, fault
         if self._block is None:
             self._block = np.empty(self._window_bytes, np.uint8)
         stop = min(offset + self._window_bytes, self._end)
         self._spent += stop - offset
-        return self._scanned(self._file.read(offset, stop, self._block), offset)[:2]
+        return self._scan_frames(self._file.read(offset, stop, self._block), offset)[:2]
 
-    def _scanned(self, data: Bytes, offset: int) -> tuple[Array, Fault | None, bool]:
+    def _scan_frames(self, data: Bytes, offset: int) -> tuple[Array, Fault | None, bool]:
         """Frame sizes of the intact records, the fault after them, and True if the frame there is long."""
         is_last = offset + len(data) == self._end
         frames, fault = self._engine.scan(data, max_record_bytes=self._max_record_bytes, final=is_last)

@@ -59,14 +59,14 @@ def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_inde
     try:
         planned.scan.refuse_conflicts()
         if not (whole and planned.scan.resolved.is_inferred):  # from all records
-            planned = _by_index(planned)
+            planned = _use_index(planned)
     except BaseException:
         planned.close()
         raise
     return Reader(planned)
 
 
-def _by_index(planned: Planned) -> Planned:
+def _use_index(planned: Planned) -> Planned:
     """Read less by column indexes, if any of them helps."""
     scan, whole = planned.scan, planned.whole
     indexed = search_indexes(scan, scan.row_filter)
@@ -99,10 +99,10 @@ def narrowed(scan: AnyScan, options: ReadOptions) -> AnyScan:
         scan = filtered(scan, options.filters)
     if options.limit is not None:
         scan = scan.limited(options.limit)
-    return scan.over(**_of_call(options))
+    return scan.over(**_call_options(options))
 
 
-def _of_call(options: ReadOptions) -> dict[str, Any]:
+def _call_options(options: ReadOptions) -> dict[str, Any]:
     """The options that a call may state instead of those of a dataset."""
     return {name: getattr(options, name) for name in OF_CALLS}
 
@@ -177,7 +177,7 @@ def plan_dataset(path: Any, options: ReadOptions) -> Scan:
         scan = narrowed(read, stated_options)
         if scan.origin is None:
             return scan
-        return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**_of_call(options))))
+        return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**_call_options(options))))
     if isinstance(path, Scan):
         assert path.origin is not None
         return replace(plan_sources(read, stated_options), origin=(path.origin[0], stated_options))
@@ -282,10 +282,10 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
     from tfrecord_io.options.filters import condition_of
 
     condition = condition_of(filters)
-    return Scan.filter(_of_files_left(with_columns_of(scan, condition), condition), condition)
+    return Scan.filter(_resolve_remaining_types(with_columns_of(scan, condition), condition), condition)
 
 
-def _of_files_left(scan: AnyScan, condition: Condition) -> AnyScan:
+def _resolve_remaining_types(scan: AnyScan, condition: Condition) -> AnyScan:
     """Resolve the types of a scan from only the files that a condition on folders leaves.
 
     Only types that are inferred, or that files contradict, are others than before.
@@ -498,8 +498,8 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
     if row_filter is None and scan.options.inspects and any(match is None for match in matches):
         return None  # a record may be left out
     while any(matches):
-        narrowed, named = _narrowed(scan, matches)
-        wrong = set() if row_filter is None or narrowed is None else _contradicted(narrowed, row_filter, named)
+        narrowed, named = _select_matches(scan, matches)
+        wrong = set() if row_filter is None or narrowed is None else _contradictions(narrowed, row_filter, named)
         if not wrong:
             logger.debug(*_about_search(narrowed, matches))
             return narrowed
@@ -520,7 +520,7 @@ def _about_search(narrowed: Scan | None, matches: Sequence[FileMatches | None]) 
     return text, indexed, files, counted(opened, "file"), counted(records, "record")
 
 
-def _narrowed(
+def _select_matches(
     scan: AnyScan, matches: Sequence[FileMatches | None]
 ) -> tuple[AnyScan | None, Sequence[FileMatches | None]]:
     """A scan of the records that match, None if it would not read less; and the matches of what is `picked`."""
@@ -530,7 +530,7 @@ def _narrowed(
     if scan.resolved.source == "embedded":
         pairs = zip(scan.sources, matches, strict=True)
         matches = [
-            match if match is None or match.values is not None else _with_first(match, source.shard)
+            match if match is None or match.values is not None else _add_first(match, source.shard)
             for source, match in pairs
         ]
     begun, left = _left_out(matches, scan.options.offset)
@@ -551,7 +551,7 @@ def _narrowed(
     return replace(narrowed, picked=tuple(files), left_out=left), named
 
 
-def _contradicted(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches | None]) -> set[FileMatches | None]:
+def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches | None]) -> set[FileMatches | None]:
     """The matches of indexes that name a record which does not fulfil the filter; it warns of them.
 
     Such an index is of another content, so it may leave out others that do. Where only some of a file's content was
@@ -633,7 +633,7 @@ def without_excluded(scan: AnyScan, filters: Any) -> AnyScan:
     return replace(filtered, row_filter=replace(filtered.row_filter, is_hint=True), may_be_indexed=False)
 
 
-def _with_first(match: FileMatches, shard: ManifestShard | None) -> FileMatches:
+def _add_first(match: FileMatches, shard: ManifestShard | None) -> FileMatches:
     """With the first record, which may have another schema; a file that has none may have columns in any record.
 
     Where a manifest states the schema of all files, one without a match is not read for its own.

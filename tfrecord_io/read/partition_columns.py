@@ -48,7 +48,7 @@ class PartitionColumns:
         for source in sources:
             content = _stated_content(source) if stated else None
             if content not in of_manifest:
-                of_manifest[content] = {field.name: field.type for field in _unpacked(content) or ()}
+                of_manifest[content] = {field.name: field.type for field in _unpack_schema(content) or ()}
             for name, value in source.partitions:
                 values.setdefault(name, set()).update(() if value is None else (value,))
                 types_of_columns.setdefault(name, set()).add(of_manifest[content].get(name))
@@ -156,7 +156,7 @@ def _stated_content(source: Source) -> bytes | None:
     return None if shard is None else shard.manifest.partition_schema
 
 
-def _unpacked(content: bytes | None) -> pa.Schema | None:
+def _unpack_schema(content: bytes | None) -> pa.Schema | None:
     with suppress(EmbeddedSchemaUnreadable):
         return None if content is None else unpack(content).schema
     return None
@@ -165,7 +165,7 @@ def _unpacked(content: bytes | None) -> pa.Schema | None:
 def _stated_types(sources: Sequence[Source]) -> pa.Schema | None:
     """The types of the partition columns, if one manifest states them for all files."""
     contents = set(map(_stated_content, sources))
-    types = _unpacked(contents.pop()) if len(contents) == 1 else None
+    types = _unpack_schema(contents.pop()) if len(contents) == 1 else None
     names = [name for name, _ in sources[0].partitions] if types is not None else []
     return types if types is not None and names and types.names == names else None
 

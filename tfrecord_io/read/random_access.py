@@ -138,11 +138,13 @@ class RandomAccess(Closing, Shared):
                 decoder.accept_embedded()
             expansion.add(decoder.value_bytes)
             columns, part = decoder.by_feature(), slice(first, done)
-            for kept_rows, batch in self._built(columns, files[part], records[part], expansion, leaves_out=leaves_out):
+            for kept, batch in self._build_batches(
+                columns, files[part], records[part], expansion, leaves_out=leaves_out
+            ):
                 with self._lock:
                     self.report.records += len(batch)
-                    self.report.bytes += int(ends[first + kept_rows.stop] - ends[first + kept_rows.start])
-                yield numbers[part][kept_rows], batch
+                    self.report.bytes += int(ends[first + kept.stop] - ends[first + kept.start])
+                yield numbers[part][kept], batch
             if error is not None:
                 done, consumed = done + 1, int(ends[done + 1])
         if consumed != len(data):
@@ -151,7 +153,7 @@ class RandomAccess(Closing, Shared):
             advice = "rebuild the index: tfr index"
             raise CorruptRecordError(reason, path=path, record=record, offset=offset, hint=advice)
 
-    def _built(
+    def _build_batches(
         self, columns: Columns, files: Array, records: Array, expansion: Expansion, *, leaves_out: bool
     ) -> Iterator[tuple[slice, pa.RecordBatch]]:
         """Batches of decoded records and their places, but for those whose values do not fit, if they are left out."""
@@ -241,7 +243,7 @@ class RandomAccess(Closing, Shared):
             return self._table(np.arange(*key.indices(len(self)), dtype=np.int64))
         number = key if type(key) is int else _as_integer(key)
         if number is None:
-            return self._table(_normalized(_as_integers(key), len(self)))
+            return self._table(_normalize(_as_integers(key), len(self)))
         count = len(self._files)
         if not -count <= number < count:
             by_key = "" if self._keys is None else f"; lookup({number}) finds a record by its key"
@@ -258,7 +260,7 @@ class RandomAccess(Closing, Shared):
                 with self._lock:
                     self.report.records += 1
                     self.report.bytes += len(frame)
-                return row if self._is_of_features else self._with_constants(row, file)
+                return row if self._is_of_features else self._add_constants(row, file)
         ((_, batch),) = self.batches(np.array([number]))
         return _cells(batch)
 
@@ -271,7 +273,7 @@ class RandomAccess(Closing, Shared):
             return PayloadDicts(settings.plan, builder.schema.names[0]) if len(builder.schema) == 1 else None
         return RecordDicts.from_builder(builder, settings.plan)
 
-    def _with_constants(self, row: dict[str, Any], file: int) -> dict[str, Any]:
+    def _add_constants(self, row: dict[str, Any], file: int) -> dict[str, Any]:
         """A row with the columns whose values are those of its file."""
         constants = self._constants.get(file)
         if constants is None:
@@ -300,7 +302,7 @@ class RandomAccess(Closing, Shared):
             skipped.warn()
         return table
 
-    def _own(self, table: pa.Table) -> pa.Table:
+    def _select_columns(self, table: pa.Table) -> pa.Table:
         """Select the columns of these records from a table with further ones."""
         return table.select(self.schema.names).replace_schema_metadata(self.schema.metadata)
 
@@ -339,7 +341,9 @@ class RandomAccess(Closing, Shared):
         row_filter, scan = every.row_filter, every.only([]).decoded()
         assert row_filter is not None
         exact, doubtful, unindexed = matching_numbers(self._files, column_search(scan, row_filter))
-        condition = _Condition(self._over(every.only(self.schema.names).decoded(), counts=True), row_filter, scan)
+        condition = _Condition(
+            self._replace_scan(every.only(self.schema.names).decoded(), counts=True), row_filter, scan
+        )
         selected = SelectedRecords(self, doubtful, condition)
         if len(self._fulfilling(row_filter, scan, doubtful)) < len(doubtful):
             selected._search(condition)
@@ -352,13 +356,13 @@ class RandomAccess(Closing, Shared):
 
     def _fulfilling(self, row_filter: RowFilter, scan: Scan, numbers: Array) -> Array:
         """The numbers of the records that fulfil a condition, from a scan with its columns."""
-        before, batches = self.report.skipped.total, self._over(scan).batches
+        before, batches = self.report.skipped.total, self._replace_scan(scan).batches
         passing = [row_filter.rows(batch, part) for part, batch in batches(numbers, leaves_out=True)]
         if self.report.skipped.total > before:
             self.report.skipped.warn()
         return np.concatenate([numbers[:0], *passing])
 
-    def _over(self, scan: Scan, *, counts: bool = False) -> RandomAccess:
+    def _replace_scan(self, scan: Scan, *, counts: bool = False) -> RandomAccess:
         """Access the same records with other columns; a record that is left out counts once.
 
         `counts`: what is read counts as read here.
@@ -378,7 +382,7 @@ class RandomAccess(Closing, Shared):
         except FeatureNotFoundError as error:
             valid = f"valid names: {', '.join(sorted(self._scan.over(columns=None).schema.names))}"
             raise FeatureNotFoundError("key= names a column that does not exist", feature=name, hint=valid) from error
-        records = self._over(scan.only([name]).decoded())
+        records = self._replace_scan(scan.only([name]).decoded())
         field = records._scan.compiled.schema.field(name)
         key_type(field)  # raises an error
         self._keys = KeyIndex(field, records.values(by_index=by_index), keep)
@@ -394,7 +398,7 @@ class RandomAccess(Closing, Shared):
         name = self._held_keys().name
         if name in self.schema.names:
             return self
-        return self._over(self._scan_with(name).only([*self.schema.names, name]).decoded(), counts=True)
+        return self._replace_scan(self._scan_with(name).only([*self.schema.names, name]).decoded(), counts=True)
 
     def values(self, *, by_index: bool = True) -> list[pa.Array]:
         """The values of the only column in all records, from column indexes where files have one of it."""
@@ -465,17 +469,17 @@ class RandomAccess(Closing, Shared):
             records are read again, without indexes.
         """
         if isinstance(key, str | bytes | int | np.integer):
-            return self._found(lambda: self._row_of(key))
+            return self._find_by_key(lambda: self._row_of(key))
         if not isinstance(key, Iterable):
             self._held_keys().find(key)  # raises a TypeError
         asked = key if hasattr(key, "__len__") else list(key)  # it may be found twice
-        return self._found(lambda: self._table_of(asked))
+        return self._find_by_key(lambda: self._table_of(asked))
 
     def get(self, key: Key, default: Any = None) -> Any:
         """The record with a key as a dict, as `lookup`; `default` if no record has it."""
-        return default if self._held_keys().find(key) < 0 else self._found(lambda: self._row_of(key, default))
+        return default if self._held_keys().find(key) < 0 else self._find_by_key(lambda: self._row_of(key, default))
 
-    def _found(self, find: Callable[[], Any]) -> Any:
+    def _find_by_key(self, find: Callable[[], Any]) -> Any:
         """Find by keys; if a record has another key now, the keys are read again."""
         result = find()
         if result is not _OTHER:
@@ -506,7 +510,7 @@ class RandomAccess(Closing, Shared):
             keys.find_all(asked),
             lambda numbers, batch: all(map(keys.is_of, numbers.tolist(), batch.column(keys.name).to_pylist())),
         )
-        return _OTHER if table is None else self._own(table)
+        return _OTHER if table is None else self._select_columns(table)
 
     def __contains__(self, key: object) -> bool:
         if self._keys is None:  # one of the dicts
@@ -580,15 +584,15 @@ class SelectedRecords:
         """One record as a dict, or several as a pyarrow.Table; see `RandomAccess`."""
         condition, records = self._condition, self._records
         if condition is not None:
-            chosen = self._chosen(key)
+            chosen = self._select_numbers(key)
             if isinstance(chosen, int):
                 ((_, batch),) = condition.wider.batches(np.array([chosen]))
                 if condition.holds(chosen, batch):
                     return _cells(batch.select(records.schema.names))
             elif (table := condition.wider._table_if(chosen, condition.holds)) is not None:
-                return records._own(table)
+                return records._select_columns(table)
             self._search(condition)
-        return records[self._chosen(key)]
+        return records[self._select_numbers(key)]
 
     def _search(self, condition: _Condition) -> None:
         """Find the records without indexes, as one that an index found does not fulfil the condition."""
@@ -598,13 +602,13 @@ class SelectedRecords:
         self.numbers = records._fulfilling(row_filter, scan, np.arange(len(records)))
         self._condition = None
 
-    def _chosen(self, key: Any) -> Any:
+    def _select_numbers(self, key: Any) -> Any:
         if isinstance(key, slice):
             return self.numbers[key]
         number = _as_integer(key)
         if number is None:
-            return self.numbers[_normalized(_as_integers(key), len(self), "the selection has")]
-        return int(self.numbers[_normalized(np.array([number]), len(self), "the selection has")][0])
+            return self.numbers[_normalize(_as_integers(key), len(self), "the selection has")]
+        return int(self.numbers[_normalize(np.array([number]), len(self), "the selection has")][0])
 
     def to_table(self) -> pa.Table:
         """All of them as a pyarrow.Table, in their order."""
@@ -641,7 +645,7 @@ def _as_integers(key: Any) -> Array:
     return numbers.astype(np.int64)
 
 
-def _normalized(numbers: Array, count: int, owner: str = "the files have") -> Array:
+def _normalize(numbers: Array, count: int, owner: str = "the files have") -> Array:
     """Numbers counted from the start, of `count` records; raises IndexError if one is out of range."""
     invalid = (numbers < -count) | (numbers >= count)
     if invalid.any():

@@ -87,7 +87,7 @@ class AbsentColumns:
         if absent:
             declared_features = set().union(*(_features(f) for f in self._columns))
             candidates = [name for name in names if name not in declared_features]
-            notes = [(_quoted(f), _suggestion(f, wanted[f.column], names, candidates)) for f in absent]
+            notes = [(_quote_field(f), _suggestion(f, wanted[f.column], names, candidates)) for f in absent]
             self._issue(_message(notes, records, candidates))
 
 
@@ -106,7 +106,7 @@ def _message(notes: Sequence[tuple[str, str]], records: int, candidates: Collect
     return f"{summary}. Declare them with {_ADVICE}"
 
 
-def _quoted(field: Field) -> str:
+def _quote_field(field: Field) -> str:
     column = "" if field.feature == field.column else f" (column '{printable(field.column)}')"
     return f"'{printable(field.feature)}'{column}"
 
@@ -220,9 +220,9 @@ def sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[Sid
     folders = {source.path.rpartition("/")[0]: source for source in reversed(sources)}
     first, *further = reversed(folders)
     try:
-        sidecar = _described(folders[first], options)
+        sidecar = _read_description(folders[first], options)
         for folder in further if sidecar is not None else ():
-            if _described(folders[folder], options) != sidecar:
+            if _read_description(folders[folder], options) != sidecar:
                 reason = f"'{printable(folder)}' has another features.json than '{printable(first)}', or none"
                 return None, f"{reason}: read them one by one, or pass schema="
     except SchemaError as error:
@@ -230,7 +230,7 @@ def sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[Sid
     return sidecar, ""
 
 
-def _described(source: Source, options: ReadOptions) -> SidecarSchema | None:
+def _read_description(source: Source, options: ReadOptions) -> SidecarSchema | None:
     """The description of a file's dataset, or None; SchemaError if it cannot be used.
 
     That of a split may be in a directory above that of the file: TFDS has templates of names with folders.

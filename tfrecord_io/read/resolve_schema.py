@@ -108,7 +108,7 @@ def plan_scan(
     """
     sources, stated_options = resolve_sources(path, options), options
     if options.filters is not None and _declares(options):
-        options = _with_types_of_filter(sources, options)
+        options = _add_filter_types(sources, options)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
     planner.narrow_options = None if options is stated_options else stated_options
     if has_united:
@@ -133,7 +133,7 @@ def plan_scan(
     return plan_scan(sources, options, whole=whole, with_index=with_index, only_sample=only_sample)
 
 
-def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> ReadOptions:
+def _add_filter_types(sources: Sequence[Source], options: ReadOptions) -> ReadOptions:
     """The options with the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
     if takes_payloads(options.record_type):
         return options
@@ -144,7 +144,7 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
         return options
     Projection(options.columns).check(filter(None, [*known_names]))
     try:
-        scan = plan_scan(sources, _of_the_file(options).changed(columns=tuple(missing)), only_sample=True).close()
+        scan = plan_scan(sources, _options_of_file(options).changed(columns=tuple(missing)), only_sample=True).close()
     except FeatureNotFoundError:  # the next one lists all names
         return options
     added = [field for field in scan.features if field.column in missing]
@@ -168,11 +168,11 @@ def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], opti
         return
     with suppress(TFRecordError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        names = plan_scan(sources, _of_the_file(options), only_sample=True).close().schema.names
+        names = plan_scan(sources, _options_of_file(options), only_sample=True).close().schema.names
         error.advice = name_advice(str(error.feature), names)
 
 
-def _of_the_file(options: ReadOptions) -> ReadOptions:
+def _options_of_file(options: ReadOptions) -> ReadOptions:
     """The options to plan a read of all columns, with the types that the files state, or that are inferred."""
     changes: dict[str, Any] = {"schema": None} if _declares(options) else {"schema": options.schema}
     changes |= {"columns": None, "filters": None, "schema_overrides": None, "offset": 0, "limit": None}
@@ -196,7 +196,7 @@ def _declares(options: ReadOptions) -> bool:
     return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
 
 
-def _unfiltered(
+def _remove_filter(
     options: ReadOptions, sources: tuple[Source, ...], partitions: PartitionColumns
 ) -> tuple[ReadOptions, tuple[Source, ...]]:
     """The options to decode all rows before ``filters=``, and the files that can have rows which pass."""
@@ -236,13 +236,13 @@ class _Planner:
         self._requested = options
         self._whole, self._with_index, self._with_evidence = whole, with_index, with_evidence
         if options.filters is not None:
-            options, self.sources = _unfiltered(options, sources, self._partitions)
+            options, self.sources = _remove_filter(options, sources, self._partitions)
         self.options = options
         self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
         self._all_sources = sources
         self.all_embedded: EmbeddedSchema | None = None
         self.narrow_options: ReadOptions | None = None  # see `Scan`
-        self.has_united = False  # what `_united` found, if it has looked
+        self.has_united = False  # what `_unite_files` found, if it has looked
 
     @property
     def _reads_all(self) -> bool:
@@ -260,7 +260,7 @@ class _Planner:
         try:
             while True:
                 try:
-                    attempt = self._attempt(reader, assumptions)
+                    attempt = self._plan_by(reader, assumptions)
                 except SchemaError as error:  # a later file may have the column, or its type if this one has no value
                     is_of_argument = isinstance(error, FeatureNotFoundError) or error.of_argument
                     wider = self._wider(assumptions) if is_of_argument else None
@@ -282,7 +282,7 @@ class _Planner:
         if self.options.schema is not None or takes_payloads(self.options.record_type):
             return None
         if not self.has_united:
-            united = self._united(assumptions.embedded)
+            united = self._unite_files(assumptions.embedded)
             return None if united is None else replace(assumptions, embedded=united)
         if not self._whole or assumptions.unites or self.all_embedded is None:
             return None
@@ -296,12 +296,12 @@ class _Planner:
         if not isinstance(revision, SchemaRevision):  # an error about a feature of a file that has none
             return self.plan(reader.restarted(), replace(assumptions, unites=True))
         revision.warn_if_late()
-        embedded = revision.embedded if revision.declared else self._united(revision.embedded)
+        embedded = revision.embedded if revision.declared else self._unite_files(revision.embedded)
         planned = self.plan(reader.restarted(), replace(assumptions, embedded=embedded))
         planned.scan.refuse_conflicts()
         return planned
 
-    def _attempt(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
+    def _plan_by(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         options = self.options
         uses_embedded = options.schema is None
         if isinstance(message := options.record_type, MessageType):
@@ -309,11 +309,11 @@ class _Planner:
         if options.record_type == "bytes":
             return self._payloads(reader)
         if _declares(options):
-            return self._declared(reader, assumptions)
+            return self._plan_declared(reader, assumptions)
         reader.check = EmbeddedSchemaCheck(uses_embedded, assumptions.embedded)
         is_stated = uses_embedded and schemas_are_stated(self.sources)  # also columns that no file has yet
         if assumptions.embedded is None and is_stated:  # no file is opened for it
-            assumptions = replace(assumptions, embedded=self._united(None))
+            assumptions = replace(assumptions, embedded=self._unite_files(None))
         elif assumptions.embedded is None:
             is_sequence, revision = reader.peek()
             if is_sequence and assumptions.record_type is RecordType.DETECT:
@@ -324,39 +324,39 @@ class _Planner:
                 revision.warn_if_late()
             embedded = None if revision is None else revision.embedded
             if uses_embedded and len(self._all_sources) > 1 and not self._reads_all:
-                embedded = self._united(embedded, begin=1)
+                embedded = self._unite_files(embedded, begin=1)
             assumptions = replace(assumptions, embedded=embedded)
         record_type = assumptions.record_type
         embedded = assumptions.embedded or (schema_of_empty(self.sources) if uses_embedded else None)
         if embedded is not None and assumptions.unites:
-            return self._with_foreign_features(reader, assumptions, embedded)
+            return self._add_foreign_features(reader, assumptions, embedded)
         if embedded is not None:
-            schema = self._overridden(Schema.parse(embedded.schema))
+            schema = self._override_types(Schema.parse(embedded.schema))
             if options.record_type == "example":
                 warn_of_feature_lists(self.sources, options, schema)
-            return self._planned(reader, ResolvedSchema(schema, "embedded", record_type, embedded))
+            return self._plan_schema(reader, ResolvedSchema(schema, "embedded", record_type, embedded))
         sidecar = find_sidecar_schema(self.sources, options) if uses_embedded else None
         if sidecar is not None:
-            resolved = ResolvedSchema(self._overridden(sidecar.schema), "features.json", record_type)
-            return self._planned(reader, resolved, sidecar=sidecar)
+            resolved = ResolvedSchema(self._override_types(sidecar.schema), "features.json", record_type)
+            return self._plan_schema(reader, resolved, sidecar=sidecar)
         try:
-            return self._inferred(reader, assumptions)
+            return self._plan_inferred(reader, assumptions)
         except FeatureNotFoundError as error:
             is_any_known = error.advice != name_advice(str(error.feature), ())
             if not is_any_known and (options.offset or not reader.bytes):
                 error.advice = "no record was read, so no name is known; pass schema="
             raise
 
-    def _declared(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
+    def _plan_declared(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
         """The plan for ``schema=``, whose columns are read as they are stored, where an embedded schema says how."""
         partitions, schema = self._partitions.declared(Schema.parse(self.options.schema), self.sources)
-        schema = self._overridden(schema)
+        schema = self._override_types(schema)
         if assumptions.embedded is not None:
             schema = as_stored(schema, Schema.parse(assumptions.embedded.schema), self._projection)
         for verdict in self._stored_otherwise(reader, schema):
             schema = as_stored(schema, Schema.parse(verdict.embedded.schema))
         resolved = ResolvedSchema(schema, "schema=", assumptions.record_type)
-        return self._planned(reader, resolved, partitions=partitions)
+        return self._plan_schema(reader, resolved, partitions=partitions)
 
     def _stored_otherwise(self, reader: ChunkReader, declared: Schema) -> Iterator[SchemaRevision]:
         """The embedded schemas, of manifests or the first record, by which declared columns are several features."""
@@ -379,7 +379,7 @@ class _Planner:
         """The plan to read records as bytes: nothing is parsed, and no schema is looked for."""
         if self.options.schema not in (None, "infer"):
             raise ValueError('record_type="bytes" has one column of its own: schema= does not apply')
-        return self._planned(reader, ResolvedSchema(Schema.from_arrow(PAYLOAD_SCHEMA), 'record_type="bytes"'))
+        return self._plan_schema(reader, ResolvedSchema(Schema.from_arrow(PAYLOAD_SCHEMA), 'record_type="bytes"'))
 
     def _messages(self, reader: ChunkReader, type_: MessageType) -> Planned:
         """The plan to read messages: their fields are the columns."""
@@ -394,7 +394,7 @@ class _Planner:
         schema = Schema.from_arrow(pa.schema([(field.name, field.type) for field in tree.fields]))
         return begin(self._scan(ResolvedSchema(schema, f"record_type={type_.name}")), reader, whole=self._whole)
 
-    def _planned(self, reader: ChunkReader, resolved: ResolvedSchema, **known: Any) -> Planned:
+    def _plan_schema(self, reader: ChunkReader, resolved: ResolvedSchema, **known: Any) -> Planned:
         """The plan to read under a schema that needs no sample; `known` are fields of the scan."""
         self._check_names(resolved.schema)
         scan = self._scan(resolved, **known)
@@ -433,7 +433,9 @@ class _Planner:
             names = [*names, *self._partitions.names]
         Projection(self._requested.columns).check(names)
 
-    def _overridden(self, schema: Schema, *, of: Collection[str] | None = None, left_out: Iterable[str] = ()) -> Schema:
+    def _override_types(
+        self, schema: Schema, *, of: Collection[str] | None = None, left_out: Iterable[str] = ()
+    ) -> Schema:
         """Apply ``schema_overrides=`` to the schema, or only its keys that match a column in `of`.
 
         Keys that name only features that are `left_out` by ``columns=`` declare no column.
@@ -451,14 +453,14 @@ class _Planner:
         refuse_other_features(declared, schema)
         return declared
 
-    def _with_foreign_features(
+    def _add_foreign_features(
         self, reader: ChunkReader, assumptions: Assumptions, embedded: EmbeddedSchema
     ) -> Planned | Assumptions:
         """Decode everything, and add columns for the features that only files without an embedded schema have."""
         from tfrecord_io.read.inference import inferred_schema, observe_chunks, refuse_undeclared
 
         declared = Schema.parse(embedded.schema)
-        declared = self._overridden(declared, of={*declared.names})
+        declared = self._override_types(declared, of={*declared.names})
         untyped = {field.feature for field in declared if pa.types.is_null(field.type)}
         resolved = ResolvedSchema(declared, "embedded", assumptions.record_type, embedded)
         known_plan = Scan(self.sources, self.options, resolved, self._partitions).settings.plan
@@ -480,7 +482,7 @@ class _Planner:
         sample = list(reader.chunks(budget))
         if sample and (revision := sample[-1].revision) is not None:
             revision.warn_if_late()
-            return replace(assumptions, embedded=self._united(revision.embedded))
+            return replace(assumptions, embedded=self._unite_files(revision.embedded))
         if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in sample):
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
         refuse_undeclared(sample, known_names, lambda path: not check.is_foreign(path))
@@ -491,12 +493,12 @@ class _Planner:
             return replace(assumptions, declared={**assumptions.declared, **declared_now})
         observations = {**assumptions.declared, **seen.observations}
         failed = next((at + 1 for at, chunk in enumerate(sample) if chunk.error is not None), None)
-        if failed is not None and (united := self._united(embedded)) is not embedded:
+        if failed is not None and (united := self._unite_files(embedded)) is not embedded:
             return replace(assumptions, embedded=united)
         added = {field.column: field for field in inferred_schema(observations, self.options, {})}
         fields = [added.pop(field.column, field) for field in declared]
         new_names = set(map(itemgetter(0), chain.from_iterable(chunk.new_names for chunk in sample)))
-        columns = self._overridden(Schema([*fields, *added.values()], declared.metadata), left_out=new_names)
+        columns = self._override_types(Schema([*fields, *added.values()], declared.metadata), left_out=new_names)
         if failed is None:
             self._check_names({*columns.names, *new_names})  # also those that are left out
         scan = self._scan(ResolvedSchema(columns, "embedded", assumptions.record_type, embedded))
@@ -507,7 +509,7 @@ class _Planner:
 
     # Inference --------------------------------------------------------------------------------------------------
 
-    def _sampled(self, reader: ChunkReader, assumptions: Assumptions) -> _Sample:
+    def _decode_sample(self, reader: ChunkReader, assumptions: Assumptions) -> _Sample:
         """Decode a sample, of columns that are not known but for those whose type was contested or is declared."""
         from tfrecord_io.read.inference import SampledNames, observe_chunks, sampled_chunks
 
@@ -541,14 +543,18 @@ class _Planner:
         observations = {**assumptions.declared, **columns.observations}
         return _Sample(sample, names, columns.contested, observations, budget, failed, error)
 
-    def _disproved(self, assumptions: Assumptions, sample: _Sample) -> Assumptions | None:
+    def _revise(self, assumptions: Assumptions, sample: _Sample) -> Assumptions | None:
         """The assumptions without those that the schemas or the types in a sample disprove; None if none is."""
         from tfrecord_io.arrow.decode.inferred_column import count_kinds
 
         if sample.chunks and (revision := sample.chunks[-1].revision) is not None:
             revision.warn_if_late()
-            return replace(assumptions, embedded=self._united(revision.embedded))
-        if sample.failed is not None and self.options.schema is None and (embedded := self._united(None)) is not None:
+            return replace(assumptions, embedded=self._unite_files(revision.embedded))
+        if (
+            sample.failed is not None
+            and self.options.schema is None
+            and (embedded := self._unite_files(None)) is not None
+        ):
             return replace(assumptions, embedded=embedded)
         if any(map(sample.names.is_companion, sample.contested)):
             return replace(assumptions, fold_tensors=False)
@@ -563,12 +569,12 @@ class _Planner:
             contested[name, columns[0][0].steps is not None] = count_kinds(columns)
         return replace(assumptions, contested=contested, declared={**assumptions.declared, **declared})
 
-    def _inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
+    def _plan_inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         from tfrecord_io.read.inference import evidence_of, folded_columns, inferred_schema
         from tfrecord_io.schema.inferred_schema import InferredSchema
 
-        options, sample = self.options, self._sampled(reader, assumptions)
-        if (disproved := self._disproved(assumptions, sample)) is not None:
+        options, sample = self.options, self._decode_sample(reader, assumptions)
+        if (disproved := self._revise(assumptions, sample)) is not None:
             return disproved
         chunks, names, observations = sample.chunks, sample.names, sample.observations
         counts = sum((chunk.counts for chunk in chunks), RecordCounts())
@@ -591,7 +597,7 @@ class _Planner:
             # One feature list makes all records SequenceExamples, also those that were decoded as Examples.
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
         folded = folded_columns(chunks, observations, self._may_fold()) if assumptions.fold_tensors else {}
-        schema = self._overridden(inferred_schema(observations, options, folded), left_out=seen)
+        schema = self._override_types(inferred_schema(observations, options, folded), left_out=seen)
         resolved = ResolvedSchema(
             schema,
             "companions" if folded else "inferred",
@@ -634,12 +640,12 @@ class _Planner:
 
         if not declared:
             return []
-        schema = self._overridden(inferred_schema(declared, self.options, {}), of=declared)
+        schema = self._override_types(inferred_schema(declared, self.options, {}), of=declared)
         steps = frozenset(name for name, seen in declared.items() if seen.steps is not None)
         compiled = plan_columns(schema, text=Text.STRICT, steps=steps)
         return [column for column in compiled.columns if column.name in declared]
 
-    def _united(self, embedded: EmbeddedSchema | None, begin: int = 0) -> EmbeddedSchema | None:
+    def _unite_files(self, embedded: EmbeddedSchema | None, begin: int = 0) -> EmbeddedSchema | None:
         """The schema that covers `embedded` and the embedded schemas of all files, which are looked for once.
 
         So a type and the order of the columns do not depend on which files are read: it begins with the manifest, or

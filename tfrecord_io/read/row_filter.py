@@ -59,7 +59,7 @@ class RowFilter:
             arrays = [pa.nulls(0, schema.field(name).type) for name in condition.columns]
             empty = pa.RecordBatch.from_arrays(arrays, condition.columns)
             values = values_of(condition, empty)
-            type_ = (_evaluated(condition, empty) if values is None else values).type
+            type_ = (_evaluate(condition, empty) if values is None else values).type
         except SchemaError as error:
             error.of_argument = True
             raise
@@ -89,7 +89,7 @@ class RowFilter:
         """A boolean for each row of a batch that has all of `columns`: true if the row passes; null counts as false."""
         values = values_of(self.condition, batch)
         if values is None:
-            values = _evaluated(self.condition, batch.select(list(self.columns))).cast(pa.bool_())
+            values = _evaluate(self.condition, batch.select(list(self.columns))).cast(pa.bool_())
         return values.fill_null(False) if values.null_count else values
 
     def rows(self, batch: pa.RecordBatch, values: Array) -> Array:
@@ -208,12 +208,12 @@ def with_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[s
     return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
 
 
-def _evaluated(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
     """The values of a condition for the rows of a batch, in their order."""
     from pyarrow import acero
 
     if CONTAINS in condition.functions:
-        condition, batch = _with_list_matches(condition, batch)
+        condition, batch = _add_list_matches(condition, batch)
     batch = with_comparable_columns(batch)
     if not batch.num_columns:  # a table without columns loses its rows
         batch = pa.RecordBatch.from_arrays([pa.nulls(len(batch))], [""])
@@ -228,7 +228,7 @@ def _evaluated(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
         raise SchemaError(text, hint="cast the column or the value") from error
 
 
-def _with_list_matches(condition: Condition, batch: pa.RecordBatch) -> tuple[Condition, pa.RecordBatch]:
+def _add_list_matches(condition: Condition, batch: pa.RecordBatch) -> tuple[Condition, pa.RecordBatch]:
     """The condition with a further column of the batch for each such part: whether the row's list has the value.
 
     SchemaError if the column has no lists, or the value cannot be compared with that of the lists.
@@ -263,7 +263,7 @@ def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
     items = pa.RecordBatch.from_arrays([lists.flatten()], [column])
     equal = Condition("call", "equal", arguments=(Condition("field", path=(column,)), literal))
     condition = with_typed_literals(equal, items.schema)
-    hits = np.asarray(_evaluated(condition, items).fill_null(False))
+    hits = np.asarray(_evaluate(condition, items).fill_null(False))
     ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0)), dtype=np.int64)
     counts = np.diff(np.concatenate(([0], np.cumsum(hits)))[np.concatenate(([0], ends))])
     return pa.array(counts > 0, mask=np.asarray(lists.is_null()))

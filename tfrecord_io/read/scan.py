@@ -440,7 +440,7 @@ class Scan(Configured):
             raise ValueError(f"a read with on_error='stop' cannot be split into pieces: {reason}; pass on_error='skip'")
         runs = split_sources(scan.sources, n, compression=options.compression)
         scans = [scan.over(sources) for sources in runs]
-        return (scans if scan.row_filter is None else _with_known_indexes(scans)) or [scan]
+        return (scans if scan.row_filter is None else _mark_unindexed(scans)) or [scan]
 
     def tasks(self, n: int | None, max_bytes: int) -> list[Self]:
         """As `split`, for an engine that runs a task on each core, in processes with other working directories.
@@ -616,7 +616,7 @@ def _is_unexpected(selected: Callable[[str], bool] | None, conflicts: tuple[str,
     return not of_conflict and (selected is None or selected(name))
 
 
-def _with_known_indexes(scans: Sequence[Any]) -> list[Any]:
+def _mark_unindexed(scans: Sequence[Any]) -> list[Any]:
     """Make scans without any index skip the search: no file, and no piece that is not small, has one.
 
     Local files are left to them, as a look for one takes no request.

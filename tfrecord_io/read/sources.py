@@ -109,7 +109,7 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
         if not (infers or more) or not source.is_as_stated:
             return source, options
     selected = _selections(opened)
-    of_columns = _of_columns(options)
+    of_columns = _complete_columns(options)
     is_one = isinstance(options, ReadOptions) and _is_one(selected, _selections(options))
     if selected and not is_one:
         if more and not getattr(options, "inspects", False):
@@ -139,7 +139,7 @@ def with_types_of_folders(source: Any, options: AnyOptions) -> AnyOptions:
     return options.changed(schema_overrides={**types, **(options.schema_overrides or {})}) if types else options
 
 
-def _of_columns(options: AnyOptions) -> AnyOptions:
+def _complete_columns(options: AnyOptions) -> AnyOptions:
     """Make a selection of columns of a dataset, the paths of files among them, one of a read of the files."""
     paths, columns = getattr(options, "include_file_paths", None), getattr(options, "columns", None)
     chosen = Projection(columns)
@@ -273,10 +273,10 @@ class _RecordNumbers:
             return None
         with self._lock:
             if self._numbers is None:
-                self._numbers = self._found()
+                self._numbers = self._find_numbers()
             return self._numbers[file]
 
-    def _found(self) -> list[Array]:
+    def _find_numbers(self) -> list[Array]:
         scan = self.scan.pruned()
         place = {id(source): number for number, source in enumerate(self.scan.sources)}
         numbers: list[list[Array]] = [[np.empty(0, np.int64)] for _ in self.scan.sources]

@@ -154,7 +154,7 @@ Recover = Callable[["BlockWalker", Exception], bool]
 _NO_BYTES = np.empty(0, np.uint8)
 
 
-def _in_directory(directory: str, source: Source) -> Source:
+def _resolve_in(directory: str, source: Source) -> Source:
     """A file whose relative path means the same one in another working directory."""
     return source.absolute(directory) if is_elsewhere(directory) else source
 
@@ -184,7 +184,7 @@ class BlockWalker:
         self.error: Exception | None = None  # what ended the walk, to be raised after the records before it
         self.unread = 0  # if reading failed: offset of the first byte that was not consumed
         with suppress(FileNotFoundError):  # the working directory may have been removed
-            sources = map(partial(_in_directory, os.getcwd()), sources)
+            sources = map(partial(_resolve_in, os.getcwd()), sources)
         self._sources = sources
         self._open_file = open_file
         self.progress = progress

@@ -91,7 +91,7 @@ def count_each(
             numbers.append(None)
     unknown = [source for source, number in zip(sources, numbers, strict=True) if number is None]
     counted = count_by_reading(unknown, known, recover=recover, threads=threads, progress=progress)
-    return _in_order(numbers, counted)
+    return _fill_counts(numbers, counted)
 
 
 def records_of_files(sources: Sequence[Source], options: FrameOptions) -> list[int]:
@@ -100,7 +100,7 @@ def records_of_files(sources: Sequence[Source], options: FrameOptions) -> list[i
     return list(count_each(sources, counts.indexes(sources), counts, threads=options.thread_count))
 
 
-def _in_order(known: Sequence[int | None], counted: Generator[int]) -> Iterator[int]:
+def _fill_counts(known: Sequence[int | None], counted: Generator[int]) -> Iterator[int]:
     """The known numbers, with the counted ones instead of None."""
     with closing(counted):
         for number in known:

@@ -239,12 +239,12 @@ def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[
 
     Of remote files, the first bytes are requested side by side.
     """
-    unknown = [source for source in sources if _stated(source) is None and _has_first_record(source)]
+    unknown = [source for source in sources if _stated_schema(source) is None and _has_first_record(source)]
     recover = leaves_out(options.on_error)
     open_file = partial(RecordFile, compression=options.compression, block_bytes=LIMITS.head_bytes, recover=recover)
     with SourcePrefetcher(unknown, heads=True) as prefetched:
         for source in sources:
-            content, path = _stated(source) or (None, source.path)
+            content, path = _stated_schema(source) or (None, source.path)
             if content is None and _has_first_record(source):
                 with (
                     suppress(TFRecordError, OSError),
@@ -257,10 +257,10 @@ def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[
 
 def schemas_are_stated(sources: Sequence[Source]) -> bool:
     """True if the schema of all files is known without reading one."""
-    return None not in map(_stated, sources)
+    return None not in map(_stated_schema, sources)
 
 
-def _stated(source: Source) -> tuple[bytes, str] | None:
+def _stated_schema(source: Source) -> tuple[bytes, str] | None:
     """The schema in the manifest, or of the rows of a dataset, and the path of the file that has it."""
     if source.shard is not None and source.shard.manifest.schema is not None:
         return source.shard.manifest.schema, source.shard.manifest.path

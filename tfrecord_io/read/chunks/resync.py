@@ -280,7 +280,7 @@ class BoundarySearch:
             if fault.code is not FaultCode.PAYLOAD_CRC or chain.links == _MOST_LINKS:
                 return _End.BROKEN
             following = chain.offset + frame_size(data[frames.consumed : frames.consumed + HEADER_BYTES])
-            if not self._held(following + HEADER_BYTES):
+            if not self._is_held(following + HEADER_BYTES):
                 if not walker.final:
                     return _End.UNREAD
                 return _End.FILE if following == walker.offset + len(walker.data) else _End.BROKEN
@@ -351,12 +351,12 @@ class BoundarySearch:
 
     # What the walker holds --------------------------------------------------------------------------------------
 
-    def _held(self, end: int) -> bool:
+    def _is_held(self, end: int) -> bool:
         return end <= self._walker.offset + len(self._walker.data)
 
     def _holds(self, end: int) -> bool:
         """Read on until the walker holds the bytes up to `end`; False if they cannot be read."""
-        while not self._held(end):
+        while not self._is_held(end):
             if not self._walker.extend():
                 return False
         return True
