@@ -263,7 +263,7 @@ def write_columns(
             at += len(content)
         groups += 1
     header = {"file": name, "version": version, "embedded_schema": has_schema, "groups": groups}
-    header |= {"content": fingerprint.stated(), "identity": dict(identity or {})}
+    header |= {"content": fingerprint.to_json(), "identity": dict(identity or {})}
     description = json.dumps({**header, "columns": [_describe_field(field) for field in schema]}).encode()
     table = np.array(numbers, "<i8").tobytes()
     checksum = crc32c(table, crc32c(description))
@@ -369,7 +369,7 @@ class ColumnIndex:
             (part >= FRAME_BYTES).all() for part in parts
         )
         if are_sizes and sum(float(sizes.sum(dtype=np.float64)) for sizes in parts) <= _MOST_BYTES:
-            index = RecordIndex.of_parts(parts, self._groups[0].offset if self._groups else 0)
+            index = RecordIndex.from_parts(parts, self._groups[0].offset if self._groups else 0)
             firsts = np.cumsum([0, *(group.rows for group in self._groups)])[:-1]
             offsets = [group.offset for group in self._groups]
             is_begin = self.numbers.start > 0 or not offsets or offsets[0] == 0

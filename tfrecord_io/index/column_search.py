@@ -309,7 +309,7 @@ class _Task:
     ends: Array
     ranges: int
 
-    def opened(self) -> RandomAccessFile:
+    def open_file(self) -> RandomAccessFile:
         """The file; ReplacedError if it is another one by now."""
         file = open_random_access(self.source)
         if (file.size, file.version) != (self.size, self.version):
@@ -322,7 +322,7 @@ class _Task:
 
         ReplacedError if the file is another one by now.
         """
-        with self.opened() as file:
+        with self.open_file() as file:
             parts = file.read_all(self.begins.tolist(), self.ends.tolist())
         data: Bytes = np.concatenate(parts)
         starts = np.cumsum(self.ends - self.begins) - (self.ends - self.begins)
@@ -365,7 +365,7 @@ class PickedFrames:
         """The content of a part, read together with the next parts if it has not been."""
         with self._lock:
             if number in self._contents:
-                self._tasks[number].opened().close()  # it was read a while ago
+                self._tasks[number].open_file().close()  # it was read a while ago
             else:
                 numbers = list(self._ahead(number))
                 contents = ordered((self._tasks[at].read for at in numbers), len(numbers), "picked")

@@ -428,7 +428,7 @@ class IndexWriter:
             self._output.discard()
 
     def _write_index(self) -> OutputFile:
-        index = RecordIndex.of_parts(self._sizes)
+        index = RecordIndex.from_parts(self._sizes)
         return written_index(self.path, index, self._storage, self._replaced)
 
 

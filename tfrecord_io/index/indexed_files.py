@@ -157,7 +157,7 @@ class IndexedFiles:
 
     def version(self, file: int) -> str:
         """The version of a file, as it was opened: `RandomAccessFile.version`."""
-        return self.opened(file).version
+        return self.open_file(file).version
 
     def offset(self, file: int, record: int) -> int:
         """The offset of a record in its file."""
@@ -190,10 +190,10 @@ class IndexedFiles:
         begin, end = bounds.item(record), bounds.item(record + 1)
         if end - begin > most:
             return file, np.empty(0, np.uint8)
-        opened = self._open_files.get(file) or self.opened(file)
+        opened = self._open_files.get(file) or self.open_file(file)
         return file, opened.read(begin, end)
 
-    def joined(self, numbers: Array) -> tuple[Bytes, Array]:
+    def join_frames(self, numbers: Array) -> tuple[Bytes, Array]:
         """The frames of records, as `frames`, one after the other: their bytes, and a 0 and where each frame ends."""
         files, records = self.locate(numbers)
         begins, ends = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
@@ -205,7 +205,7 @@ class IndexedFiles:
         (ends - begins).cumsum(out=bounds[1:])
         data = None
         if len(used) <= _most_open() and all(self.sources[file].local for file in used):
-            data = read_local([self.opened(file) for file in used], np.searchsorted(used, files), begins, ends)
+            data = read_local([self.open_file(file) for file in used], np.searchsorted(used, files), begins, ends)
         if data is None:
             data = np.concatenate([np.empty(0, np.uint8), *self.frames(numbers)])
         return data, bounds
@@ -221,7 +221,7 @@ class IndexedFiles:
             rows = np.flatnonzero(files == file)
             distinct, nth = np.unique(records[rows], return_inverse=True)
             bounds = self.indexes[file].bounds
-            parts = self.opened(file).read_all(bounds[distinct].tolist(), bounds[distinct + 1].tolist())
+            parts = self.open_file(file).read_all(bounds[distinct].tolist(), bounds[distinct + 1].tolist())
             for row, part in zip(rows.tolist(), nth.tolist(), strict=True):
                 frames[row] = parts[part]
 
@@ -231,7 +231,7 @@ class IndexedFiles:
             pass
         return frames
 
-    def opened(self, file: int) -> RandomAccessFile:
+    def open_file(self, file: int) -> RandomAccessFile:
         """A file, to be read; it is closed with the others."""
         opened = self._open_files.get(file)
         if opened is None:

@@ -144,10 +144,10 @@ def indexed_keys(files: IndexedFiles, field: pa.Field) -> list[list[pa.Array] | 
     same index were refused before.
     """
 
-    def of_file(file: int, index_source: Source | None) -> list[pa.Array] | None:
+    def chunks_of_file(file: int, index_source: Source | None) -> list[pa.Array] | None:
         if index_source is None or len(files.indexes[file]) != files.count(file):  # some of its entries are damaged
             return None
-        opened, record_index = files.opened(file), files.indexes[file]
+        opened, record_index = files.open_file(file), files.indexes[file]
         with open_columns(index_source, files.sources[file], opened, known=record_index) as (columns, index):
             if not columns.has(field):
                 return None
@@ -159,7 +159,7 @@ def indexed_keys(files: IndexedFiles, field: pa.Field) -> list[list[pa.Array] | 
     found_before = [index for index in files.index_sources if index is None or index.path.endswith(COLUMNS_SUFFIX)]
     is_known = len(found_before) == len(files.sources)  # else a file has another index, and perhaps this one, too
     indexes = enumerate(found_before if is_known else column_indexes(files.sources))
-    calls = (partial(unless_stale, partial(of_file, *numbered)) for numbered in indexes)
+    calls = (partial(unless_stale, partial(chunks_of_file, *numbered)) for numbered in indexes)
     results = list(ordered(calls, min(_THREADS, max(1, len(files.sources))), "keys"))
     files.warn_of_stale(text for _, text in results)
     return [keys for keys, _ in results]

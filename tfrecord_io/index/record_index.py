@@ -60,7 +60,7 @@ class Fingerprint:
     crc32c: int | None = None  # of the file, as a manifest states it
 
     @classmethod
-    def of(cls, file: RandomAccessFile, index: RecordIndex, crc32c: int | None = None) -> Self:
+    def from_file(cls, file: RandomAccessFile, index: RecordIndex, crc32c: int | None = None) -> Self:
         """The fingerprint of a file whose records have an index."""
         ends = index.bounds[1:][some_records(len(index), _SOME[True])].tolist()
         every = _checksum_all(file, index) if file.is_local or file.size <= SMALL_BYTES else None
@@ -87,7 +87,7 @@ class Fingerprint:
                 return f"the record that ends at byte {end} has another checksum"
         return ""
 
-    def stated(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As JSON."""
         return {"all": self.all, "some": self.some, "crc32c": self.crc32c}
 
@@ -164,10 +164,10 @@ class RecordIndex:
     @classmethod
     def of_sizes(cls, sizes: Any, begin: int = 0) -> Self:
         """The index of frames of these sizes in bytes, each 16 more than the payload; the first one is at `begin`."""
-        return cls.of_parts([sizes], begin)
+        return cls.from_parts([sizes], begin)
 
     @classmethod
-    def of_parts(cls, parts: Sequence[Any], begin: int = 0) -> Self:
+    def from_parts(cls, parts: Sequence[Any], begin: int = 0) -> Self:
         """As `of_sizes`, of sizes in several arrays, which need not be joined: those of all records take memory."""
         bounds = np.full(sum(map(len, parts)) + 1, begin, np.int64)
         at = 0
@@ -229,7 +229,7 @@ class RecordIndex:
                 raise _bad_line(path, line + at, reason, expected=expected, got=offset)
             parts.append(sizes)
             line, end = line + len(sizes), int(bounds[-1])
-        return cls.of_parts(parts)
+        return cls.from_parts(parts)
 
 
 def _text(offsets: Array, sizes: Array) -> bytes:
@@ -401,4 +401,4 @@ def scan_index(
         parts.append(sizes)
         if progress is not None:
             progress.advance(int(sizes.sum()))
-    return RecordIndex.of_parts(parts)
+    return RecordIndex.from_parts(parts)

@@ -136,8 +136,8 @@ def _build_one(
             yield batch
             meter.advance(len(batch))
 
-    identity = untouched_state(files.opened(file), is_complete=is_just_written)  # before the content is read
-    content = Fingerprint.of(files.opened(file), index, None if source.shard is None else source.shard.crc32c)
+    identity = untouched_state(files.open_file(file), is_complete=is_just_written)  # before the content is read
+    content = Fingerprint.from_file(files.open_file(file), index, None if source.shard is None else source.shard.crc32c)
     with open_output(target, storage, model=model, looks=False) as output:
         is_copied_later = source.shard is not None and source.shard.staged is not None  # to its name
         sink, version = OutputStream(output), "" if is_copied_later else files.version(file)

@@ -24,7 +24,7 @@ from tfrecord_io.options.checked_options import OF_CALLS, with_paths
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.reader import Planned, Reader, begin, open_as_it_is
+from tfrecord_io.read.reader import Planned, Reader, open_as_it_is, plan_read
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
@@ -53,7 +53,7 @@ def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_inde
     if isinstance(path, Scan):
         if not options.inspects:
             scan = narrowed(path, options)
-            return open_scan(scan.with_levels_of_index() if with_index else scan, whole=whole, warns=True)
+            return open_scan(scan.add_index_levels() if with_index else scan, whole=whole, warns=True)
         path, options = selection_of(path, options)
     planned = plan_scan(path, options, whole=whole, with_index=with_index)
     try:
@@ -74,7 +74,7 @@ def _use_index(planned: Planned) -> Planned:
         return planned
     planned.close()
     absent = planned.absent if scan.row_filter is None else None  # of all rows
-    instead = begin(indexed, whole=whole, absent=absent)
+    instead = plan_read(indexed, whole=whole, absent=absent)
 
     def replan(reader: Any, revision: SchemaRevision | TFRecordError) -> Planned:
         reader.close()
@@ -282,7 +282,7 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
     from tfrecord_io.options.filters import condition_of
 
     condition = condition_of(filters)
-    return Scan.filter(_resolve_remaining_types(with_columns_of(scan, condition), condition), condition)
+    return Scan.filter(_resolve_remaining_types(add_condition_columns(scan, condition), condition), condition)
 
 
 def _resolve_remaining_types(scan: AnyScan, condition: Condition) -> AnyScan:
@@ -308,7 +308,7 @@ def _resolve_remaining_types(scan: AnyScan, condition: Condition) -> AnyScan:
     return replace(scan, options=options, selected=selected, sidecar=None, **plan)
 
 
-def with_columns_of(scan: AnyScan, condition: Condition) -> AnyScan:
+def add_condition_columns(scan: AnyScan, condition: Condition) -> AnyScan:
     """Add the columns of a condition to a scan of the same rows and columns, if the files have them."""
     names = condition.columns
     schema = scan.compiled.schema
@@ -354,7 +354,7 @@ def open_all(scan: Scan, *, with_index: bool = False, **of_call: Any) -> Reader:
     if scan.origin is not None and not (scan.chooses_rows or scan.chooses_columns):
         return open_path(scan, scan.origin[1].changed(**of_call), whole=True, with_index=with_index)
     scan = scan.over(**of_call) if of_call else scan
-    return open_scan(scan.with_levels_of_index() if with_index else scan, whole=True, warns=True)
+    return open_scan(scan.add_index_levels() if with_index else scan, whole=True, warns=True)
 
 
 def read_scan(scan: Scan, *, warns: bool = False) -> pa.Table:
@@ -374,7 +374,7 @@ def count_scan(scan: Scan) -> int:
         A file is damaged.
     """
     if scan.row_filter is not None or not scan.options.counts_all:
-        with open_scan(scan.without_columns()) as reader:
+        with open_scan(scan.drop_columns()) as reader:
             return sum(batch.num_rows for batch in reader)
     from tfrecord_io.read.chunks.count_frames import records_of_files
 
@@ -428,7 +428,7 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
             return scan.resolved.source != "embedded"
         return scan.embedded_check.check(source.path, 0, 0, content) is None
 
-    def embedded(source: Source, file: RandomAccessFile) -> bytes | None:
+    def read_embedded(source: Source, file: RandomAccessFile) -> bytes | None:
         if not obeys:
             return None
         stated_schema = None if source.shard is None else source.shard.manifest.schema
@@ -439,7 +439,7 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
 
     from tfrecord_io.index.column_search import WantedColumns
 
-    return WantedColumns(pa.schema(fields), covers, embedded, options.limits.record_bytes)
+    return WantedColumns(pa.schema(fields), covers, read_embedded, options.limits.record_bytes)
 
 
 def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumns | None = None) -> ColumnSearch:

@@ -40,12 +40,12 @@ from tfrecord_io.read.chunks.recovery import (
     recovery_of,
 )
 from tfrecord_io.read.open_scan import (
+    add_condition_columns,
     column_search,
     filtered,
     indexed_fields,
     matching_numbers,
     numbered_files,
-    with_columns_of,
 )
 from tfrecord_io.read.plan_random_access import index_around_damage, plan_records
 from tfrecord_io.read.report import ReadReport
@@ -111,7 +111,7 @@ class RandomAccess(Closing, Shared):
             yield from self._decode(chunk, leaves_out=leaves_out)
 
     def _decode(self, numbers: Array, *, leaves_out: bool) -> Iterator[tuple[Array, pa.RecordBatch]]:
-        data, ends = self._files.joined(numbers)
+        data, ends = self._files.join_frames(numbers)
         files, records = self._files.locate(numbers)
         rows = len(numbers)
 
@@ -389,7 +389,7 @@ class RandomAccess(Closing, Shared):
 
     def _scan_with(self, name: str) -> Scan:
         """A scan of all columns, with one of this name."""
-        scan = with_columns_of(self._scan.over(columns=None), condition_of([(name, "!=", None)]))
+        scan = add_condition_columns(self._scan.over(columns=None), condition_of([(name, "!=", None)]))
         return replace(scan, selected=None)
 
     @cached_property

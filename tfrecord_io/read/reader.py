@@ -76,7 +76,7 @@ class Planned:
         return self.scan
 
 
-def begin(
+def plan_read(
     scan: Scan,
     reader: ChunkReader | IndexedChunks | None = None,
     *,
@@ -104,7 +104,7 @@ def begin(
 def open_as_it_is(scan: Scan, absent: AbsentColumns | None = None, *, whole: bool = False) -> Reader:
     """Open all files of a scan: no index is searched."""
     scan.refuse_conflicts()
-    return Reader(begin(scan, whole=whole, absent=absent))
+    return Reader(plan_read(scan, whole=whole, absent=absent))
 
 
 class Reader(BatchStream):
@@ -262,7 +262,9 @@ class Reader(BatchStream):
 
     def _warn_of_absent(self, absent: AbsentColumns) -> None:
         if self._planned.early is not None and self.report.records:  # columns of rows that do not pass: not decoded
-            absent.observe_until_found(lambda names: open_as_it_is(self.scan.of_all_rows(names).over(on_error="raise")))
+            absent.observe_until_found(
+                lambda names: open_as_it_is(self.scan.select_all_rows(names).over(on_error="raise"))
+            )
         absent.finish(self.scan.sources, self.scan.decode_options, self.report.records)
 
     def _parts(self, chunk: DecodedChunk) -> tuple[list[tuple[int, pa.RecordBatch]], Exception | None, int]:
@@ -320,7 +322,7 @@ class Reader(BatchStream):
             chosen, numbers = batch if names is None else batch.select(names), None
         else:
             names = self.scan.compiled.schema.names if names is None else names
-            chosen, numbers = row_filter.chosen(batch, names, self._left)
+            chosen, numbers = row_filter.select_rows(batch, names, self._left)
         if chunk.kept is None and len(chosen) == len(batch):
             for file in chunk.files():
                 begin, end = max(file.begin, first), min(file.end, first + len(batch))

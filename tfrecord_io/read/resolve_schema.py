@@ -41,7 +41,7 @@ from tfrecord_io.read.chunks.embedded_schemas import (
 )
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.reader import Planned, begin
+from tfrecord_io.read.reader import Planned, plan_read
 from tfrecord_io.read.record_checks import (
     AbsentColumns,
     check_record_type,
@@ -200,7 +200,7 @@ def _remove_filter(
     options: ReadOptions, sources: tuple[Source, ...], partitions: PartitionColumns
 ) -> tuple[ReadOptions, tuple[Source, ...]]:
     """The options to decode all rows before ``filters=``, and the files that can have rows which pass."""
-    from tfrecord_io.read.row_filter import RowFilter, with_filter_columns
+    from tfrecord_io.read.row_filter import RowFilter, add_filter_columns
 
     names = options.filters.columns
     if _declares(options):
@@ -210,7 +210,7 @@ def _remove_filter(
         sources = possible or sources[:1]  # a file has the schema of no rows
     columns = options.columns
     if columns is not None:
-        columns = with_filter_columns(columns, [name for name in names if name != options.include_file_paths])
+        columns = add_filter_columns(columns, [name for name in names if name != options.include_file_paths])
     return options.changed(columns=columns, filters=None, limit=None), sources
 
 
@@ -270,7 +270,7 @@ class _Planner:
                 if isinstance(attempt, Planned):
                     break
                 assumptions = attempt
-                reader = reader.restarted()
+                reader = reader.restart()
         except BaseException:
             reader.close()
             raise
@@ -294,10 +294,10 @@ class _Planner:
         self, assumptions: Assumptions, reader: ChunkReader, revision: SchemaRevision | TFRecordError
     ) -> Planned:
         if not isinstance(revision, SchemaRevision):  # an error about a feature of a file that has none
-            return self.plan(reader.restarted(), replace(assumptions, unites=True))
+            return self.plan(reader.restart(), replace(assumptions, unites=True))
         revision.warn_if_late()
         embedded = revision.embedded if revision.declared else self._unite_files(revision.embedded)
-        planned = self.plan(reader.restarted(), replace(assumptions, embedded=embedded))
+        planned = self.plan(reader.restart(), replace(assumptions, embedded=embedded))
         planned.scan.refuse_conflicts()
         return planned
 
@@ -392,14 +392,14 @@ class _Planner:
         self._check_names(names)
         tree = message_tree(type_.descriptor, self._projection.order(names), self.options.limits.features)
         schema = Schema.from_arrow(pa.schema([(field.name, field.type) for field in tree.fields]))
-        return begin(self._scan(ResolvedSchema(schema, f"record_type={type_.name}")), reader, whole=self._whole)
+        return plan_read(self._scan(ResolvedSchema(schema, f"record_type={type_.name}")), reader, whole=self._whole)
 
     def _plan_schema(self, reader: ChunkReader, resolved: ResolvedSchema, **known: Any) -> Planned:
         """The plan to read under a schema that needs no sample; `known` are fields of the scan."""
         self._check_names(resolved.schema)
         scan = self._scan(resolved, **known)
         absent = AbsentColumns(scan.features, warn_of_schema) if resolved.source == "schema=" else None
-        return begin(scan, reader, whole=self._whole, absent=absent)
+        return plan_read(scan, reader, whole=self._whole, absent=absent)
 
     def _scan(self, resolved: ResolvedSchema, **known: Any) -> Scan:
         fields = {"partitions": self._partitions, "with_index": self._with_index, **known}
@@ -502,7 +502,7 @@ class _Planner:
         if failed is None:
             self._check_names({*columns.names, *new_names})  # also those that are left out
         scan = self._scan(ResolvedSchema(columns, "embedded", assumptions.record_type, embedded))
-        planned = begin(scan, reader, whole=self._whole)
+        planned = plan_read(scan, reader, whole=self._whole)
         reader.check, planned.budget = check, budget
         planned.sample = [chunk for chunk in sample[:failed] if chunk.rows or chunk.ends_batch or chunk.ends_read]
         return planned
@@ -583,7 +583,7 @@ class _Planner:
         if sample.failed is None and not seen and self._names_columns_of_no_rows():
             every = options.changed(offset=0, limit=None, progress=False)
             first = plan_scan(self._all_sources, every, only_sample=True)
-            planned = begin(self._scan(first.close().resolved), reader, whole=self._whole)
+            planned = plan_read(self._scan(first.close().resolved), reader, whole=self._whole)
             planned.budget = sample.budget
             return planned
         if sample.failed is None:
@@ -612,7 +612,7 @@ class _Planner:
             if sample.error is not None and options.counts_all:
                 raise sample.error from None  # without which the name may be known
             raise
-        planned = begin(scan, reader, whole=self._whole)
+        planned = plan_read(scan, reader, whole=self._whole)
         check_record_type(counts, self.sources, options)
         if self._with_evidence:
             evidence = evidence_of(chunks, observations, assumptions.contested)

@@ -71,7 +71,7 @@ class RowFilter:
         columns = dict.fromkeys([*self.columns, *other.columns])
         return RowFilter(self.condition & other.condition, tuple(columns))
 
-    def within(self, names: Collection[str]) -> RowFilter | None:
+    def restrict_to(self, names: Collection[str]) -> RowFilter | None:
         """Restrict the condition to the parts that name only these columns, and some; None if it has no such part.
 
         A row that passes fulfils them.
@@ -133,7 +133,9 @@ class RowFilter:
             mask[:first] = values(batch.slice(0, first))
             return mask
 
-    def chosen(self, batch: pa.RecordBatch, names: Sequence[str], most: int | None) -> tuple[pa.RecordBatch, Array]:
+    def select_rows(
+        self, batch: pa.RecordBatch, names: Sequence[str], most: int | None
+    ) -> tuple[pa.RecordBatch, Array]:
         """Columns of the rows of a batch that pass, of a hint all; at most so many, and the numbers of these rows."""
         if self.is_hint:
             return batch.select(names), np.arange(len(batch))
@@ -166,7 +168,7 @@ class RowFilter:
 
         types = pa.schema(partitions.fields)
         folders = partitions.rows_of(sources, types, None)
-        by_folder = self.within(types.names)
+        by_folder = self.restrict_to(types.names)
         # pyarrow has no function for a condition on the values of lists.
         parts = [part for part in self.condition.conjuncts if CONTAINS not in part.functions]
         try:
@@ -194,7 +196,7 @@ class RowFilter:
             return set().union(*(self._that_may_hold([source], partitions) for source in sources))
 
 
-def with_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> Sequence[str] | None:
+def add_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> Sequence[str] | None:
     """The ``columns=`` that selects the columns of a filter, too.
 
     >>> with_filter_columns(["!image", "!id"], ["id"])
@@ -235,16 +237,16 @@ def _add_list_matches(condition: Condition, batch: pa.RecordBatch) -> tuple[Cond
     """
     added: dict[str, pa.Array] = {}
 
-    def replaced(part: Condition) -> Condition:
+    def replace_matches(part: Condition) -> Condition:
         if part.name != CONTAINS:
-            return part.replaced([replaced(argument) for argument in part.arguments])
+            return part.replaced([replace_matches(argument) for argument in part.arguments])
         name = f"\0{len(added)}"
         while name in batch.schema.names:
             name += "\0"
         added[name] = _matches(part, batch)
         return Condition("field", path=(name,))
 
-    without_lists = replaced(condition)
+    without_lists = replace_matches(condition)
     arrays, names = [*batch.columns, *added.values()], [*batch.schema.names, *added]
     return without_lists, pa.RecordBatch.from_arrays(arrays, names)
 

@@ -374,7 +374,7 @@ class Scan(Configured):
         limit = check_integer("limit", limit, 0, INT64_MAX)
         return self.over(limit=limit)
 
-    def with_levels_of_index(self) -> Self:
+    def add_index_levels(self) -> Self:
         """With the columns that are the index of the DataFrame that was written."""
         scan = replace(self, with_index=True, compiled=None)  # type: ignore[arg-type]
         if self.selected is None:
@@ -402,7 +402,7 @@ class Scan(Configured):
             changes["columns"] = tuple(name for name in names if name != path_column)
         return self.over(**changes)
 
-    def without_columns(self) -> Self:
+    def drop_columns(self) -> Self:
         """Select no columns, to count rows; with the columns where rows are left out whose values do not fit."""
         return self.select([]) if self.options.counts_all else self
 
@@ -480,7 +480,9 @@ class Scan(Configured):
             return None
         if rereads and not all(source.can_be_read_again for source in self.sources):
             return None
-        filter_of_features = self.row_filter.within([name for name in self.features.names if not name.startswith("!")])
+        filter_of_features = self.row_filter.restrict_to(
+            [name for name in self.features.names if not name.startswith("!")]
+        )
         return None if filter_of_features is None else EarlyFilter(self, filter_of_features)
 
     @property
@@ -516,7 +518,7 @@ class Scan(Configured):
         path = self.narrow_options.include_file_paths
         return (*self.partitions.extended(declared, Projection(None)).names, *([] if path is None else [path]))
 
-    def of_all_rows(self, names: Sequence[str]) -> Scan:
+    def select_all_rows(self, names: Sequence[str]) -> Scan:
         """Some of the columns, of all rows."""
         options = self.decode_options.changed(columns=tuple(names), include_file_paths=None, progress=False)
         changes: dict[str, Any] = {"selected": None, "row_filter": None, "with_index": False, "compiled": None}
@@ -548,7 +550,7 @@ class EarlyFilter:
 
     @cached_property
     def _own(self) -> Scan:
-        return self.scan.of_all_rows(self.row_filter.columns)
+        return self.scan.select_all_rows(self.row_filter.columns)
 
     def may_pass(self, columns: Mapping[str, ColumnBuffers], rows: int) -> Array:
         """A boolean for each row of decoded columns: true if it may pass; see `RowFilter.may_pass`."""

@@ -96,7 +96,7 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
     """
     source, options = unwrapped(source), with_types_of_folders(source, options)
     if isinstance(source, list | tuple) and isinstance(options, ReadOptions) and _are_of_one_dataset(source):
-        return chosen(*source), options.changed(columns=None) if source[0].chooses_columns else options
+        return unite_parts(*source), options.changed(columns=None) if source[0].chooses_columns else options
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
         return source, options
     opened = source.origin[1]
@@ -209,7 +209,7 @@ def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = Fals
     return [ChosenRecords(chosen, number, carries=carries).source() for number in range(len(scan.sources))]
 
 
-def chosen(*parts: AnyScan) -> AnyScan:
+def unite_parts(*parts: AnyScan) -> AnyScan:
     """Make one scan of the rows of parts of a dataset, so that an added filter counts after a limit."""
     sources = (record_sources(part) if part.chooses_rows else part.aligned().sources for part in parts)
     return replace(parts[0].over(chain.from_iterable(sources), offset=0, limit=None), row_filter=None)
@@ -267,7 +267,7 @@ class _RecordNumbers:
         self._numbers: list[Array] | None = None
         self._lock = Lock()
 
-    def of(self, file: int) -> Array | None:
+    def numbers_in(self, file: int) -> Array | None:
         """The numbers in a file, ascending; None: all."""
         if not self._is_chosen:
             return None
@@ -282,7 +282,7 @@ class _RecordNumbers:
         numbers: list[list[Array]] = [[np.empty(0, np.int64)] for _ in self.scan.sources]
         if not scan.sources:
             return [parts[0] for parts in numbers]
-        with open_as_it_is(scan.without_columns().needed().over(progress=False)) as reader:
+        with open_as_it_is(scan.drop_columns().needed().over(progress=False)) as reader:
             for _ in reader:
                 pass
             for file, records in reader.origins.numbers():
@@ -338,7 +338,7 @@ class ChosenRecords:
     def _frames(self) -> Generator[Array]:
         options, engine, begins = self._chosen.scan.options, get_engine(), self.schema is not None
         try:
-            chosen, recovery = self._chosen.of(self._number), recovery_of(options.on_error, [self._file])
+            chosen, recovery = self._chosen.numbers_in(self._number), recovery_of(options.on_error, [self._file])
             if chosen is not None and not len(chosen):
                 return
             with (

@@ -27,7 +27,7 @@ from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.row_filter import RowFilter, with_filter_columns
+from tfrecord_io.read.row_filter import RowFilter, add_filter_columns
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import short_type_name
@@ -77,7 +77,7 @@ class SourceOptions:
         if not set(needed) <= set(names):
             return Projection(None)
         columns = self.columns
-        return Projection(with_filter_columns(columns, needed) if needed and columns is not None else columns)
+        return Projection(add_filter_columns(columns, needed) if needed and columns is not None else columns)
 
     def check_count(self, count: int, path: str) -> None:
         """Raise SchemaError if a file has more columns or fields than its limit, of which `count` are known."""

@@ -445,9 +445,9 @@ class BlockWalker:
             if error is None:
                 self.read_on()
             elif not self.recover(error):
-                raise self.fail(self.of_file(error))
+                raise self.fail(self.locate_error(error))
 
-    def of_file(self, error: Exception) -> Exception:
+    def locate_error(self, error: Exception) -> Exception:
         """An error about the next record, with its position in the file: a source may have some of its records."""
         if isinstance(error, TFRecordError) and error.record is not None and self.opened.origin is not None:
             place = self.opened.origin(error.record)

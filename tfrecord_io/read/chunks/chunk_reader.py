@@ -129,7 +129,7 @@ class ChunkReader:
         """Number of files opened."""
         return self._walker.number + 1
 
-    def restarted(self) -> ChunkReader:
+    def restart(self) -> ChunkReader:
         """Replace this reader by one that starts again; data from a network is not requested twice."""
         prefetcher = self._prefetcher if self._prefetcher.rewind() else None
         if prefetcher is not None:

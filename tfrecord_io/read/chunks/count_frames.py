@@ -137,7 +137,7 @@ def _count_side_by_side(sources: Sequence[Source], threads: int, count: Any) -> 
     That is done with a damaged file, for the error, or to go on behind the damage.
     """
 
-    def attempt(source: Source) -> int | None:
+    def count_alone(source: Source) -> int | None:
         if not _is_small(source):
             return None
         with suppress(TFRecordError, OSError), segment_pool(1) as alone:
@@ -147,7 +147,7 @@ def _count_side_by_side(sources: Sequence[Source], threads: int, count: Any) -> 
     if threads < 2 or sum(map(_is_small, sources)) < 2:
         yield from [None] * len(sources)
     else:
-        yield from ordered((partial(attempt, source) for source in sources), threads, "count")
+        yield from ordered((partial(count_alone, source) for source in sources), threads, "count")
 
 
 def _is_small(source: Source) -> bool:
@@ -174,7 +174,7 @@ def _count_file(
     with closing(walker):
         total = _pass_records(walker, pool, check_crc=check_crc)
         if walker.error is not None:
-            raise walker.of_file(walker.error)
+            raise walker.locate_error(walker.error)
     return total
 
 
