@@ -21,7 +21,7 @@ from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import SchemaError, printable, without_secrets
 from tfrecord_io.options import FrameOptions, StorageOptions
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import given, record_sources
+from tfrecord_io.read.sources import record_sources, resolve_selection
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_record_file
@@ -58,7 +58,7 @@ def resolve_sources(
     """
     split: Any = options.split
     storage = storage or options.storage
-    path, options = given(path, options)
+    path, options = resolve_selection(path, options)
     if isinstance(path, Scan):
         return _dataset_sources([path], options, as_they_are)
     is_list = isinstance(path, list | tuple)

@@ -28,7 +28,7 @@ from tfrecord_io.read.reader import Planned, Reader, open_as_it_is, plan_read
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import ChosenRecords, as_list, given, paths_of, record_sources
+from tfrecord_io.read.sources import ChosenRecords, as_list, paths_of, record_sources, resolve_selection
 from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.embedded import embedded_content
 from tfrecord_io.storage.read.source import ManifestShard, Source
@@ -49,7 +49,7 @@ def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_inde
 
     A dataset is read under its schema, unless that is to be inspected.
     """
-    path, options = given(path, options, whole=whole)
+    path, options = resolve_selection(path, options, whole=whole)
     if isinstance(path, Scan):
         if not options.inspects:
             scan = narrowed(path, options)
@@ -122,7 +122,7 @@ def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) ->
     With `as_records`, no other records are in the files, and what the files embed is not.
     """
     path = unwrapped(path)
-    resolved, selecting = given(path, options)
+    resolved, selecting = resolve_selection(path, options)
     if not (as_records and selecting.filters is not None):  # whose rows are found under the schema of the dataset
         path, options = resolved, selecting
     if not isinstance(path, Scan):
@@ -152,7 +152,7 @@ def numbered_files(path: Any, options: ReadOptions) -> tuple[list[Source], ReadO
 
     It is None for anything else.
     """
-    path, options = given(path, options)
+    path, options = resolve_selection(path, options)
     if not isinstance(path, Scan):
         sources = resolve_sources(path, options)
         if any(isinstance(source.derived, ChosenRecords) for source in sources):  # to begin with the schema of others
@@ -165,14 +165,14 @@ def numbered_files(path: Any, options: ReadOptions) -> tuple[list[Source], ReadO
 
 def scan_of(path: Any, options: ReadOptions) -> Scan:
     """Plan the scan of a call, to be opened later, once or several times."""
-    path, options = given(path, options)
+    path, options = resolve_selection(path, options)
     return narrowed(path, options) if isinstance(path, Scan) else plan_scan(path, options).close()
 
 
 def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
     path = unwrapped(as_list(path))
-    read, stated_options = given(path, options)
+    read, stated_options = resolve_selection(path, options)
     if isinstance(read, Scan):
         scan = narrowed(read, stated_options)
         if scan.origin is None:

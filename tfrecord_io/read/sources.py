@@ -85,7 +85,7 @@ def one_path(source: Any, verb: str) -> str | os.PathLike[str]:
     return path
 
 
-def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
+def resolve_selection(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
     """Resolve the source of a call to files and a selection: a dataset without a schema becomes its files.
 
     Of several parts of one dataset, it is one scan of their rows.

@@ -25,7 +25,7 @@ from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import given
+from tfrecord_io.read.sources import resolve_selection
 from tfrecord_io.training.background_generator import BackgroundGenerator
 from tfrecord_io.training.batching import ArrayChunk, Batching
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
@@ -429,7 +429,7 @@ def iter_arrays(
     keywords = IterOptions.stated(iter_arrays, locals())
     options = IterOptions.from_keywords(keywords, iter_arrays, source)
     _refuse_idle_seed(keywords)
-    path, options = given(source, options)
+    path, options = resolve_selection(source, options)
     if isinstance(path, Scan):
         own = {name: value for name, value in keywords.items() if name not in _OF_FILES}
         return iterate(narrowed(path, options), **own)
