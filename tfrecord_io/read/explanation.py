@@ -118,7 +118,7 @@ def _row(files: Sequence[FilePlan]) -> tuple[str, ...]:
 
 def explained(scan: Scan) -> Explanation:
     """The plan of opening a scan; column indexes are searched for it."""
-    needed = scan.pruned().needed()
+    needed = scan.pruned().with_required_columns()
     indexed = search_indexes(needed, needed.row_filter)
     opened = needed if indexed is None else indexed
     reason = not_searched(needed, needed.row_filter)

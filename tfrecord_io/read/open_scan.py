@@ -52,7 +52,7 @@ def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_inde
     path, options = resolve_selection(path, options, whole=whole)
     if isinstance(path, Scan):
         if not options.inspects:
-            scan = narrowed(path, options)
+            scan = apply_selection(path, options)
             return open_scan(scan.add_index_levels() if with_index else scan, whole=whole, warns=True)
         path, options = selection_of(path, options)
     planned = plan_scan(path, options, whole=whole, with_index=with_index)
@@ -85,7 +85,7 @@ def _use_index(planned: Planned) -> Planned:
     return instead
 
 
-def narrowed(scan: AnyScan, options: ReadOptions) -> AnyScan:
+def apply_selection(scan: AnyScan, options: ReadOptions) -> AnyScan:
     """Apply the selection of a call to a dataset, and the size of batches.
 
     The records of a piece are found now, as training reads its files in another way than `open_scan`.
@@ -127,7 +127,7 @@ def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) ->
         path, options = resolved, selecting
     if not isinstance(path, Scan):
         return resolve_sources(path, options), options
-    scan = narrowed(path, options)
+    scan = apply_selection(path, options)
     selected = _selecting(scan, options)
     if as_records:
         return record_sources(scan, as_they_are=True), selected.changed(filters=options.filters, offset=0, limit=None)
@@ -159,14 +159,14 @@ def numbered_files(path: Any, options: ReadOptions) -> tuple[list[Source], ReadO
             reason = "a piece of a dataset beside other sources is read from the first record to the last"
             raise ValueError(f"{reason}: open it by itself, or pass the whole dataset")
         return sources, options, None
-    scan = narrowed(path, options)
+    scan = apply_selection(path, options)
     return list(scan.sources), _selecting(scan, options), scan if path.origin is None else None
 
 
 def scan_of(path: Any, options: ReadOptions) -> Scan:
     """Plan the scan of a call, to be opened later, once or several times."""
     path, options = resolve_selection(path, options)
-    return narrowed(path, options) if isinstance(path, Scan) else plan_scan(path, options).close()
+    return apply_selection(path, options) if isinstance(path, Scan) else plan_scan(path, options).close()
 
 
 def plan_dataset(path: Any, options: ReadOptions) -> Scan:
@@ -174,7 +174,7 @@ def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     path = unwrapped(as_list(path))
     read, stated_options = resolve_selection(path, options)
     if isinstance(read, Scan):
-        scan = narrowed(read, stated_options)
+        scan = apply_selection(read, stated_options)
         if scan.origin is None:
             return scan
         return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**_call_options(options))))
@@ -330,7 +330,7 @@ def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader
     A `whole` read is decoded on all threads, in batches as large as possible. `warns`: of declared columns that no
     record has. SchemaError if files have types for a column that no type has in common.
     """
-    needed = scan.pruned().needed()
+    needed = scan.pruned().with_required_columns()
     warns = warns and len(needed.sources) == len(scan.sources) and scan.schema_source == "schema="
     absent = AbsentColumns(needed.features, warn_of_schema) if warns else None
     return open_indexed(needed, needed.row_filter, absent, whole=whole)
@@ -569,7 +569,12 @@ def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatch
     from tfrecord_io.index.find_index import warn_of_stale
 
     options: dict[str, Any] = {"offset": 0, "on_error": "raise", "progress": False}
-    every = replace(scan, row_filter=row_filter).only([]).decoded().over((source for _, source, _ in asked), **options)
+    every = (
+        replace(scan, row_filter=row_filter)
+        .only([])
+        .without_filter()
+        .over((source for _, source, _ in asked), **options)
+    )
     wrong: dict[FileMatches | None, str] = {}
     try:
         with kept_frames(file.frames for file, *_ in asked), open_as_it_is(every) as reader:
@@ -625,7 +630,7 @@ def without_excluded(scan: AnyScan, filters: Any) -> AnyScan:
     assert filtered.row_filter is not None
     if scan.row_filter is not None:  # its opening searches
         return scan.over(filtered.sources, offset=filtered.options.offset)
-    indexed = search_indexes(filtered.needed(), filtered.row_filter)
+    indexed = search_indexes(filtered.with_required_columns(), filtered.row_filter)
     if indexed is not None:
         return scan.over(indexed.sources, offset=indexed.options.offset)
     if 2 * len(scan.schema) < len(scan.compiled.schema):  # most of the time is spent on the names of the features

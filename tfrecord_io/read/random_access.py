@@ -338,11 +338,11 @@ class RandomAccess(Closing, Shared):
         if self._closed:
             raise ValueError("the file is closed")
         every = filtered(self._scan.over(columns=None), filters)
-        row_filter, scan = every.row_filter, every.only([]).decoded()
+        row_filter, scan = every.row_filter, every.only([]).without_filter()
         assert row_filter is not None
         exact, doubtful, unindexed = matching_numbers(self._files, column_search(scan, row_filter))
         condition = _Condition(
-            self._replace_scan(every.only(self.schema.names).decoded(), counts=True), row_filter, scan
+            self._replace_scan(every.only(self.schema.names).without_filter(), counts=True), row_filter, scan
         )
         selected = SelectedRecords(self, doubtful, condition)
         if len(self._fulfilling(row_filter, scan, doubtful)) < len(doubtful):
@@ -382,7 +382,7 @@ class RandomAccess(Closing, Shared):
         except FeatureNotFoundError as error:
             valid = f"valid names: {', '.join(sorted(self._scan.over(columns=None).schema.names))}"
             raise FeatureNotFoundError("key= names a column that does not exist", feature=name, hint=valid) from error
-        records = self._replace_scan(scan.only([name]).decoded())
+        records = self._replace_scan(scan.only([name]).without_filter())
         field = records._scan.compiled.schema.field(name)
         key_type(field)  # raises an error
         self._keys = KeyIndex(field, records.values(by_index=by_index), keep)
@@ -398,7 +398,7 @@ class RandomAccess(Closing, Shared):
         name = self._held_keys().name
         if name in self.schema.names:
             return self
-        return self._replace_scan(self._scan_with(name).only([*self.schema.names, name]).decoded(), counts=True)
+        return self._replace_scan(self._scan_with(name).only([*self.schema.names, name]).without_filter(), counts=True)
 
     def values(self, *, by_index: bool = True) -> list[pa.Array]:
         """The values of the only column in all records, from column indexes where files have one of it."""

@@ -389,7 +389,7 @@ class Scan(Configured):
         sources = self.row_filter.possible(self.sources, self.partitions)
         return self if len(sources) == len(self.sources) else self.over(sources)
 
-    def needed(self) -> Self:
+    def with_required_columns(self) -> Self:
         """Restrict decoding to the columns that are needed: the selected ones and those of the filter."""
         if self.selected is None:
             return self
@@ -406,9 +406,9 @@ class Scan(Configured):
         """Select no columns, to count rows; with the columns where rows are left out whose values do not fit."""
         return self.select([]) if self.options.counts_all else self
 
-    def decoded(self) -> Self:
+    def without_filter(self) -> Self:
         """All rows, of the columns that are needed: what is decoded to select columns and rows from."""
-        scan = replace(self.needed(), selected=None, row_filter=None)
+        scan = replace(self.with_required_columns(), selected=None, row_filter=None)
         return scan if self.row_filter is None else scan.over(limit=None)
 
     @property

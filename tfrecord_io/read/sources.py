@@ -1,10 +1,10 @@
 """Resolve the source of a call: a path, a file object, a dataset or a piece of one, or a list of those.
 
 A path is found by `tfrecord_io.storage.paths.resolve`. A dataset, as a `Scan`, has its files already, its options
-(`Options.from_keywords` brings them to a call) and a selection. Calls that read rows narrow the scan itself (`narrowed`
-in `tfrecord_io.read.open_scan`). Calls that go through records get files which have the selected records only
-(`record_sources`), and calls that change or check files get their paths (`whole_files`). What a dataset states and a
-call does not take is an error, when the options of the call are made.
+(`Options.from_keywords` brings them to a call) and a selection. Calls that read rows narrow the scan itself
+(`apply_selection` in `tfrecord_io.read.open_scan`). Calls that go through records get files which have the selected
+records only (`record_sources`), and calls that change or check files get their paths (`whole_files`). Where a dataset
+states what a call does not take, that is an error, when the options of the call are made.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ class _RecordNumbers:
         numbers: list[list[Array]] = [[np.empty(0, np.int64)] for _ in self.scan.sources]
         if not scan.sources:
             return [parts[0] for parts in numbers]
-        with open_as_it_is(scan.drop_columns().needed().over(progress=False)) as reader:
+        with open_as_it_is(scan.drop_columns().with_required_columns().over(progress=False)) as reader:
             for _ in reader:
                 pass
             for file, records in reader.origins.numbers():

@@ -94,7 +94,7 @@ class Files(RowSource):
         return ReadIdentity.of_scan(self.scan, options)
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
-        scan = self.scan.decoded()
+        scan = self.scan.without_filter()
         fields = leaf_fields(scan.schema)
         lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
         if not lists:
@@ -146,7 +146,7 @@ class FileEpochs(Epochs):
     def __init__(self, scan: Scan, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
         super().__init__()
         self._delivered = scan
-        self._scan = scan = scan.decoded()
+        self._scan = scan = scan.without_filter()
         self._seed, self._counts = seed, counts
         self._share = share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
         window = options.offset > 0 or options.limit is not None

@@ -20,7 +20,7 @@ from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions, raises, 
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
 from tfrecord_io.read.deferred_schema import LazyScan
-from tfrecord_io.read.open_scan import narrowed
+from tfrecord_io.read.open_scan import apply_selection
 from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -432,7 +432,7 @@ def iter_arrays(
     path, options = resolve_selection(source, options)
     if isinstance(path, Scan):
         own = {name: value for name, value in keywords.items() if name not in _OF_FILES}
-        return iterate(narrowed(path, options), **own)
+        return iterate(apply_selection(path, options), **own)
     limits = {"batch_size": LIMITS.batch_rows, "batch_bytes": _CHUNK_BYTES}
     reads = ReadOptions.of_read(options, threads=options.thread_count, **limits)
     planned = plan_scan(path, reads, only_sample=True)
