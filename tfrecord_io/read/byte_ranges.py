@@ -41,7 +41,7 @@ def split_sources(sources: Sequence[Source], n: int, *, compression: str | None 
     >>> runs = split_sources(resolve_inputs("hundred.tfrecord"), 3)
     >>> [source.span for run in runs for source in run]
     [(0, 1000), (1000, 2000), (2000, 3000)]
-    >>> [source.span for run in runs for source in aligned(run)]
+    >>> [source.span for run in runs for source in align_sources(run)]
     [(0, 1020), (1020, 2010), (2010, 3000)]
     """
     sizes = [source.size or 0 for source in sources]
@@ -73,7 +73,7 @@ def _is_splittable(source: Source, compression: str | None) -> bool:
     return compression is None or (compression == INFER and CODECS.of_path(source.path) is None)
 
 
-def aligned(sources: Sequence[Source], max_record_bytes: int = MAX_RECORD_BYTES) -> tuple[Source, ...]:
+def align_sources(sources: Sequence[Source], max_record_bytes: int = MAX_RECORD_BYTES) -> tuple[Source, ...]:
     """Move the byte ranges of files to record boundaries, without those in which no record begins.
 
     A file that turns out to be compressed belongs as a whole to its first range. CorruptRecordError if a file was

@@ -90,7 +90,7 @@ def apply_selection(scan: AnyScan, options: ReadOptions) -> AnyScan:
 
     The records of a piece are found now, as training reads its files in another way than `open_scan`.
     """
-    scan = scan.aligned()
+    scan = scan.align_ranges()
     if options.columns is not None:
         scan = scan.select(options.columns)
     if options.offset:
@@ -342,7 +342,7 @@ def open_indexed(
     """Open the rows of a scan by its column indexes, which may have the values or choose records."""
     indexed = search_indexes(scan, row_filter)
     if indexed is None:
-        return open_as_it_is(scan.aligned(), absent, whole=whole)
+        return open_as_it_is(scan.align_ranges(), absent, whole=whole)
     return open_as_it_is(indexed, absent if row_filter is None else None, whole=whole)
 
 
@@ -597,7 +597,7 @@ def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatch
 
 def _aligned_by(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[AnyScan, list[FileMatches | None]]:
     """The byte ranges of a split moved to record boundaries: where a file has an index, by that."""
-    from tfrecord_io.read.byte_ranges import aligned
+    from tfrecord_io.read.byte_ranges import align_sources
 
     sources: list[Source] = []
     kept: list[FileMatches | None] = []
@@ -606,7 +606,7 @@ def _aligned_by(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[A
         if source.file_bytes is not None and match is not None:
             parts = [match.file.piece(*match.index.bounds[[0, -1]].tolist())]
         elif source.file_bytes is not None:
-            parts = aligned(parts, scan.options.limits.record_bytes)
+            parts = align_sources(parts, scan.options.limits.record_bytes)
         sources += parts
         kept += [match] * len(parts)
     return scan.over(sources), kept

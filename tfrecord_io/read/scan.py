@@ -421,7 +421,7 @@ class Scan(Configured):
     def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
         """Split into at most `n` scans of about the same size, in order, or into those of about `max_bytes`.
 
-        Large plain files are split into byte ranges, and `aligned` finds their records; compressed files stay whole.
+        Large plain files are split into byte ranges, whose records `align_ranges` finds; compressed files stay whole.
         ValueError if `n` or `max_bytes` is less than 1, `n` is over a million, or the read has an `offset`, a `limit`
         or ``on_error="stop"``.
         """
@@ -453,16 +453,16 @@ class Scan(Configured):
             return parts
         return [part.over(threads=1) for part in parts]
 
-    def aligned(self) -> Self:
+    def align_ranges(self) -> Self:
         """Find the records that begin in the byte ranges of `split`, in the files.
 
         CorruptRecordError if a file was changed since it was split.
         """
         if all(source.file_bytes is None for source in self.sources):
             return self
-        from tfrecord_io.read.byte_ranges import aligned
+        from tfrecord_io.read.byte_ranges import align_sources
 
-        return self.over(aligned(self.sources, self.options.limits.record_bytes))
+        return self.over(align_sources(self.sources, self.options.limits.record_bytes))
 
     def absolute(self) -> Self:
         """Make paths absolute, for a process with another working directory."""

@@ -198,7 +198,7 @@ def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = Fals
     The first record of each has the schema that the files of the scan embed, unless they are to be `as_they_are`.
     `intact`: without those that its ``on_error=`` leaves out.
     """
-    scan = scan.aligned()
+    scan = scan.align_ranges()
     is_chosen = bool(scan.chooses_rows) or (intact and not raises(scan.stated.on_error))
     if not is_chosen and (as_they_are or all(source.begins_file for source in scan.sources)):
         return list(scan.sources)  # whose schema is not looked for
@@ -211,7 +211,7 @@ def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = Fals
 
 def unite_parts(*parts: AnyScan) -> AnyScan:
     """Make one scan of the rows of parts of a dataset, so that an added filter counts after a limit."""
-    sources = (record_sources(part) if part.chooses_rows else part.aligned().sources for part in parts)
+    sources = (record_sources(part) if part.chooses_rows else part.align_ranges().sources for part in parts)
     return replace(parts[0].over(chain.from_iterable(sources), offset=0, limit=None), row_filter=None)
 
 
