@@ -37,7 +37,7 @@ class LazyScan(Scan):
     __slots__ = ()
 
     @classmethod
-    def described(cls, path: Any, options: ReadOptions, sources: Iterable[Source]) -> Self:
+    def from_sources(cls, path: Any, options: ReadOptions, sources: Iterable[Source]) -> Self:
         """A dataset of files that were looked up, without its schema yet."""
         scan, sources = object.__new__(cls), tuple(sources)
         attributes = {"directory": working_directory(sources), "sources": sources, "origin": (path, options)}
@@ -46,7 +46,7 @@ class LazyScan(Scan):
         return scan
 
     @classmethod
-    def planned(cls, scan: Scan) -> Self:
+    def from_scan(cls, scan: Scan) -> Self:
         """A dataset from a scan, so with its schema."""
         values = {field.name: getattr(scan, field.name) for field in fields(Scan)}
         return cls(**{**values, "directory": scan.directory or working_directory(scan.sources)})

@@ -116,7 +116,7 @@ def _row(files: Sequence[FilePlan]) -> tuple[str, ...]:
     return f"{len(files):,}", what, printable(first.why), printable(first.path)
 
 
-def explained(scan: Scan) -> Explanation:
+def explain_scan(scan: Scan) -> Explanation:
     """The plan of opening a scan; column indexes are searched for it."""
     needed = scan.pruned().with_required_columns()
     indexed = search_indexes(needed, needed.row_filter)

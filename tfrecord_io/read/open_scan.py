@@ -94,9 +94,9 @@ def apply_selection(scan: AnyScan, options: ReadOptions) -> AnyScan:
     if options.columns is not None:
         scan = scan.select(options.columns)
     if options.offset:
-        scan = skipped(scan, options.offset)
+        scan = skip_rows(scan, options.offset)
     if options.filters is not None:
-        scan = filtered(scan, options.filters)
+        scan = apply_filter(scan, options.filters)
     if options.limit is not None:
         scan = scan.limited(options.limit)
     return scan.over(**_call_options(options))
@@ -107,8 +107,8 @@ def _call_options(options: ReadOptions) -> dict[str, Any]:
     return {name: getattr(options, name) for name in OF_CALLS}
 
 
-def skipped(scan: AnyScan, rows: int) -> AnyScan:
-    """Without the first rows; ValueError if the scan has a filter, which may have left out some of them."""
+def skip_rows(scan: AnyScan, rows: int) -> AnyScan:
+    """Skip the first rows; ValueError if the scan has a filter, which may have left out some of them."""
     if scan.row_filter is not None:
         raise ValueError("an offset counts the records of the files, before the filter: call offset() before filter()")
     limit, offset = scan.options.limit, scan.options.offset + rows
@@ -200,7 +200,7 @@ def plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
     return plan_scan(sources, options, only_sample=True).close()
 
 
-def refreshed(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan:
+def refresh_scan(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan:
     """Look up the current files for the same columns and rows; or take `sources`, if they were looked up.
 
     ValueError if it is a part of what was opened, FeatureNotFoundError if a column that is selected does not exist any
@@ -215,7 +215,7 @@ def refreshed(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan
     plan: dict[str, Any] = {name: getattr(latest, name) for name in names}
     result = replace(scan, **plan, selected=None, row_filter=None)
     if scan.row_filter is not None:
-        result = filtered(result, scan.row_filter.condition)
+        result = apply_filter(result, scan.row_filter.condition)
     if scan.selected is None:
         return result
     for name in scan.selected:
@@ -242,7 +242,7 @@ class LiveScan:
         sources = resolve_sources(*self.scan.origin)
         versions = list(map(_version, sources))
         if versions != self._versions:
-            latest = refreshed(self.scan.only(self.scan.schema.names), sources)
+            latest = refresh_scan(self.scan.only(self.scan.schema.names), sources)
             for field in self.scan.schema:
                 if (got := latest.schema.field(field.name).type) != field.type:
                     reason = f"expected {field.type}, as it was at first, got {got}"
@@ -259,7 +259,7 @@ def _version(source: Source) -> tuple[Any, ...]:
     return source.path, source.size, source.shard and source.shard.manifest.id, source.info
 
 
-def filtered(scan: AnyScan, filters: Any) -> AnyScan:
+def apply_filter(scan: AnyScan, filters: Any) -> AnyScan:
     """Only the rows that meet a condition, and those of earlier calls; null counts as false.
 
     Parameters

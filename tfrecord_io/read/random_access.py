@@ -41,8 +41,8 @@ from tfrecord_io.read.chunks.recovery import (
 )
 from tfrecord_io.read.open_scan import (
     add_condition_columns,
+    apply_filter,
     column_search,
-    filtered,
     indexed_fields,
     matching_numbers,
     numbered_files,
@@ -337,7 +337,7 @@ class RandomAccess(Closing, Shared):
         """
         if self._closed:
             raise ValueError("the file is closed")
-        every = filtered(self._scan.over(columns=None), filters)
+        every = apply_filter(self._scan.over(columns=None), filters)
         row_filter, scan = every.row_filter, every.only([]).without_filter()
         assert row_filter is not None
         exact, doubtful, unindexed = matching_numbers(self._files, column_search(scan, row_filter))

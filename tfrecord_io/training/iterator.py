@@ -436,7 +436,7 @@ def iter_arrays(
     limits = {"batch_size": LIMITS.batch_rows, "batch_bytes": _CHUNK_BYTES}
     reads = ReadOptions.of_read(options, threads=options.thread_count, **limits)
     planned = plan_scan(path, reads, only_sample=True)
-    scan = LazyScan.planned(planned.close())  # its files are opened in each epoch
+    scan = LazyScan.from_scan(planned.close())  # its files are opened in each epoch
     if any(map(attrgetter("is_file_object"), scan.sources)):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
     damage = None if scan.schema.names else planned.error
