@@ -180,7 +180,7 @@ def _values(
     """All values that are wanted of a file or piece; None if its records have to be read."""
     if not all(map(columns.has, wanted.fields)) or source.file_bytes not in (None, file.size):
         return None
-    begin, end, part = 0, len(columns.numbers), RecordIndex.of_sizes([])
+    begin, end, part = 0, len(columns.numbers), RecordIndex.from_sizes([])
     if index is not None:
         span = _records_of(source, index)
         if span is None or (len(index) and int(index.sizes.max()) > wanted.max_record_bytes + FRAME_BYTES):

@@ -76,7 +76,7 @@ class IndexedFiles:
             load = partial(self._load_index, recovers=recover is not None)
             calls = (partial(load, *item) for item in enumerate(self.index_sources))
             loaded = list(ordered(calls, min(_THREADS, len(sources)), "index"))
-            self.indexes = [index or RecordIndex.of_sizes([]) for index, _ in loaded]
+            self.indexes = [index or RecordIndex.from_sizes([]) for index, _ in loaded]
             for file, (index, _) in enumerate(loaded):
                 if index is None and recover is not None:
                     self.indexes[file], self._intact[file] = recover(self.sources[file], file)

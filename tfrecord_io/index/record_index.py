@@ -155,20 +155,20 @@ _OTHER_BYTES = bytes(set(range(256)) - set(b"0123456789 \r\n"))
 class RecordIndex:
     """The offsets of the records of a file, or of a part of one, without gaps.
 
-    >>> list(RecordIndex.of_sizes([20, 16]).texts())
+    >>> list(RecordIndex.from_sizes([20, 16]).texts())
     [b'0 20\\n20 16\\n']
     """
 
     bounds: Array  # int64: the offset of each record's frame, and the end of the file or the part
 
     @classmethod
-    def of_sizes(cls, sizes: Any, begin: int = 0) -> Self:
+    def from_sizes(cls, sizes: Any, begin: int = 0) -> Self:
         """The index of frames of these sizes in bytes, each 16 more than the payload; the first one is at `begin`."""
         return cls.from_parts([sizes], begin)
 
     @classmethod
     def from_parts(cls, parts: Sequence[Any], begin: int = 0) -> Self:
-        """As `of_sizes`, of sizes in several arrays, which need not be joined: those of all records take memory."""
+        """As `from_sizes`, of sizes in several arrays, which need not be joined: those of all records take memory."""
         bounds = np.full(sum(map(len, parts)) + 1, begin, np.int64)
         at = 0
         for sizes in parts:
@@ -204,12 +204,12 @@ class RecordIndex:
     def read(cls, file: RandomAccessFile) -> Self:
         """Read an index file, block by block: that of small records has about as many bytes as they have."""
         begins = range(0, file.size, file.block_bytes)
-        return cls.of_blocks(
+        return cls.from_blocks(
             (file.read(at, min(at + file.block_bytes, file.size)).tobytes() for at in begins), file.path
         )
 
     @classmethod
-    def of_blocks(cls, blocks: Iterable[bytes], path: str) -> Self:
+    def from_blocks(cls, blocks: Iterable[bytes], path: str) -> Self:
         """Parse the content of an index file."""
         parts: list[Array] = []
         line, end = 0, 0
@@ -218,7 +218,7 @@ class RecordIndex:
                 reason = "the index is a pickle, as tfd-utils writes it, which may hold code and is never loaded"
                 raise CorruptRecordError(reason, path=path, hint=REWRITE)
             offsets, sizes = _numbers(lines, path, line)
-            bounds = cls.of_sizes(sizes, end).bounds
+            bounds = cls.from_sizes(sizes, end).bounds
             invalid = np.flatnonzero((sizes < FRAME_BYTES) | (bounds[:-1] != offsets))
             if len(invalid):
                 at = int(invalid[0])

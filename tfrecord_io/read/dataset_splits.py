@@ -215,7 +215,7 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
                 sizes += some.tolist()
                 if len(sizes) >= end:
                     break
-            index = RecordIndex.of_sizes(sizes)
+            index = RecordIndex.from_sizes(sizes)
         if len(index) < end:
             check_length(source.path, len(index), length)
         bounds = index.bounds[[begin, end]].tolist()

@@ -37,7 +37,7 @@ class PartitionColumns:
     declared_order: tuple[str, ...] = ()  # all columns of a declared schema, including those of features
 
     @classmethod
-    def in_folders_of(cls, sources: Sequence[Source], *, stated: bool = True) -> Self:
+    def from_folders(cls, sources: Sequence[Source], *, stated: bool = True) -> Self:
         """The partition columns of the directories that contain the files, of the types `stated` by a manifest."""
         types = _stated_types(sources) if stated else None
         if types is not None:
@@ -58,7 +58,7 @@ class PartitionColumns:
     def names(self) -> list[str]:
         return [field.name for field in self.fields]
 
-    def declared(self, schema: Schema, sources: Sequence[Source]) -> tuple[PartitionColumns, Schema]:
+    def declare_types(self, schema: Schema, sources: Sequence[Source]) -> tuple[PartitionColumns, Schema]:
         """Apply a declared schema to these columns, and return the rest of the schema, for the features.
 
         SchemaError if a directory name is not a value of the declared type.
@@ -72,7 +72,7 @@ class PartitionColumns:
         features = schema.select(name for name in schema.names if name not in declared)
         return replace(self, fields=fields, declared_order=tuple(schema.names)), features
 
-    def overridden(
+    def override_types(
         self, overrides: Mapping[str, Any] | None, sources: Sequence[Source]
     ) -> tuple[PartitionColumns, dict[str, Any]]:
         """Apply ``schema_overrides=`` to these columns, and return the rest of the overrides, for the features.
@@ -83,7 +83,7 @@ class PartitionColumns:
         of_partitions = {key: type_ for key, type_ in all_overrides.items() if matches_any(key, self.names)}
         if not of_partitions:
             return self, all_overrides
-        types, _ = self.declared(apply_overrides(pa.schema(self.fields), of_partitions), sources)
+        types, _ = self.declare_types(apply_overrides(pa.schema(self.fields), of_partitions), sources)
         names = {*self.names, *(key for key in of_partitions if not is_glob(key))}
         of_features = {key: type_ for key, type_ in all_overrides.items() if key not in names}
         return replace(self, fields=types.fields), of_features
@@ -99,7 +99,7 @@ class PartitionColumns:
                 advice = "rename the directories, or read their files by an explicit list"
                 raise SchemaError(reason, path=source.path, feature=name, hint=advice)
 
-    def extended(self, schema: pa.Schema, projection: Projection) -> pa.Schema:
+    def extend_schema(self, schema: pa.Schema, projection: Projection) -> pa.Schema:
         """`schema` with the selected partition columns: at the end, or in the order of the projection."""
         selected = [field for field in self.fields if projection(field.name)]
         if not selected:

@@ -98,4 +98,4 @@ def index_around_damage(
             sizes.append(frames.lengths + FRAME_BYTES)
             intact.append(np.ones(len(frames.starts), np.bool_))
             end += frames.consumed
-    return RecordIndex.of_sizes(np.concatenate(sizes)), np.flatnonzero(np.concatenate(intact))
+    return RecordIndex.from_sizes(np.concatenate(sizes)), np.flatnonzero(np.concatenate(intact))

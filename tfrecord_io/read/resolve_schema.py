@@ -137,7 +137,7 @@ def _add_filter_types(sources: Sequence[Source], options: ReadOptions) -> ReadOp
     """The options with the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
     if takes_payloads(options.record_type):
         return options
-    declared, partitions = Schema.parse(options.schema), PartitionColumns.in_folders_of(sources).names
+    declared, partitions = Schema.parse(options.schema), PartitionColumns.from_folders(sources).names
     known_names = {*declared.names, *partitions, options.include_file_paths}
     missing = [name for name in options.filters.columns if name not in known_names]
     if not missing or any(map(is_glob, missing)) or not all(source.can_be_read_again for source in sources):
@@ -204,7 +204,7 @@ def _remove_filter(
 
     names = options.filters.columns
     if _declares(options):
-        partitions, _ = partitions.declared(Schema.parse(options.schema), sources)
+        partitions, _ = partitions.declare_types(Schema.parse(options.schema), sources)
     if partitions.fields and not options.offset:  # which counts the records of all files
         possible = RowFilter(options.filters, names).possible(sources, partitions)
         sources = possible or sources[:1]  # a file has the schema of no rows
@@ -223,7 +223,7 @@ class _Planner:
         self.sources = sources
         self._partitions = PartitionColumns()
         if any(map(attrgetter("partitions"), sources)):
-            self._partitions, overrides = PartitionColumns.in_folders_of(sources).overridden(
+            self._partitions, overrides = PartitionColumns.from_folders(sources).override_types(
                 options.schema_overrides, sources
             )
             options = options.changed(schema_overrides=overrides or None)
@@ -349,7 +349,7 @@ class _Planner:
 
     def _plan_declared(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
         """The plan for ``schema=``, whose columns are read as they are stored, where an embedded schema says how."""
-        partitions, schema = self._partitions.declared(Schema.parse(self.options.schema), self.sources)
+        partitions, schema = self._partitions.declare_types(Schema.parse(self.options.schema), self.sources)
         schema = self._override_types(schema)
         if assumptions.embedded is not None:
             schema = as_stored(schema, Schema.parse(assumptions.embedded.schema), self._projection)

@@ -102,7 +102,7 @@ class _Compiled:
             self.settings()  # at once, as it may raise; of an inferred schema often no record remains to be decoded
         self.schema = self.builder.schema
         if scan.partitions.fields:
-            self.schema = scan.partitions.extended(self.schema, Projection(options.columns))
+            self.schema = scan.partitions.extend_schema(self.schema, Projection(options.columns))
         if (path_column := options.include_file_paths) is not None:
             if path_column in self.schema.names:
                 reason = "include_file_paths= names a column that exists"
@@ -516,7 +516,7 @@ class Scan(Configured):
             return None
         declared = Schema.parse(self.narrow_options.schema).to_arrow()
         path = self.narrow_options.include_file_paths
-        return (*self.partitions.extended(declared, Projection(None)).names, *([] if path is None else [path]))
+        return (*self.partitions.extend_schema(declared, Projection(None)).names, *([] if path is None else [path]))
 
     def select_all_rows(self, names: Sequence[str]) -> Scan:
         """Some of the columns, of all rows."""

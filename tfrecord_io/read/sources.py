@@ -127,7 +127,7 @@ def with_types_of_folders(source: Any, options: AnyOptions) -> AnyOptions:
     pieces = [part for part in parts if isinstance(part, Scan) and part.origin is None]
     if not pieces or not hasattr(options, "schema_overrides"):
         return options
-    inferred = {*PartitionColumns.in_folders_of([source for part in pieces for source in part.sources]).fields}
+    inferred = {*PartitionColumns.from_folders([source for part in pieces for source in part.sources]).fields}
     by_piece = [{field.with_metadata(None) for field in part.partitions.fields} for part in pieces]
     types = {
         field.name: field.type
@@ -343,7 +343,7 @@ class ChosenRecords:
                 return
             with (
                 SourcePrefetcher([self._file]) as sources,
-                closing(BlockWalker.of_options(sources, options, recover=recovery)) as walker,
+                closing(BlockWalker.from_options(sources, options, recover=recovery)) as walker,
             ):
                 for frames in walker.intact_frames(check_crc=options.check_crc):
                     first, end = walker.record, walker.record + len(frames.starts)

@@ -155,7 +155,7 @@ def _check_one(source: Source, file: Source | None, options: FrameOptions, meter
             how = {"checks": Checks.of_call(options.check_crc)}
             index, error = compare_index(source, file, ranges, options.limits.record_bytes, meter, **how), None
         except TFRecordError as raised:
-            index, error = RecordIndex.of_sizes([]), raised
+            index, error = RecordIndex.from_sizes([]), raised
         return FileIndex(source.path, None if file is None else file.path, len(index), ranges.size, error)
 
 

@@ -126,7 +126,7 @@ class CopiedRecords:
         with (
             ProgressMeter(self.options.progress, total(source.size for source in self.sources), "bytes") as progress,
             SourcePrefetcher(self.sources) as prefetched,
-            closing(BlockWalker.of_options(prefetched, self.options.reading, progress=progress)) as walker,
+            closing(BlockWalker.from_options(prefetched, self.options.reading, progress=progress)) as walker,
         ):
             for frames in walker.intact_frames():
                 source, data = self.sources[walker.number], walker.data[: frames.consumed]
@@ -208,8 +208,8 @@ class CopiedSchema:
         SchemaError, DecodeError
             The declared schema does not describe the records.
         """
-        folders = PartitionColumns.in_folders_of(sources if options.partitions == "features" else ())
-        folders, overrides = folders.overridden(options.schema_overrides, sources)
+        folders = PartitionColumns.from_folders(sources if options.partitions == "features" else ())
+        folders, overrides = folders.override_types(options.schema_overrides, sources)
         is_declared = options.schema is not None
         united = None if is_declared else _united(stored, overrides)
         known = united if without is None else None
@@ -221,14 +221,14 @@ class CopiedSchema:
         if is_declared or overrides:
             described = known or united
             columns = apply_overrides(pa.schema([]) if described is None else described.schema, overrides)
-            folders, features = folders.declared(columns, sources)
+            folders, features = folders.declare_types(columns, sources)
             if known is not None:
                 known = EmbeddedSchema(embedded_schema(features.to_arrow()), known.dictionaries, known.path)
                 _check_described(known, sources, options.reading)
         if known is None:
             return cls(None, (), united, None, folders)
         _refuse(folders, known.schema.names, sources)
-        schema = folders.extended(known.schema, Projection(None))
+        schema = folders.extend_schema(known.schema, Projection(None))
         is_stored = len(stored) == 1 and not is_declared and not overrides and not folders.fields
         content = next(iter(stored)) if is_stored else pack(schema, known.dictionaries)
         declared = Schema.parse(schema) if is_declared or overrides else None
@@ -290,8 +290,8 @@ def _check_described(known: EmbeddedSchema, sources: Sequence[Source], reading: 
 
 def _warn_of_lost_types(sources: Sequence[Source], types_of_dataset: Mapping[str, Any] | None) -> None:
     """Warn of columns of folders that have another type in the copy: that in the manifest, or that of all folders."""
-    stated, _ = PartitionColumns.in_folders_of(sources).overridden(types_of_dataset, sources)
-    inferred = PartitionColumns.in_folders_of(sources, stated=False)
+    stated, _ = PartitionColumns.from_folders(sources).override_types(types_of_dataset, sources)
+    inferred = PartitionColumns.from_folders(sources, stated=False)
     types = {field.name: field.type for field in inferred.fields}
     for field in stated.fields:
         if (other := types.get(field.name, field.type)) != field.type:
@@ -442,7 +442,7 @@ def _first_schema(source: Source, reading: ReadOptions) -> tuple[bool, bytes | N
     if source.shard is not None and (source.shard.records == 0 or source.shard.manifest.schema is not None):
         content = source.shard.manifest.schema
         return source.shard.records > 0, content if _is_readable(content) else None
-    with closing(BlockWalker.of_options(iter([source]), reading)) as walker:
+    with closing(BlockWalker.from_options(iter([source]), reading)) as walker:
         if not walker.load():  # a selection without rows has the columns of its dataset
             return False, None if source.derived is None else source.derived.schema
         content = first_embedded(walker)

@@ -238,7 +238,7 @@ class _Deletion:
     def find(self, filters: Any) -> None:
         """Find the rows that fulfil the condition, in each file."""
         condition = condition_of(filters)
-        in_folders = PartitionColumns.in_folders_of(self._sources).names
+        in_folders = PartitionColumns.from_folders(self._sources).names
         is_of_folders = self._replacement is not None and set(condition.columns) <= set(in_folders)
         options = replace(self._options, filters=condition, columns=())
         if not is_of_folders:
@@ -374,7 +374,7 @@ class _Deletion:
         prefix = b""  # for the next record: the schema of the first one, which is removed
         with (
             SourcePrefetcher(sources) as prefetched,
-            closing(BlockWalker.of_options(prefetched, self._options, progress=self._meter)) as walker,
+            closing(BlockWalker.from_options(prefetched, self._options, progress=self._meter)) as walker,
         ):
             for frames in walker.intact_frames():
                 data, sizes = walker.data[: frames.consumed], frames.lengths + FRAME_BYTES

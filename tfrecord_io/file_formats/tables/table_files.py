@@ -118,14 +118,14 @@ class TableFiles:
         for match in found:
             warn_of_left_out(match, formats)
         sources = [source for match in found for source in match.sources]
-        folders, overrides = PartitionColumns.in_folders_of(sources).overridden(options.schema_overrides, sources)
+        folders, overrides = PartitionColumns.from_folders(sources).override_types(options.schema_overrides, sources)
         if formats[0].typed and overrides:
             name = printable(next(iter(overrides)))
             reason = f"schema_overrides= declares '{name}', but is only for columns of folders (day=1/)"
             raise TypeError(f"{reason}, as the files state their types; schema= casts the columns to write")
         schema = options.schema
         if folders.fields and schema is not None:
-            folders, schema = folders.declared(Schema.parse(schema), sources)
+            folders, schema = folders.declare_types(Schema.parse(schema), sources)
         return cls(sources, folders, replace(options, schema=schema, schema_overrides=overrides, listings=None))
 
     def selected(self, names: Sequence[str]) -> list[str] | None:

@@ -75,7 +75,7 @@ class _ListSplitter:
         """The framed rows of all files, in pieces."""
         options = self._options
         prefetcher = SourcePrefetcher(list(sources))
-        walker = BlockWalker.of_options(prefetcher, options, progress=progress)
+        walker = BlockWalker.from_options(prefetcher, options, progress=progress)
         try:
             for frames in walker.intact_frames(check_crc=options.check_crc):
                 if (error := (yield from self._block(walker, frames))) is not None:

@@ -198,7 +198,7 @@ class BlockWalker:
         self._waiting: deque[Source] = deque()  # taken from the sources, and not opened
 
     @classmethod
-    def of_options(
+    def from_options(
         cls,
         sources: Iterator[Source],
         options: FrameOptions,

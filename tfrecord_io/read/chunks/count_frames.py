@@ -169,7 +169,7 @@ def _count_file(
     TFRecordError at the first fault that `recover` does not pass; ``records_intact`` and ``offset`` show how far the
     walk got.
     """
-    walker = BlockWalker.of_options(iter([source]), known.options, progress=progress, recover=recover)
+    walker = BlockWalker.from_options(iter([source]), known.options, progress=progress, recover=recover)
     walker.number = file - 1
     with closing(walker):
         total = _pass_records(walker, pool, check_crc=check_crc)
