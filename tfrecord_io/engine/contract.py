@@ -336,7 +336,7 @@ class Decoder(Protocol):
     def accept_embedded(self) -> None:
         """Let the next `feed` decode the record with an embedded schema before which the last one stopped."""
 
-    def by_feature(self) -> Mapping[str, ColumnBuffers]:
+    def take_columns(self) -> Mapping[str, ColumnBuffers]:
         """Return the rows as columns, in the plan's order and then in that of discovery, and reset the decoder.
 
         Where the context and the feature lists have the same name, it is that of the context feature; with `LIST_MARK`
@@ -369,7 +369,7 @@ class EngineDecoder(Decoder, Protocol):
         """About how many bytes the values of the rows held have in their columns."""
 
     def take(self) -> Sequence[ColumnBuffers]:
-        """The columns of `by_feature`, all of which are made."""
+        """The columns of `take_columns`, all of which are made."""
 
     def feed_file(
         self, file: FileView, begin: int, end: int, *, max_records: int = -1, max_bytes: int, keeps: bool = False
@@ -575,7 +575,7 @@ class ColumnNames:
 
     def __init__(self, features: Sequence[FeatureName]) -> None:
         self.names = list(map(itemgetter(0), features))
-        # The number of the column of each feature; see `Decoder.by_feature`.
+        # The number of the column of each feature; see `Decoder.take_columns`.
         self.index = dict(zip(self.names, range(len(self.names)), strict=True))
         if len(self.index) < len(self.names):
             context = {name for name, is_list in features if not is_list}

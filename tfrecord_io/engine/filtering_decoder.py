@@ -172,9 +172,9 @@ class FilteringDecoder:
         assert self._stopped is not None
         self._stopped.accept_embedded()
 
-    def by_feature(self) -> Mapping[str, ColumnBuffers]:
+    def take_columns(self) -> Mapping[str, ColumnBuffers]:
         self._start()
-        return self._main.by_feature()
+        return self._main.take_columns()
 
     def complete(self) -> None:
         self._main.complete()
@@ -314,7 +314,7 @@ class FilteringDecoder:
         counts, was_sequence = first.counts, first.sequence
         progress = feed(first)
         rows, size, lengths = first.rows, first.value_bytes, first.lengths()
-        mask = self._prefilter.may_pass(first.by_feature(), rows) if rows else np.empty(0, bool)
+        mask = self._prefilter.may_pass(first.take_columns(), rows) if rows else np.empty(0, bool)
         kept = np.flatnonzero(mask)
         self._share_names(first, self._main)
         main, choice = self._main, self._prefilter.choice

@@ -222,9 +222,9 @@ class NativeDecoder:
         self._kernel.add_names(new_names, self._select_names(new_names), provisional=False)
 
     def take(self) -> list[ColumnBuffers]:
-        return list(self.by_feature().values())
+        return list(self.take_columns().values())
 
-    def by_feature(self) -> NativeColumns:
+    def take_columns(self) -> NativeColumns:
         columns = self._kernel.take()
         if self._names is None or len(self._names.names) != len(columns):  # a faulty record's names are removed again
             has_new_only = not self.plan.columns and self.plan.select is None  # columns: one for each new name

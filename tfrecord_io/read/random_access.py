@@ -137,7 +137,7 @@ class RandomAccess(Closing, Shared):
                 self._check_embedded(location(done), progress.embedded)
                 decoder.accept_embedded()
             expansion.add(decoder.value_bytes)
-            columns, part = decoder.by_feature(), slice(first, done)
+            columns, part = decoder.take_columns(), slice(first, done)
             for kept, batch in self._build_batches(
                 columns, files[part], records[part], expansion, leaves_out=leaves_out
             ):

@@ -178,7 +178,7 @@ class RecordChecker:
 
 def _kinds(decoder: Decoder, plan: Plan | None) -> dict[FeatureName, Kind]:
     """Take the rows; returns the feature types of the new names that have values in them."""
-    columns = decoder.by_feature().values()
+    columns = decoder.take_columns().values()
     new = [] if plan is None or not decoder.new_names else [*columns][len(plan.columns) :]
     kinds = [(column, column.kind if column.steps is None else column.steps.kind) for column in new]
     return {(column.name, column.steps is not None): Kind(kind) for column, kind in kinds if kind != Kind.NONE}

@@ -184,7 +184,7 @@ class _Names:
         fault = None
         while done < count and fault is None:
             progress = self._decoder.feed(framed, begin)
-            self._decoder.by_feature()
+            self._decoder.take_columns()
             if progress.fault is not None:
                 fault = replace(progress.fault, record=done + progress.fault.record)
             done, begin = done + progress.records, begin + progress.consumed

@@ -251,7 +251,7 @@ class ChunkDecoder:
         chunk.counts, self._counts = counts - self._counts, counts
         chunk.new_names = decoder.new_names[self._names :]
         self._names += len(chunk.new_names)
-        chunk.columns = decoder.by_feature()
+        chunk.columns = decoder.take_columns()
         return chunk
 
 
@@ -325,7 +325,7 @@ class PayloadDecoder:
         self.value_bytes += payload_bytes
         return True
 
-    def by_feature(self) -> Mapping[str, ColumnBuffers]:
+    def take_columns(self) -> Mapping[str, ColumnBuffers]:
         offsets = np.zeros(self.rows + 1, np.int32)
         np.cumsum(self.lengths(), out=offsets[1:], dtype=np.int32)
         values = self._values[0] if len(self._values) == 1 else np.concatenate([np.empty(0, np.uint8), *self._values])

@@ -125,7 +125,7 @@ class DecodedPart(Part):
             decoder.complete()
         else:
             chunk.kept = decoder.kept
-            chunk.columns = decoder.by_feature()
+            chunk.columns = decoder.take_columns()
             self.use_again()
 
     def use_again(self) -> None:
@@ -257,6 +257,6 @@ def _measure(windows: FileWindows, settings: DecodeSettings, begin: int) -> tupl
     columns = len(settings.plan.columns) + len(decoder.new_names)
     copied = 0
     if progress.consumed >= _LONG_VALUE * columns:
-        columns_of_record = [column.steps or column for column in decoder.by_feature().values()]
+        columns_of_record = [column.steps or column for column in decoder.take_columns().values()]
         copied = sum(c.values.nbytes for c in columns_of_record if c.kind in _LONG_KINDS and c.values is not None)
     return progress.consumed, columns, copied
