@@ -98,7 +98,7 @@ class ScanLookup(PartLookup):
             reason = "rows that are left out have none"
             raise ValueError(f"on_error= cannot be combined with access by number: {reason}; {SALVAGE}")
         sources, own = list(self.scan.sources), self.scan.options
-        checks = Checks.of_call(own.check_crc)
+        checks = Checks.from_check_crc(own.check_crc)
         self._files = IndexedFiles(sources, find_indexes(sources), own.limits.record_bytes, checks=checks)
         self._files.forget()
         self._numbers: Array | range  # of the records

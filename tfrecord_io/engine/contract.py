@@ -65,7 +65,7 @@ class Checks(IntEnum):
     ALL = 2  # those of payloads, too
 
     @classmethod
-    def of_call(cls, check_crc: bool, *, payloads: bool = False) -> Checks:
+    def from_check_crc(cls, check_crc: bool, *, payloads: bool = False) -> Checks:
         """The checksums that a call with `check_crc` compares, as far as it reads payloads."""
         return cls.NONE if not check_crc else cls.ALL if payloads else cls.LENGTHS
 

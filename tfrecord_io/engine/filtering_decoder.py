@@ -283,7 +283,7 @@ class FilteringDecoder:
     def _next_length(self, block: Array, at: int) -> int:
         """Payload bytes of the next record; 0 if that is faulty or truncated."""
         limit = self._plan.max_record_bytes
-        checks = Checks.of_call(self._plan.check_crc)
+        checks = Checks.from_check_crc(self._plan.check_crc)
         frames, _ = self._engine.scan(block, at, max_records=1, checks=checks, max_record_bytes=limit, final=False)
         return int(frames.lengths.sum())
 

@@ -338,7 +338,7 @@ class KnownCounts:
         count = None
         if index is not None and (prefer_index or not _takes_longer(index, source)):
             with open_random_access(source) as file:
-                checks = Checks.of_call(self.options.check_crc)
+                checks = Checks.from_check_crc(self.options.check_crc)
                 use = partial(_rows_of, index, source, file, self.options.limits.record_bytes, checks)
                 count, text = unless_stale(use, is_named=prefer_index)
             warn_of_stale([text])

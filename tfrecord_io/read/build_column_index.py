@@ -74,7 +74,7 @@ def index_columns(
     """
     options = replace(options, columns=tuple(entries_of(columns)), threads=1)
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
-    checks = Checks.of_call(options.check_crc)
+    checks = Checks.from_check_crc(options.check_crc)
     with closing(IndexedFiles([*sources], offsets, options.limits.record_bytes, checks=checks)) as files:
         scan = _plan_columns(files, options, is_optional=is_optional)
         if scan is None:

@@ -746,7 +746,7 @@ def open_random(
         sources,
         index_sources,
         options.limits.record_bytes,
-        checks=Checks.of_call(options.check_crc),
+        checks=Checks.from_check_crc(options.check_crc),
         named=index is not None,
         recover=recover,
     )

@@ -48,7 +48,7 @@ def write_indexes(
 
         def write_one(source: Source) -> FileIndex:
             with open_plain(source, "an index") as ranges:
-                checks = Checks.of_call(options.check_crc)
+                checks = Checks.from_check_crc(options.check_crc)
                 index = scan_index(source.path, ranges, options.limits.record_bytes, meter, checks=checks)
             fs, target = source.remote or (None, source.path)
             written_index(target + SUFFIX, index, StorageOptions(filesystem=fs)).commit()
@@ -152,7 +152,7 @@ def _check_one(source: Source, file: Source | None, options: FrameOptions, meter
             if file is None:
                 reason = "the file has no index"
                 raise CorruptRecordError(reason, path=source.path, hint="write one with tfr index")
-            how = {"checks": Checks.of_call(options.check_crc)}
+            how = {"checks": Checks.from_check_crc(options.check_crc)}
             index, error = compare_index(source, file, ranges, options.limits.record_bytes, meter, **how), None
         except TFRecordError as raised:
             index, error = RecordIndex.from_sizes([]), raised

@@ -426,7 +426,7 @@ class BlockWalker:
 
     def checks(self, *, payloads: bool = False) -> Checks:
         """The checksums that are compared: none in a walk without `check_crc`."""
-        return Checks.of_call(self._checks_crc, payloads=payloads)
+        return Checks.from_check_crc(self._checks_crc, payloads=payloads)
 
     def intact_frames(self, max_records: int = -1, *, check_crc: bool = True) -> Iterator[Frames]:
         """The complete records of each block; the walk advances past them, and the damage behind, when it goes on.

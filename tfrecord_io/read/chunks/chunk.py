@@ -291,7 +291,7 @@ class PayloadDecoder:
             data,
             begin,
             max_records=max_records,
-            checks=Checks.of_call(self._check_crc, payloads=True),
+            checks=Checks.from_check_crc(self._check_crc, payloads=True),
             max_record_bytes=self._max_record_bytes,
             final=final,
         )

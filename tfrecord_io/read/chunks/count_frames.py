@@ -191,7 +191,7 @@ def _count_without_reading(source: Source, index: Source | None, known: KnownCou
         with open_random_access(source) as ranges:
             if codec_of(ranges, source.path) is not None:
                 return None
-            limit, checks = known.options.limits.record_bytes, Checks.of_call(known.options.check_crc)
+            limit, checks = known.options.limits.record_bytes, Checks.from_check_crc(known.options.check_crc)
             return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, limit, checks))
     except OSError as error:
         if error.errno != errno.ESPIPE:  # of a web server without range requests, which may not say so before
