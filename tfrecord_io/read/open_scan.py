@@ -621,7 +621,7 @@ def _left_out(matches: Sequence[FileMatches | None], offset: int) -> tuple[int, 
     return len(matches), offset
 
 
-def without_excluded(scan: AnyScan, filters: Any) -> AnyScan:
+def exclude_rows(scan: AnyScan, filters: Any) -> AnyScan:
     """Without the files, and the records of indexed files, that cannot fulfil a condition.
 
     Other rows that do not fulfil it may remain, where it takes less time to decode them: the caller applies it.
