@@ -109,7 +109,7 @@ class Codec(ABC):
     def decompressor(self, *, exact: bool = False) -> Decompressor:
         """Create a decompressor of one member; an `exact` one may be slow."""
 
-    def resumed(self, *, exact: bool = False) -> Decompressor:
+    def resume(self, *, exact: bool = False) -> Decompressor:
         """Create a decompressor that begins inside a member, where `resumption` says; its checksum is not checked."""
         raise NotImplementedError(f"{self.name} is read from the start of a member only")
 

@@ -148,12 +148,12 @@ class _Search:
         for offset, data in self._windows(begin):
             last = len(data) < _WINDOW_BYTES
             if offset <= behind_header < offset + len(data):
-                yield _Place(behind_header, codec.resumed, True), data[behind_header - offset :][:_LOOK_BYTES]
+                yield _Place(behind_header, codec.resume, True), data[behind_header - offset :][:_LOOK_BYTES]
             for match in codec.resumption.finditer(data):
                 if match.start() >= len(data) - _OVERLAP and not last:
                     break  # it is at the start of the next window
                 inside = match.lastgroup == "block"
-                at, new = (match.end(), codec.resumed) if inside else (match.start(), codec.decompressor)
+                at, new = (match.end(), codec.resume) if inside else (match.start(), codec.decompressor)
                 if inside or offset + at > begin or not in_header:
                     yield _Place(offset + at, new, inside), data[at : at + _LOOK_BYTES]
 

@@ -152,7 +152,7 @@ _CELLS = {"delimiter", "null_values"}
 _CODE = "tfrecord_io.file_formats."
 
 
-def by_convert(name: str, other: str | None = None, *, where: str = "") -> dict[str, Any]:
+def convert_hints(name: str, other: str | None = None, *, where: str = "") -> dict[str, Any]:
     """Hints of a `Format`: how to read a file of it, in Python by `other`, too."""
     other_way = f" or {other}" if other else ""
     return {
@@ -180,7 +180,7 @@ CSV = Format(
     compressed=True,
     typed=False,
     looks=("plain text",),
-    **by_convert("csv", "pandas.read_csv", where="if it is CSV, "),
+    **convert_hints("csv", "pandas.read_csv", where="if it is CSV, "),
     sql=(".csv",),
 )
 TSV = replace(
@@ -205,7 +205,7 @@ JSON = Format(
     compressed=True,
     typed=False,
     looks=("JSON",),
-    **by_convert("jsonl", "pandas.read_json(lines=True)", where="if it is JSON lines, "),
+    **convert_hints("jsonl", "pandas.read_json(lines=True)", where="if it is JSON lines, "),
     sql=(".json", ".jsonl", ".ndjson"),
 )
 PARQUET = Format(
@@ -217,7 +217,7 @@ PARQUET = Format(
     reads=ORDERED,
     writes=IN_FOLDERS,
     looks=("a Parquet file",),
-    **by_convert("parquet", "pandas.read_parquet"),
+    **convert_hints("parquet", "pandas.read_parquet"),
     magic=(b"PAR1", b"PARE"),
     sql=(".parquet",),
 )
@@ -230,7 +230,7 @@ ARROW = Format(
     reads=ORDERED,
     writes=IN_FOLDERS,
     looks=("an Arrow IPC (Feather) file",),
-    **by_convert("arrow", "pandas.read_feather"),
+    **convert_hints("arrow", "pandas.read_feather"),
     magic=(b"ARROW1",),
 )
 ORC = Format(
@@ -242,7 +242,7 @@ ORC = Format(
     reads=ORDERED,
     writes=IN_FOLDERS,
     looks=("an ORC file",),
-    **by_convert("orc", "pandas.read_orc"),
+    **convert_hints("orc", "pandas.read_orc"),
     magic=(b"ORC",),
 )
 NPY = Format(
@@ -254,7 +254,7 @@ NPY = Format(
     writes=frozenset({"mode", "column"}),
     compressed=True,
     looks=("a NumPy .npy file",),
-    **by_convert("npy", "numpy.load"),
+    **convert_hints("npy", "numpy.load"),
     magic=(b"\x93NUMPY",),
 )
 NPZ = Format(
@@ -266,7 +266,7 @@ NPZ = Format(
     write=f"{_CODE}array_files.to_numpy_files:to_npz",
     writes=frozenset({"mode", "compressed"}),
     looks=("a zip archive (such as .npz)",),
-    **by_convert("npz", "numpy.load", where="if it is .npz, "),
+    **convert_hints("npz", "numpy.load", where="if it is .npz, "),
     magic=(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
 )
 HDF5 = Format(
@@ -279,7 +279,7 @@ HDF5 = Format(
     reads=_LABELLED,
     writes=frozenset({"mode", "compressed"}),
     looks=("an HDF5 file",),
-    **by_convert("hdf5", "h5py.File"),
+    **convert_hints("hdf5", "h5py.File"),
     magic=(b"\x89HDF\r\n\x1a\n",),
     extra="hdf5",
 )
@@ -293,7 +293,7 @@ NETCDF = Format(
     reads=_LABELLED,
     writes=frozenset({"mode", "compressed"}),
     looks=("a NetCDF file",),
-    **by_convert("netcdf", "xarray.open_dataset"),
+    **convert_hints("netcdf", "xarray.open_dataset"),
     magic=(b"CDF\x01", b"CDF\x02", b"CDF\x05"),
     extra="netcdf",
 )
@@ -315,7 +315,7 @@ IDX = Format(
     several=True,
     compressed=True,
     looks=("an IDX file, the format of MNIST",),
-    **by_convert("idx"),
+    **convert_hints("idx"),
     magic=tuple(bytes((0, 0, dtype, axes)) for dtype in (0x08, 0x09, *range(0x0B, 0x0F)) for axes in range(1, 6)),
 )
 LIBSVM = Format(

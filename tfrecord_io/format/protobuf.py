@@ -60,7 +60,7 @@ def message_classes(
     }
 
 
-def parsed(message_class: Any, data: bytes) -> Any:
+def parse_message(message_class: Any, data: bytes) -> Any:
     """A message; protobuf's DecodeError if `data` is not one, in pure Python also for text that is not UTF-8."""
     try:
         return message_class.FromString(data)

@@ -18,7 +18,7 @@ from tfrecord_io.display import counted
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.format.dtypes import MAX_AXES, STRING, Array, declared_name, dtype_name, element
 from tfrecord_io.format.missing_values import has_missing
-from tfrecord_io.format.protobuf import enum_values, message_classes, parsed
+from tfrecord_io.format.protobuf import enum_values, message_classes, parse_message
 from tfrecord_io.format.varint import varint
 from tfrecord_io.options import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits
 from tfrecord_io.options.limits import Expansion
@@ -131,7 +131,7 @@ def parse_tensor(serialized: Any, out_type: Any = None, *, limits: Limits = DEFA
 def parse_tensor_proto(data: bytes, declared: str | None = None, expansion: Expansion | None = None) -> ParsedTensor:
     """Parse `data`; DecodeError if its dtype is not the one `declared`, or its values do not fit `expansion`."""
     try:
-        message = parsed(TensorProto, data)
+        message = parse_message(TensorProto, data)
     except ProtobufError as error:
         reason = f"the {len(data)} bytes are not a TensorProto"
         raise DecodeError(reason, expected="a serialized TensorProto") from error

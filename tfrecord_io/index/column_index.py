@@ -217,7 +217,7 @@ def check_fields(fields: Iterable[pa.Field]) -> pa.Schema:
     return schema
 
 
-def with_scalars(columns: Sequence[str] | str, fields: Iterable[pa.Field], path: str | None = None) -> Sequence[str]:
+def expand_scalars(columns: Sequence[str] | str, fields: Iterable[pa.Field], path: str | None = None) -> Sequence[str]:
     """The columns of an index, with `ALL_SCALARS` replaced by all of `fields` that it can have.
 
     SchemaError, with the `path` of the file, if it can have none of them.

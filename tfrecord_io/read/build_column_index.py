@@ -19,8 +19,8 @@ from tfrecord_io.index.column_index import (
     ALL_SCALARS,
     COLUMNS_SUFFIX,
     check_fields,
+    expand_scalars,
     is_indexable,
-    with_scalars,
     write_columns,
 )
 from tfrecord_io.index.indexed_files import IndexedFiles
@@ -95,7 +95,9 @@ def index_columns(
         with ProgressMeter(options.progress, int(files.first[-1]), "records") as meter:
             how: dict[str, Any] = {"is_just_written": is_just_written, "check_crc": options.check_crc}
             build = partial(_build_one, records, files, schema=schema, meter=meter, **how)
-            indexes = list(ordered((partial(build, file) for file in range(len(sources))), at_a_time(sources), "index"))
+            indexes = list(
+                ordered((partial(build, file) for file in range(len(sources))), files_at_a_time(sources), "index")
+            )
     withdraw_if_replaced(sources, COLUMNS_SUFFIX)
     return indexes
 
@@ -109,7 +111,7 @@ def _plan_columns(files: IndexedFiles, options: ReadOptions, *, is_optional: boo
         if is_optional:
             entries = [field.name for field in fields if field.name in entries and is_indexable(field)]
         else:
-            entries = with_scalars(entries, fields, files.sources[0].path if files.sources else None)
+            entries = expand_scalars(entries, fields, files.sources[0].path if files.sources else None)
     return plan_records(files, replace(options, columns=tuple(entries))) if entries else None
 
 
@@ -157,7 +159,7 @@ def _has_schema(files: IndexedFiles, file: int, *, check_crc: bool) -> bool:
     return decoder.feed(frame, files.sources[file].path, 0, 0).revision is not None
 
 
-def at_a_time(sources: Sequence[Source]) -> int:
+def files_at_a_time(sources: Sequence[Source]) -> int:
     """How many files are read, and their indexes stored, at a time: of those in a store as many as memory allows."""
     if not any(source.remote is not None for source in sources):
         return 1

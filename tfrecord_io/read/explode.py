@@ -140,13 +140,13 @@ def _explode_batch(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> p
     """The steps of some episodes, which begin with the row `begin`."""
     values = {name: step_values(batch[name], batch.schema.field(name)) for name in names}
     rows, steps = rows_and_numbers(_lengths(batch[names[0]]))
-    exploded = with_steps(batch, rows, values)
+    exploded = replace_steps(batch, rows, values)
     fields = [pa.field(RECORD, pa.int64(), False), pa.field(STEP, pa.int64(), False), *exploded.schema]
     arrays = [int64_array(rows + begin), int64_array(steps), *exploded.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def with_steps(batch: pa.RecordBatch, rows: Array, steps: Mapping[str, pa.Array]) -> pa.RecordBatch:
+def replace_steps(batch: pa.RecordBatch, rows: Array, steps: Mapping[str, pa.Array]) -> pa.RecordBatch:
     """The columns of a batch in their order: those of steps have new values, the others those of these rows."""
     repeated = selectable(batch.select([name for name in batch.schema.names if name not in steps])).take(
         int64_array(rows)

@@ -189,13 +189,13 @@ class SidecarSchema:
 
         lengths: dict[str, dict[str, int]] = {}
         for path, count in records.items():
-            directory, name = divided(path, self.depth)
+            directory, name = split_folders(path, self.depth)
             if directory not in lengths:
                 lengths[directory] = shard_lengths(directory, storage_for([directory], self.storage))
             check_length(path, count, lengths[directory].get(name, count))
 
 
-def divided(path: str, depth: int) -> tuple[str, str]:
+def split_folders(path: str, depth: int) -> tuple[str, str]:
     """Split a path into the directory so many folders above its file, and the file's name below there."""
     parts = path.split("/")
     folder, name = "/".join(parts[: -1 - depth]), "/".join(parts[-1 - depth :])
@@ -241,7 +241,7 @@ def _read_description(source: Source, options: ReadOptions) -> SidecarSchema | N
     if not source.may_be_beside(FEATURES):
         return None
     for depth in range(1 if options.split is None else 1 + source.path.count("/")):
-        directory, _ = divided(source.path, depth)
+        directory, _ = split_folders(source.path, depth)
         storage = storage_for([directory], options.storage)
         try:
             schema = Schema.from_tfds(directory, storage_options=storage.given)

@@ -94,7 +94,7 @@ def resolve_selection(source: Any, options: AnyOptions, *, whole: bool = False) 
     more of how it is read, or the read is `whole` and its schema is that of the first rows only.
     ValueError if the call states more of how it is read, and both select rows or columns: this is not one read.
     """
-    source, options = unwrapped(source), with_types_of_folders(source, options)
+    source, options = unwrapped(source), add_folder_types(source, options)
     if isinstance(source, list | tuple) and isinstance(options, ReadOptions) and _are_of_one_dataset(source):
         return unite_parts(*source), options.changed(columns=None) if source[0].chooses_columns else options
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
@@ -118,7 +118,7 @@ def resolve_selection(source: Any, options: AnyOptions, *, whole: bool = False) 
     return list(source.sources), of_columns.changed(**selected) if selected else of_columns
 
 
-def with_types_of_folders(source: Any, options: AnyOptions) -> AnyOptions:
+def add_folder_types(source: Any, options: AnyOptions) -> AnyOptions:
     """Take over the types of partition columns from a dataset of which a list has pieces.
 
     Beside other sources, whose folders may have any names: with those that are text.

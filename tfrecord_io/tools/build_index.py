@@ -17,7 +17,7 @@ from tfrecord_io.index.find_index import written_index
 from tfrecord_io.log import logger
 from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.build_column_index import FileIndex, at_a_time, index_columns, withdraw_if_replaced
+from tfrecord_io.read.build_column_index import FileIndex, files_at_a_time, index_columns, withdraw_if_replaced
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain
@@ -56,7 +56,7 @@ def write_indexes(
             return FileIndex(source.path, source.path + SUFFIX, len(index), index.end)
 
         calls = (partial(write_one, source) for source in sources)
-        indexes = list(ordered(calls, at_a_time(sources), "index"))
+        indexes = list(ordered(calls, files_at_a_time(sources), "index"))
     withdraw_if_replaced(sources, SUFFIX)
     return indexes
 
@@ -143,7 +143,7 @@ def check_indexes(
             partial(_check_one, source, file, options, meter)
             for source, file in zip(sources, find_indexes(sources), strict=True)
         )
-        return list(ordered(calls, at_a_time(sources), "index"))
+        return list(ordered(calls, files_at_a_time(sources), "index"))
 
 
 def _check_one(source: Source, file: Source | None, options: FrameOptions, meter: ProgressMeter) -> FileIndex:

@@ -32,7 +32,7 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import ResolvedSchema, Scan
-from tfrecord_io.read.sources import paths_of, with_types_of_folders
+from tfrecord_io.read.sources import add_folder_types, paths_of
 from tfrecord_io.schema.column_features import FEATURE_LIST
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, matches
 from tfrecord_io.schema.embedded import (
@@ -76,7 +76,7 @@ class CopiedRecords:
     """
 
     def __init__(self, src: InputPath, options: CopyOptions, folders: Mapping[str, list[Source]] | None = None) -> None:
-        typed = with_types_of_folders(src, options)
+        typed = add_folder_types(src, options)
         options = typed if options.partitions == "features" else options
         self.options, self.src = options, paths_of(src)
         self.largest = (0, 0, "")  # size, number and path of the largest record that was read
