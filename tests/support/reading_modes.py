@@ -71,8 +71,8 @@ def matching_records_only() -> Iterator[list[int]]:
 def opened_scans(patch: pytest.MonkeyPatch) -> list[Scan]:
     """The scans that are opened from now on."""
     opened: list[Scan] = []
-    original = reader.begin
-    patch.setattr(reader, "begin", lambda scan, *rest, **more: opened.append(scan) or original(scan, *rest, **more))
+    original = reader.plan_read
+    patch.setattr(reader, "plan_read", lambda scan, *rest, **more: opened.append(scan) or original(scan, *rest, **more))
     return opened
 
 
