@@ -260,7 +260,7 @@ class _Planner:
         try:
             while True:
                 try:
-                    attempt = self._plan_by(reader, assumptions)
+                    attempt = self._try_plan(reader, assumptions)
                 except SchemaError as error:  # a later file may have the column, or its type if this one has no value
                     is_of_argument = isinstance(error, FeatureNotFoundError) or error.of_argument
                     wider = self._wider(assumptions) if is_of_argument else None
@@ -301,7 +301,7 @@ class _Planner:
         planned.scan.refuse_conflicts()
         return planned
 
-    def _plan_by(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
+    def _try_plan(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         options = self.options
         uses_embedded = options.schema is None
         if isinstance(message := options.record_type, MessageType):
@@ -574,8 +574,8 @@ class _Planner:
         from tfrecord_io.schema.inferred_schema import InferredSchema
 
         options, sample = self.options, self._decode_sample(reader, assumptions)
-        if (disproved := self._revise(assumptions, sample)) is not None:
-            return disproved
+        if (revised := self._revise(assumptions, sample)) is not None:
+            return revised
         chunks, names, observations = sample.chunks, sample.names, sample.observations
         counts = sum((chunk.counts for chunk in chunks), RecordCounts())
         new_names = chain(assumptions.contested, *(chunk.new_names for chunk in chunks))
