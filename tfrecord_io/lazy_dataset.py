@@ -31,9 +31,9 @@ from tfrecord_io.options.checked_options import check_choice, check_equal, datas
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.deferred_schema import LazyScan
 from tfrecord_io.read.explanation import Explanation, explain_scan
 from tfrecord_io.read.explode import step_columns
+from tfrecord_io.read.lazy_scan import LazyScan
 from tfrecord_io.read.open_scan import (
     apply_filter,
     count_scan,
