@@ -339,10 +339,10 @@ def test_a_scan_reads_pieces_of_a_bucket_under_one_schema(bucket: Bucket, shards
     options = ReadOptions.from_keywords({"storage_options": bucket.storage_options, "threads": 2})
     scan = plan_scan(path, options).close()
     parts = [piece for source in scan.sources for piece in pieces_of(source, 4)]
-    with open_scan(scan.over(parts)) as reader:
+    with open_scan(scan.with_sources(parts)) as reader:
         assert reader.read_all() == table
     later = [piece for piece in parts if piece.begin][-1]
-    with open_scan(scan.over([later])) as reader:
+    with open_scan(scan.with_sources([later])) as reader:
         rows = reader.read_all()
     assert rows == table.slice(900 - len(rows))
     assert pa.concat_tables([read_scan(piece) for piece in scan.split(5)]) == table

@@ -153,7 +153,7 @@ def _frames(
     if rows is not None:
         scan = scan.limited(rows)
         size = max(1, min(scan.options.batch_size, batch_size or rows, rows))
-        scan = scan.over(batch_size=size)
+        scan = scan.with_options(batch_size=size)
     with open_scan(scan, whole=rows is None) as reader:
         held = pa.schema([field.with_type(_held(field.type)) for field in scan.schema])
         is_held = held.equals(scan.schema)

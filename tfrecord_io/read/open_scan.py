@@ -99,7 +99,7 @@ def apply_selection(scan: AnyScan, options: ReadOptions) -> AnyScan:
         scan = apply_filter(scan, options.filters)
     if options.limit is not None:
         scan = scan.limited(options.limit)
-    return scan.over(**_call_options(options))
+    return scan.with_options(**_call_options(options))
 
 
 def _call_options(options: ReadOptions) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def skip_rows(scan: AnyScan, rows: int) -> AnyScan:
         raise ValueError("an offset counts the records of the files, before the filter: call offset() before filter()")
     limit, offset = scan.options.limit, scan.options.offset + rows
     offset = check_integer("offset", offset, 0, INT64_MAX)
-    return scan.over(offset=offset, limit=None if limit is None else max(0, limit - rows))
+    return scan.with_options(offset=offset, limit=None if limit is None else max(0, limit - rows))
 
 
 def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) -> tuple[Any, AnyOptions]:
@@ -210,7 +210,7 @@ def refresh_scan(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyS
         raise ValueError("only what was opened as a whole can be refreshed: call tfr.dataset(path) again")
     path, options = scan.origin
     latest = plan_sources(resolve_sources(path, options) if sources is None else sources, options)
-    latest = latest.over(limit=scan.options.limit, offset=scan.options.offset)
+    latest = latest.with_options(limit=scan.options.limit, offset=scan.options.offset)
     names = ("sources", "options", "resolved", "partitions", "sidecar", "compiled")
     plan: dict[str, Any] = {name: getattr(latest, name) for name in names}
     result = replace(scan, **plan, selected=None, row_filter=None)
@@ -353,7 +353,7 @@ def open_all(scan: Scan, *, with_index: bool = False, **of_call: Any) -> Reader:
     """
     if scan.origin is not None and not (scan.chooses_rows or scan.chooses_columns):
         return open_path(scan, scan.origin[1].changed(**of_call), whole=True, with_index=with_index)
-    scan = scan.over(**of_call) if of_call else scan
+    scan = scan.with_options(**of_call) if of_call else scan
     return open_scan(scan.add_index_levels() if with_index else scan, whole=True, warns=True)
 
 
@@ -381,7 +381,7 @@ def count_scan(scan: Scan) -> int:
     counts = records_of_files([source for source in scan.sources if source.span is None], scan.options)
     parts = [source for source in scan.sources if source.span is not None]
     if parts:
-        with open_scan(scan.only([]).over(parts, limit=None, offset=0)) as reader:
+        with open_scan(scan.only([]).with_sources(parts, limit=None, offset=0)) as reader:
             counts.append(sum(batch.num_rows for batch in reader))
     return scan.rows_within(sum(counts))
 
@@ -537,7 +537,7 @@ def _select_matches(
     sources, matches, named = scan.sources[begun:], list(matches[begun:]), named[begun:]
     match = matches[0] if matches else None
     if left and sources and match is None:  # of how many files more the offset leaves out all records is not known
-        return (scan.over(sources, offset=left) if begun else None), named
+        return (scan.with_sources(sources, offset=left) if begun else None), named
     if left and match is not None and match.values is None:
         matches[0] = replace(match, records=match.records[match.records >= left])
     from tfrecord_io.index.column_search import picked_sources
@@ -547,7 +547,7 @@ def _select_matches(
     if read == list(scan.sources) and not any(file.values is not None for file in files):
         return None, named
     is_whole = bool(files) and files[0].source is sources[0]
-    narrowed = scan.over(read, offset=left if is_whole else 0)
+    narrowed = scan.with_sources(read, offset=left if is_whole else 0)
     return replace(narrowed, picked=tuple(files), left_out=left), named
 
 
@@ -573,7 +573,7 @@ def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatch
         replace(scan, row_filter=row_filter)
         .only([])
         .without_filter()
-        .over((source for _, source, _ in asked), **options)
+        .with_sources((source for _, source, _ in asked), **options)
     )
     wrong: dict[FileMatches | None, str] = {}
     try:
@@ -609,7 +609,7 @@ def _aligned_by(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[A
             parts = align_sources(parts, scan.options.limits.record_bytes)
         sources += parts
         kept += [match] * len(parts)
-    return scan.over(sources), kept
+    return scan.with_sources(sources), kept
 
 
 def _left_out(matches: Sequence[FileMatches | None], offset: int) -> tuple[int, int]:
@@ -629,12 +629,12 @@ def exclude_rows(scan: AnyScan, filters: Any) -> AnyScan:
     filtered = scan.filter(filters).pruned()
     assert filtered.row_filter is not None
     if scan.row_filter is not None:  # its opening searches
-        return scan.over(filtered.sources, offset=filtered.options.offset)
+        return scan.with_sources(filtered.sources, offset=filtered.options.offset)
     indexed = search_indexes(filtered.with_required_columns(), filtered.row_filter)
     if indexed is not None:
-        return scan.over(indexed.sources, offset=indexed.options.offset)
+        return scan.with_sources(indexed.sources, offset=indexed.options.offset)
     if 2 * len(scan.schema) < len(scan.compiled.schema):  # most of the time is spent on the names of the features
-        return scan.over(filtered.sources)
+        return scan.with_sources(filtered.sources)
     return replace(filtered, row_filter=replace(filtered.row_filter, is_hint=True), may_be_indexed=False)
 
 

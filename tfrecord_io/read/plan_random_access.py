@@ -33,7 +33,9 @@ def plan_records(files: IndexedFiles, options: ReadOptions, part: Scan | None = 
     A `part` of a dataset has its schema.
     """
     if part is not None:
-        scan = part.over(files.sources, threads=options.threads, on_error=options.on_error).with_required_columns()
+        scan = part.with_sources(
+            files.sources, threads=options.threads, on_error=options.on_error
+        ).with_required_columns()
         scan.refuse_conflicts()
         return scan
     embedded: EmbeddedSchema | None = None

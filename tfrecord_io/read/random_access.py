@@ -337,7 +337,7 @@ class RandomAccess(Closing, Shared):
         """
         if self._closed:
             raise ValueError("the file is closed")
-        every = apply_filter(self._scan.over(columns=None), filters)
+        every = apply_filter(self._scan.with_options(columns=None), filters)
         row_filter, scan = every.row_filter, every.only([]).without_filter()
         assert row_filter is not None
         exact, doubtful, unindexed = matching_numbers(self._files, column_search(scan, row_filter))
@@ -380,7 +380,7 @@ class RandomAccess(Closing, Shared):
         try:
             scan = self._scan_with(name)
         except FeatureNotFoundError as error:
-            valid = f"valid names: {', '.join(sorted(self._scan.over(columns=None).schema.names))}"
+            valid = f"valid names: {', '.join(sorted(self._scan.with_options(columns=None).schema.names))}"
             raise FeatureNotFoundError("key= names a column that does not exist", feature=name, hint=valid) from error
         records = self._replace_scan(scan.only([name]).without_filter())
         field = records._scan.compiled.schema.field(name)
@@ -389,7 +389,7 @@ class RandomAccess(Closing, Shared):
 
     def _scan_with(self, name: str) -> Scan:
         """A scan of all columns, with one of this name."""
-        scan = add_condition_columns(self._scan.over(columns=None), condition_of([(name, "!=", None)]))
+        scan = add_condition_columns(self._scan.with_options(columns=None), condition_of([(name, "!=", None)]))
         return replace(scan, selected=None)
 
     @cached_property

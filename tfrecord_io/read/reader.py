@@ -263,7 +263,7 @@ class Reader(BatchStream):
     def _warn_of_absent(self, absent: AbsentColumns) -> None:
         if self._planned.early is not None and self.report.records:  # columns of rows that do not pass: not decoded
             absent.observe_until_found(
-                lambda names: open_as_it_is(self.scan.select_all_rows(names).over(on_error="raise"))
+                lambda names: open_as_it_is(self.scan.select_all_rows(names).with_options(on_error="raise"))
             )
         absent.finish(self.scan.sources, self.scan.decode_options, self.report.records)
 

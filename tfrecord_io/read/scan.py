@@ -321,20 +321,25 @@ class Scan(Configured):
 
     # Narrowing ----------------------------------------------------------------------------------------------------
 
-    def over(self, sources: Iterable[Source] | None = None, **changes: Any) -> Self:
-        """A scan of other files, or with other options, under the same schema; nothing is inferred or resolved again.
+    def with_options(self, **changes: Any) -> Self:
+        """A scan with other options, under the same schema; nothing is inferred or resolved again.
 
         `changes` are options of `ReadOptions`, which are valid: a column selection, `offset`, `limit`, `threads`, the
         size of batches.
         """
+        return replace(self, **self._change_options(changes))
+
+    def with_sources(self, sources: Iterable[Source], **changes: Any) -> Self:
+        """A scan of other files, and with other options, as `with_options`."""
+        options = self._change_options(changes)
+        return replace(self, sources=tuple(sources), sidecar=None, picked=None, origin=None, **options)
+
+    def _change_options(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that depend on the options."""
         options = self.options.changed(**changes) if changes else self.options
         if "columns" in changes:
             Projection(options.columns).check([*self.resolved.schema.names, *self.partitions.names])
-        compiled: Any = self.compiled if changes.keys() <= _OF_ROWS else None
-        if sources is None:
-            return replace(self, options=options, compiled=compiled)
-        changed: dict[str, Any] = {"sidecar": None, "picked": None, "origin": None, "compiled": compiled}
-        return replace(self, options=options, sources=tuple(sources), **changed)
+        return {"options": options, "compiled": self.compiled if changes.keys() <= _OF_ROWS else None}
 
     def select(self, columns: Sequence[str] | str) -> Self:
         """Only some of the columns.
@@ -372,7 +377,7 @@ class Scan(Configured):
         """At most the first rows."""
         limit = rows if self.options.limit is None else min(rows, self.options.limit)
         limit = check_integer("limit", limit, 0, INT64_MAX)
-        return self.over(limit=limit)
+        return self.with_options(limit=limit)
 
     def add_index_levels(self) -> Self:
         """With the columns that are the index of the DataFrame that was written."""
@@ -387,7 +392,7 @@ class Scan(Configured):
         if self.row_filter is None or self.options.offset:  # an offset counts the records of all files
             return self
         sources = self.row_filter.possible(self.sources, self.partitions)
-        return self if len(sources) == len(self.sources) else self.over(sources)
+        return self if len(sources) == len(self.sources) else self.with_sources(sources)
 
     def with_required_columns(self) -> Self:
         """Restrict decoding to the columns that are needed: the selected ones and those of the filter."""
@@ -400,7 +405,7 @@ class Scan(Configured):
         # A name that begins with "!" could not be selected by itself; patterns also select what no schema names.
         if not is_all and not any(name.startswith("!") for name in names):
             changes["columns"] = tuple(name for name in names if name != path_column)
-        return self.over(**changes)
+        return self.with_options(**changes)
 
     def drop_columns(self) -> Self:
         """Select no columns, to count rows; with the columns where rows are left out whose values do not fit."""
@@ -409,7 +414,7 @@ class Scan(Configured):
     def without_filter(self) -> Self:
         """All rows, of the columns that are needed: what is decoded to select columns and rows from."""
         scan = replace(self.with_required_columns(), selected=None, row_filter=None)
-        return scan if self.row_filter is None else scan.over(limit=None)
+        return scan if self.row_filter is None else scan.with_options(limit=None)
 
     @property
     def decode_options(self) -> ReadOptions:
@@ -439,7 +444,7 @@ class Scan(Configured):
             reason = "each would end at its own damage"
             raise ValueError(f"a read with on_error='stop' cannot be split into pieces: {reason}; pass on_error='skip'")
         runs = split_sources(scan.sources, n, compression=options.compression)
-        scans = [scan.over(sources) for sources in runs]
+        scans = [scan.with_sources(sources) for sources in runs]
         return (scans if scan.row_filter is None else _mark_unindexed(scans)) or [scan]
 
     def tasks(self, n: int | None, max_bytes: int) -> list[Self]:
@@ -451,7 +456,7 @@ class Scan(Configured):
         parts = self.absolute().split(n, max_bytes)
         if len(parts) == 1 or self.options.threads is not None:
             return parts
-        return [part.over(threads=1) for part in parts]
+        return [part.with_options(threads=1) for part in parts]
 
     def align_ranges(self) -> Self:
         """Find the records that begin in the byte ranges of `split`, in the files.
@@ -462,11 +467,11 @@ class Scan(Configured):
             return self
         from tfrecord_io.read.byte_ranges import align_sources
 
-        return self.over(align_sources(self.sources, self.options.limits.record_bytes))
+        return self.with_sources(align_sources(self.sources, self.options.limits.record_bytes))
 
     def absolute(self) -> Self:
         """Make paths absolute, for a process with another working directory."""
-        return self.over(source.absolute() for source in self.sources)
+        return self.with_sources(source.absolute() for source in self.sources)
 
     # What the columns of the filter need --------------------------------------------------------------------------
 

@@ -212,7 +212,7 @@ def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = Fals
 def unite_parts(*parts: AnyScan) -> AnyScan:
     """Make one scan of the rows of parts of a dataset, so that an added filter counts after a limit."""
     sources = (record_sources(part) if part.chooses_rows else part.align_ranges().sources for part in parts)
-    return replace(parts[0].over(chain.from_iterable(sources), offset=0, limit=None), row_filter=None)
+    return replace(parts[0].with_sources(chain.from_iterable(sources), offset=0, limit=None), row_filter=None)
 
 
 def _are_of_one_dataset(parts: Sequence[Any]) -> bool:
@@ -282,7 +282,7 @@ class _RecordNumbers:
         numbers: list[list[Array]] = [[np.empty(0, np.int64)] for _ in self.scan.sources]
         if not scan.sources:
             return [parts[0] for parts in numbers]
-        with open_as_it_is(scan.drop_columns().with_required_columns().over(progress=False)) as reader:
+        with open_as_it_is(scan.drop_columns().with_required_columns().with_options(progress=False)) as reader:
             for _ in reader:
                 pass
             for file, records in reader.origins.numbers():

@@ -75,7 +75,7 @@ def count(
     reads_all = bool(check_crc)
     path, options = resolve_selection(source, options)
     if isinstance(path, Scan) and (path.chooses_rows or path.chooses_columns):
-        path = replace(path.over(columns=None), selected=None)
+        path = replace(path.with_options(columns=None), selected=None)
         if index is None and not reads_all and raises(options.on_error):
             return count_scan(path)
     sources = resolve_sources(path, options)

@@ -291,7 +291,7 @@ class _Deletion:
     def _read(scan: Scan, source: Source, threads: int) -> _Found:
         assert scan.row_filter is not None
         count, rows = 0, [np.empty(0, np.int64)]
-        with open_as_it_is(scan.without_filter().over([source], threads=threads, progress=False)) as reader:
+        with open_as_it_is(scan.without_filter().with_sources([source], threads=threads, progress=False)) as reader:
             for batch in reader:
                 rows.append(scan.row_filter.rows(batch, np.arange(count, count + len(batch))))
                 count += len(batch)

@@ -74,7 +74,7 @@ class RowSource(ABC):
 
     def over(self, **changes: Any) -> Self:
         """See `Scan.over`."""
-        return self.each(lambda scan: scan.over(**changes))
+        return self.each(lambda scan: scan.with_options(**changes))
 
     def pruned(self) -> Self:
         """See `Scan.pruned`."""
