@@ -15,7 +15,7 @@ import tfrecord_io as tfr
 from records import framed
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index import RecordIndex, record_index
-from tfrecord_io.index.find_index import written_index
+from tfrecord_io.index.find_index import write_index
 from tfrecord_io.options import DEFAULT_STORAGE
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access_file import LocalRandomAccessFile, open_random_access
@@ -179,5 +179,5 @@ def test_memory_of_reading_an_index_is_twice_that_of_its_offsets(tmp_path: Path)
 
 def test_memory_of_writing_an_index_is_that_of_its_offsets(tmp_path: Path) -> None:
     path, index = str(tmp_path / "a.index"), RecordIndex.from_sizes(np.full(1_000_000, 40))
-    assert peak(lambda: written_index(path, index, DEFAULT_STORAGE).commit()) < 8 << 20
+    assert peak(lambda: write_index(path, index, DEFAULT_STORAGE).commit()) < 8 << 20
     assert Path(path).read_bytes() == b"".join(index.texts())

@@ -394,7 +394,7 @@ class PickedFrames:
 
 
 @contextmanager
-def kept_frames(frames: Iterable[PickedFrames | None]) -> Iterator[None]:
+def keep_frames(frames: Iterable[PickedFrames | None]) -> Iterator[None]:
     """Keep the bytes of records for the next reader, unless they are many."""
     small = {picked for picked in frames if picked is not None and picked.bytes <= _AHEAD_BYTES}
     for picked in small:

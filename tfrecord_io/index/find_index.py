@@ -89,7 +89,7 @@ def find_indexes(
     return [_index_source(path, storage) for path in paths]
 
 
-def found_again(source: Source, *suffixes: str) -> Source | None:
+def find_again(source: Source, *suffixes: str) -> Source | None:
     """Look up the index of a file again, where the one listed is gone or was written again."""
     (index,) = find_indexes([replace(source, beside=None)], suffixes=suffixes or (*SUFFIXES, COLUMNS_SUFFIX))
     return index
@@ -212,7 +212,7 @@ def _mismatch(
     if crc32c is not None and content.crc32c is not None and crc32c != content.crc32c:
         return f"its dataset's manifest states the CRC32C {crc32c:08x}, the index {content.crc32c:08x}"
     is_younger = file.is_local and index_source.local and modified(source) > modified(index_source)
-    columns.is_certain = content.is_of_all(file, index, is_younger=is_younger)
+    columns.is_certain = content.compares_all(file, index, is_younger=is_younger)
     is_rewritten = not is_same and _is_tag(columns.version) and _is_tag(version)
     if is_rewritten and not columns.is_certain and (crc32c is None or content.crc32c is None):
         reason = f"the object was written again since ({version}, the index states {columns.version})"
@@ -429,10 +429,10 @@ class IndexWriter:
 
     def _write_index(self) -> OutputFile:
         index = RecordIndex.from_parts(self._sizes)
-        return written_index(self.path, index, self._storage, self._replaced)
+        return write_index(self.path, index, self._storage, self._replaced)
 
 
-def written_index(
+def write_index(
     path: str, index: RecordIndex, storage: StorageOptions, replaced: os.stat_result | None = None
 ) -> OutputFile:
     """Write an index file to commit, with the owner and mode of the old index, or else of its data file."""

@@ -73,7 +73,7 @@ class KeyIndex:
         noun = "integers" if self._offsets is None else "text" if self._is_text else "bytes"
         raise TypeError(f"the keys in column {self.name!r} are {noun}, not {type(key).__name__}")
 
-    def is_of(self, number: int, key: Any) -> bool:
+    def is_key_of(self, number: int, key: Any) -> bool:
         """True if looking up a record's key, as it was read, finds the record."""
         return key is not None and self.find(key) == number
 

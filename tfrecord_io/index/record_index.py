@@ -67,7 +67,7 @@ class Fingerprint:
         checksums = _checksums(file, ends, gap=None)  # the file is read for its index: fewer requests, not fewer bytes
         return cls(every, tuple(zip(ends, checksums, strict=True)), crc32c)
 
-    def is_of_all(self, file: RandomAccessFile, index: RecordIndex, *, is_younger: bool) -> bool:
+    def compares_all(self, file: RandomAccessFile, index: RecordIndex, *, is_younger: bool) -> bool:
         """True if all records of a file are compared: of a small one, or one that `is_younger` than its index.
 
         Not if the `index` is of a part of it.

@@ -112,7 +112,7 @@ def _split_sources(
                     raise FileNotFoundError(errno.ENOENT, text, fs.display_path(below(name, file)))
                 source = source_of(fs, entry)
                 if format is not None:
-                    source = _content(format, source, *rows, length)
+                    source = _record_source(format, source, *rows, length)
                 else:
                     source = source if rows == (0, length) else _piece(source, *rows, length)
                 sources.append(source)
@@ -170,10 +170,10 @@ def _open_content(source: Source) -> Source:
     from tfrecord_io.format.format_registry import format_of_records
 
     format = format_of_records(source.path, CODECS.without_suffix(source.path))
-    return source if format is None else _content(format, source, 0, None, None)
+    return source if format is None else _record_source(format, source, 0, None, None)
 
 
-def _content(format: Format, source: Source, begin: int, end: int | None, length: int | None) -> Source:
+def _record_source(format: Format, source: Source, begin: int, end: int | None, length: int | None) -> Source:
     """The records of a file of another format from `begin` to `end`, of `length`, as those of a TFRecord file."""
     from tfrecord_io.format.format_registry import load
 

@@ -12,7 +12,7 @@ from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.index.column_search import PickedSource
 from tfrecord_io.read.chunks.chunk_reader import reads_on
-from tfrecord_io.read.open_scan import not_searched, search_indexes
+from tfrecord_io.read.open_scan import reason_not_to_search, search_indexes
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 
@@ -121,7 +121,7 @@ def explain_scan(scan: Scan) -> Explanation:
     needed = scan.pruned().with_required_columns()
     indexed = search_indexes(needed, needed.row_filter)
     opened = needed if indexed is None else indexed
-    reason = not_searched(needed, needed.row_filter)
+    reason = reason_not_to_search(needed, needed.row_filter)
     use = f"not searched: {reason}" if reason else "none would save reading" if indexed is None else "used"
     order = {path: number for number, path in enumerate(scan.files)}
     files = [*_left_out_by_folders(scan, needed), *_read(needed, opened)]

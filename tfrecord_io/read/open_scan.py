@@ -128,7 +128,7 @@ def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) ->
     if not isinstance(path, Scan):
         return resolve_sources(path, options), options
     scan = apply_selection(path, options)
-    selected = _selecting(scan, options)
+    selected = _add_selection(scan, options)
     if as_records:
         return record_sources(scan, as_they_are=True), selected.changed(filters=options.filters, offset=0, limit=None)
     # The rest of a file is read by the schema at its begin.
@@ -137,7 +137,7 @@ def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) ->
     return list(scan.sources), selected
 
 
-def _selecting(scan: Scan, options: AnyOptions) -> AnyOptions:
+def _add_selection(scan: Scan, options: AnyOptions) -> AnyOptions:
     """The options with what a scan selects."""
     columns = scan.options.columns
     if scan.selected is not None:
@@ -160,7 +160,7 @@ def numbered_files(path: Any, options: ReadOptions) -> tuple[list[Source], ReadO
             raise ValueError(f"{reason}: open it by itself, or pass the whole dataset")
         return sources, options, None
     scan = apply_selection(path, options)
-    return list(scan.sources), _selecting(scan, options), scan if path.origin is None else None
+    return list(scan.sources), _add_selection(scan, options), scan if path.origin is None else None
 
 
 def scan_of(path: Any, options: ReadOptions) -> Scan:
@@ -459,7 +459,7 @@ def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumn
     return ColumnSearch(parts, pa.schema(fields_of_filter), constants, wanted)
 
 
-def not_searched(scan: AnyScan, row_filter: RowFilter | None) -> str:
+def reason_not_to_search(scan: AnyScan, row_filter: RowFilter | None) -> str:
     """Why column indexes are not searched; empty if they are."""
     options = scan.options
     if not scan.may_be_indexed:
@@ -486,7 +486,7 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
     None if that would not read less. Its own filter is applied to these records, too. The first record of each file
     with an embedded schema is among them. Those that an `offset` leaves out are not.
     """
-    if reason := not_searched(scan, row_filter):
+    if reason := reason_not_to_search(scan, row_filter):
         logger.debug("column indexes are not searched: %s", reason)
         return None
     from tfrecord_io.index.column_search import column_indexes
@@ -525,7 +525,7 @@ def _select_matches(
 ) -> tuple[AnyScan | None, Sequence[FileMatches | None]]:
     """A scan of the records that match, None if it would not read less; and the matches of what is `picked`."""
     if any(source.file_bytes is not None for source in scan.sources):
-        scan, matches = _aligned_by(scan, matches)
+        scan, matches = _align_by_index(scan, matches)
     named = matches
     if scan.resolved.source == "embedded":
         pairs = zip(scan.sources, matches, strict=True)
@@ -533,7 +533,7 @@ def _select_matches(
             match if match is None or match.values is not None else _add_first(match, source.shard)
             for source, match in pairs
         ]
-    begun, left = _left_out(matches, scan.options.offset)
+    begun, left = _count_skipped_files(matches, scan.options.offset)
     sources, matches, named = scan.sources[begun:], list(matches[begun:]), named[begun:]
     match = matches[0] if matches else None
     if left and sources and match is None:  # of how many files more the offset leaves out all records is not known
@@ -565,7 +565,7 @@ def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatch
     if not asked:
         return set()
     from tfrecord_io.index.column_index import REWRITE_COLUMNS
-    from tfrecord_io.index.column_search import kept_frames
+    from tfrecord_io.index.column_search import keep_frames
     from tfrecord_io.index.find_index import warn_of_stale
 
     options: dict[str, Any] = {"offset": 0, "on_error": "raise", "progress": False}
@@ -577,7 +577,7 @@ def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatch
     )
     wrong: dict[FileMatches | None, str] = {}
     try:
-        with kept_frames(file.frames for file, *_ in asked), open_as_it_is(every) as reader:
+        with keep_frames(file.frames for file, *_ in asked), open_as_it_is(every) as reader:
             row = 0
             for batch in reader:
                 for number, record, count in reader.origins.runs(row, row + len(batch)):
@@ -595,7 +595,7 @@ def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatch
     return set(wrong)
 
 
-def _aligned_by(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[AnyScan, list[FileMatches | None]]:
+def _align_by_index(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[AnyScan, list[FileMatches | None]]:
     """The byte ranges of a split moved to record boundaries: where a file has an index, by that."""
     from tfrecord_io.read.byte_ranges import align_sources
 
@@ -612,7 +612,7 @@ def _aligned_by(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[A
     return scan.with_sources(sources), kept
 
 
-def _left_out(matches: Sequence[FileMatches | None], offset: int) -> tuple[int, int]:
+def _count_skipped_files(matches: Sequence[FileMatches | None], offset: int) -> tuple[int, int]:
     """The number of files that an offset leaves out wholly, by their indexes, and the offset left for the next."""
     for number, match in enumerate(matches):
         if match is None or offset < match.count:

@@ -345,16 +345,16 @@ class RandomAccess(Closing, Shared):
             self._replace_scan(every.only(self.schema.names).without_filter(), counts=True), row_filter, scan
         )
         selected = SelectedRecords(self, doubtful, condition)
-        if len(self._fulfilling(row_filter, scan, doubtful)) < len(doubtful):
+        if len(self._filter_numbers(row_filter, scan, doubtful)) < len(doubtful):
             selected._search(condition)
             return selected
-        passing = self._fulfilling(row_filter, scan, unindexed)
+        passing = self._filter_numbers(row_filter, scan, unindexed)
         selected.numbers = np.sort(np.concatenate([exact, doubtful, passing]))
         if len(passing) == len(selected.numbers):
             selected._condition = None
         return selected
 
-    def _fulfilling(self, row_filter: RowFilter, scan: Scan, numbers: Array) -> Array:
+    def _filter_numbers(self, row_filter: RowFilter, scan: Scan, numbers: Array) -> Array:
         """The numbers of the records that fulfil a condition, from a scan with its columns."""
         before, batches = self.report.skipped.total, self._replace_scan(scan).batches
         passing = [row_filter.rows(batch, part) for part, batch in batches(numbers, leaves_out=True)]
@@ -502,13 +502,13 @@ class RandomAccess(Closing, Shared):
             raise KeyError(key)
         row = records._row(number)
         key_of_row = row[keys.name] if records is self else row.pop(keys.name)
-        return row if keys.is_of(number, key_of_row) else _OTHER
+        return row if keys.is_key_of(number, key_of_row) else _OTHER
 
     def _table_of(self, asked: Iterable[Key]) -> Any:
         keys, records = self._held_keys(), self._with_keys
         table = records._table_if(
             keys.find_all(asked),
-            lambda numbers, batch: all(map(keys.is_of, numbers.tolist(), batch.column(keys.name).to_pylist())),
+            lambda numbers, batch: all(map(keys.is_key_of, numbers.tolist(), batch.column(keys.name).to_pylist())),
         )
         return _OTHER if table is None else self._select_columns(table)
 
@@ -599,7 +599,7 @@ class SelectedRecords:
         records, (_, row_filter, scan) = self._records, condition
         reason = f"a record that a column index found does not meet '{row_filter.condition.text}'"
         records._files.warn_of_stale([f"{reason}; all records of {scan.describe()} are read, the index is not used"])
-        self.numbers = records._fulfilling(row_filter, scan, np.arange(len(records)))
+        self.numbers = records._filter_numbers(row_filter, scan, np.arange(len(records)))
         self._condition = None
 
     def _select_numbers(self, key: Any) -> Any:

@@ -263,7 +263,7 @@ class _Planner:
                     attempt = self._try_plan(reader, assumptions)
                 except SchemaError as error:  # a later file may have the column, or its type if this one has no value
                     is_of_argument = isinstance(error, FeatureNotFoundError) or error.of_argument
-                    wider = self._wider(assumptions) if is_of_argument else None
+                    wider = self._widen(assumptions) if is_of_argument else None
                     if wider is None:
                         raise
                     attempt = wider
@@ -277,7 +277,7 @@ class _Planner:
         attempt.replan = partial(self._replan, assumptions)
         return attempt
 
-    def _wider(self, assumptions: Assumptions) -> Assumptions | None:
+    def _widen(self, assumptions: Assumptions) -> Assumptions | None:
         """The assumptions by which columns of further files may be found; None if there are none."""
         if self.options.schema is not None or takes_payloads(self.options.record_type):
             return None
@@ -353,12 +353,12 @@ class _Planner:
         schema = self._override_types(schema)
         if assumptions.embedded is not None:
             schema = as_stored(schema, Schema.parse(assumptions.embedded.schema), self._projection)
-        for verdict in self._stored_otherwise(reader, schema):
+        for verdict in self._find_stored_forms(reader, schema):
             schema = as_stored(schema, Schema.parse(verdict.embedded.schema))
         resolved = ResolvedSchema(schema, "schema=", assumptions.record_type)
         return self._plan_schema(reader, resolved, partitions=partitions)
 
-    def _stored_otherwise(self, reader: ChunkReader, declared: Schema) -> Iterator[SchemaRevision]:
+    def _find_stored_forms(self, reader: ChunkReader, declared: Schema) -> Iterator[SchemaRevision]:
         """The embedded schemas, of manifests or the first record, by which declared columns are several features."""
         if all(f.is_common for f in declared):  # which are only checked where the records are read
             return

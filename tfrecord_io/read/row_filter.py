@@ -154,10 +154,10 @@ class RowFilter:
         if not set(partitions.names) & set(self.columns):
             return tuple(sources)
         folders = {source.partitions: source for source in sources}  # a file of each
-        possible = self._that_may_hold([*folders.values()], partitions)
+        possible = self._possible_folders([*folders.values()], partitions)
         return tuple(source for source in sources if source.partitions in possible)
 
-    def _that_may_hold(self, sources: Sequence[Source], partitions: PartitionColumns) -> set[Any]:
+    def _possible_folders(self, sources: Sequence[Source], partitions: PartitionColumns) -> set[Any]:
         """The values of the partition columns that leave the condition open, in all folders.
 
         Parts that need no other column are evaluated once for all folders; pyarrow simplifies the rest for each folder.
@@ -193,7 +193,7 @@ class RowFilter:
         except (pa.ArrowException, SchemaError):  # such as null instead of a feature, whose type is not known
             if len(sources) == 1:
                 return {sources[0].partitions}
-            return set().union(*(self._that_may_hold([source], partitions) for source in sources))
+            return set().union(*(self._possible_folders([source], partitions) for source in sources))
 
 
 def add_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> Sequence[str] | None:

@@ -554,13 +554,13 @@ class EarlyFilter:
     row_filter: RowFilter
 
     @cached_property
-    def _own(self) -> Scan:
+    def _filter_scan(self) -> Scan:
         return self.scan.select_all_rows(self.row_filter.columns)
 
     def may_pass(self, columns: Mapping[str, ColumnBuffers], rows: int) -> Array:
         """A boolean for each row of decoded columns: true if it may pass; see `RowFilter.may_pass`."""
         return self.row_filter.may_pass(
-            self._own.compiled.builder, self.scan.options.limits.expansion_bytes, columns, rows
+            self._filter_scan.compiled.builder, self.scan.options.limits.expansion_bytes, columns, rows
         )
 
     def settings(self) -> DecodeSettings:
@@ -568,7 +568,7 @@ class EarlyFilter:
         from tfrecord_io.engine.filtering_decoder import DecodingChoice, Prefilter
 
         settings = self.scan.settings
-        names = {column.name for column in self._own.settings.plan.columns}
+        names = {column.name for column in self._filter_scan.settings.plan.columns}
         if all(column.name in names for column in settings.plan.columns):
             return settings
         assert self.scan.row_filter is not None

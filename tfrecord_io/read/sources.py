@@ -110,7 +110,7 @@ def resolve_selection(source: Any, options: AnyOptions, *, whole: bool = False) 
             return source, options
     selected = _selections(opened)
     of_columns = _complete_columns(options)
-    is_one = isinstance(options, ReadOptions) and _is_one(selected, _selections(options))
+    is_one = isinstance(options, ReadOptions) and _is_one_read(selected, _selections(options))
     if selected and not is_one:
         if more and not getattr(options, "inspects", False):
             raise differing(more[0])
@@ -158,7 +158,7 @@ def _selections(options: ReadOptions) -> dict[str, Any]:
     return {name: value for name in OF_SELECTION if (value := getattr(options, name)) != getattr(ReadOptions, name)}
 
 
-def _is_one(first: dict[str, Any], then: dict[str, Any]) -> bool:
+def _is_one_read(first: dict[str, Any], then: dict[str, Any]) -> bool:
     """True if two selections in a row are possible as one read: it takes an offset, filters, then a limit."""
     order = ("offset", "filters", "limit")
     latest = max((order.index(name) for name in first if name in order), default=-1)

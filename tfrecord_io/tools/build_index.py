@@ -13,7 +13,7 @@ from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Checks
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
-from tfrecord_io.index.find_index import written_index
+from tfrecord_io.index.find_index import write_index
 from tfrecord_io.log import logger
 from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
@@ -51,7 +51,7 @@ def write_indexes(
                 checks = Checks.from_check_crc(options.check_crc)
                 index = scan_index(source.path, ranges, options.limits.record_bytes, meter, checks=checks)
             fs, target = source.remote or (None, source.path)
-            written_index(target + SUFFIX, index, StorageOptions(filesystem=fs)).commit()
+            write_index(target + SUFFIX, index, StorageOptions(filesystem=fs)).commit()
             logger.info("written: %s, the index of %s", source.path + SUFFIX, counted(len(index), "record"))
             return FileIndex(source.path, source.path + SUFFIX, len(index), index.end)
 

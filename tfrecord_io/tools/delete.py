@@ -23,7 +23,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import ReplacedError, printable
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
-from tfrecord_io.index.find_index import KnownCounts, found_again, open_columns, unless_stale, warn_of_stale
+from tfrecord_io.index.find_index import KnownCounts, find_again, open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import SUFFIX
 from tfrecord_io.log import logger
 from tfrecord_io.options import ReadOptions
@@ -460,7 +460,7 @@ def _indexed_columns(sources: Sequence[Source]) -> list[tuple[str, ...] | None]:
         try:
             return None if index is None else names(source, index)
         except (FileNotFoundError, ReplacedError):
-            latest = found_again(source, COLUMNS_SUFFIX)
+            latest = find_again(source, COLUMNS_SUFFIX)
             return None if latest is None else names(source, latest)
 
     pairs = zip(sources, find_sidecars(sources, (COLUMNS_SUFFIX,)), strict=True)

@@ -21,7 +21,7 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.format.feature_types import RECORD_TYPES, Kind, Layout, RecordType, Text
 from tfrecord_io.format.framing import HEADER_BYTES, crc32c, frame_size
-from tfrecord_io.index.find_index import found_again
+from tfrecord_io.index.find_index import find_again
 from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
@@ -531,7 +531,7 @@ class FileChecker:
             if isinstance(error, ReplacedError) and error.filename != index.path:
                 raise
             # The index was removed or written again since files were looked up.
-            if not is_latest and (latest := found_again(self.source)) is not None:
+            if not is_latest and (latest := find_again(self.source)) is not None:
                 self._check_index(latest, is_latest=True)
         except TFRecordError as error:
             if error.path == index.path or self._before is None:  # else the damage has been reported

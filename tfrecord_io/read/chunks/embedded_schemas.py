@@ -78,7 +78,7 @@ class EmbeddedSchemaCheck:
         if it has more columns than the governing one.
         """
         if not self.obey:
-            return self._stored_otherwise(path, record, offset, content)
+            return self._compare_stored_form(path, record, offset, content)
         with self._lock:
             schema = self._accepted.get(content)
             if schema is None or (record > 0 and self._by_path.get(path, schema) is not schema):
@@ -129,7 +129,7 @@ class EmbeddedSchemaCheck:
             reason = f"this file has no embedded schema, so that of {origin} applies"
             error.advice = reason if error.advice is None else f"{reason}: {error.advice}"
 
-    def _stored_otherwise(
+    def _compare_stored_form(
         self, path: str, record: int, offset: int, content: bytes
     ) -> SchemaError | SchemaRevision | None:
         """Check how declared columns are stored; a revision has only those that are stored as several features."""
