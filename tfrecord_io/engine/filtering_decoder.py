@@ -271,9 +271,9 @@ class FilteringDecoder:
         stop = end if size is None else min(end, at + size)
 
         def feed(decoder: EngineDecoder) -> Progress:
-            most, most_bytes = -1 if room is None else room, decoder.value_bytes + left
+            max_records, max_bytes = -1 if room is None else room, decoder.value_bytes + left
             consumed = decoder.feed_file(
-                file, at, stop, max_records=most, max_bytes=most_bytes, keeps=decoder is self._filter
+                file, at, stop, max_records=max_records, max_bytes=max_bytes, keeps=decoder is self._filter
             )
             return Progress(0, consumed)
 

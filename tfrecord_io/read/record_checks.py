@@ -218,10 +218,10 @@ def sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[Sid
     if not sources or any(source.is_file_object for source in sources):
         return None, ""
     folders = {source.path.rpartition("/")[0]: source for source in reversed(sources)}
-    first, *further = reversed(folders)
+    first, *next_folders = reversed(folders)
     try:
         sidecar = _read_description(folders[first], options)
-        for folder in further if sidecar is not None else ():
+        for folder in next_folders if sidecar is not None else ():
             if _read_description(folders[folder], options) != sidecar:
                 reason = f"'{printable(folder)}' has another features.json than '{printable(first)}', or none"
                 return None, f"{reason}: read them one by one, or pass schema="
