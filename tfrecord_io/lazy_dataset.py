@@ -31,18 +31,18 @@ from tfrecord_io.options.checked_options import check_choice, check_equal, datas
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.deferred_schema import LazyScan
-from tfrecord_io.read.explanation import Explanation, explained
+from tfrecord_io.read.explanation import Explanation, explain_scan
 from tfrecord_io.read.explode import step_columns
+from tfrecord_io.read.lazy_scan import LazyScan
 from tfrecord_io.read.open_scan import (
+    apply_filter,
     count_scan,
-    filtered,
     open_all,
     open_scan,
     plan_dataset,
     read_scan,
-    refreshed,
-    skipped,
+    refresh_scan,
+    skip_rows,
 )
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -118,13 +118,13 @@ class _Shown(DatasetValue, Report):  # type: ignore[misc]  # the only slot of Re
 
     @_selects
     def filter(self, filters: Any) -> Self:
-        return type(self)(filtered(self._held, filters))
+        return type(self)(apply_filter(self._held, filters))
 
     @check_keywords
     def count_rows(self) -> int:
         return count_scan(self._held)
 
-    select.__doc__, filter.__doc__, count_rows.__doc__ = Scan.select.__doc__, filtered.__doc__, count_scan.__doc__
+    select.__doc__, filter.__doc__, count_rows.__doc__ = Scan.select.__doc__, apply_filter.__doc__, count_scan.__doc__
 
     def _summary(self) -> Summary:
         scan = self._held
@@ -250,7 +250,7 @@ class Dataset(_Shown):
         >>> first.count_rows(), first.refresh().count_rows()
         (1, 2)
         """
-        return type(self)(refreshed(self._held))
+        return type(self)(refresh_scan(self._held))
 
     @check_keywords
     def explain(self) -> Explanation:
@@ -273,7 +273,7 @@ class Dataset(_Shown):
         >>> explained.columns
         ('n',)
         """
-        return explained(self._held)
+        return explain_scan(self._held)
 
     @_selects
     def limit(self, n: int) -> Self:
@@ -306,7 +306,7 @@ class Dataset(_Shown):
         [2]
         """
         n = check_integer("n", n, 0, INT64_MAX)
-        return type(self)(skipped(self._held, n))
+        return type(self)(skip_rows(self._held, n))
 
     @_selects
     def take(self, n: int) -> Self:
@@ -545,7 +545,7 @@ class MixedDataset(Mixture, _DerivedDataset):
 
     def filter(self, filters: Any) -> MixedDataset:
         """Only the rows of the parts that meet a condition; see `Dataset.filter`. The weights stay as they are."""
-        return self.each(lambda part: filtered(part, filters)).rebalanced()
+        return self.each(lambda part: apply_filter(part, filters)).rebalanced()
 
 
 class WindowedDataset(Windows, _DerivedDataset):
@@ -852,5 +852,5 @@ def dataset(
     options = ReadOptions.of_call(dataset, locals(), source)
     source = as_list(source)
     if datasets_in(source):
-        return Dataset(LazyScan.planned(plan_dataset(source, options)))
-    return Dataset(LazyScan.described(source, options, resolve_sources(source, options)))
+        return Dataset(LazyScan.from_scan(plan_dataset(source, options)))
+    return Dataset(LazyScan.from_sources(source, options, resolve_sources(source, options)))

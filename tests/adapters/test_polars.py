@@ -24,7 +24,7 @@ from records import example, int64s, written
 from rounds import rounds
 from suites.conditions import VALUES, condition_files
 from tfrecord_io.options import unwrapped
-from tfrecord_io.read.open_scan import read_scan, without_excluded
+from tfrecord_io.read.open_scan import exclude_rows, read_scan
 from tfrecord_io.testing.adapter_suite import AdapterSuite
 
 POLARS_1 = pl.__version__.startswith("1.")
@@ -323,10 +323,10 @@ def test_rows_that_a_condition_excludes_may_be_left_out(tmp_path: Path, two_step
     tfr.write_tfrecord({"n": range(rows), "x": range(rows), "name": ["a"] * rows}, path)
     scan = unwrapped(tfr.dataset(path))
     with decoded_by([(two_steps, None)]):
-        hinted = read_scan(without_excluded(scan, [("n", ">=", rows - 5)]))
+        hinted = read_scan(exclude_rows(scan, [("n", ">=", rows - 5)]))
         assert hinted.num_rows == (5 if two_steps else rows)
         assert hinted.filter(pc.field("n") >= rows - 5).equals(tfr.read_table(path).slice(rows - 5))
-        few = without_excluded(scan.only(["name"]), [("n", ">=", rows - 5)])  # of many columns: not worth a second step
+        few = exclude_rows(scan.only(["name"]), [("n", ">=", rows - 5)])  # of many columns: not worth a second step
         assert read_scan(few).num_rows == rows
         frame = tfr.scan_polars(path).filter(pl.col("n") >= rows - 5, pl.col("n") % 2 == 1).collect()
     assert frame["x"].to_list() == [rows - 5, rows - 3, rows - 1]
@@ -339,14 +339,14 @@ def test_records_that_an_index_excludes_are_not_read(tmp_path: Path, monkeypatch
     tfr.write_tfrecord({"n": range(100), "x": range(100), "raw": [bytes(9000)] * 100}, path)
     tfr.build_index(path, columns=["n"])
     batches: list[int] = []
-    original = adapter.without_excluded
+    original = adapter.exclude_rows
 
     def counted(*given: Any) -> Any:
         scan = original(*given)
         batches.append(read_scan(scan).num_rows)
         return scan
 
-    monkeypatch.setattr(adapter, "without_excluded", counted)
+    monkeypatch.setattr(adapter, "exclude_rows", counted)
     scan = tfr.scan_polars(path)
     assert scan.filter(pl.col("n") == 70).select("x").collect()["x"].to_list() == [70]
     assert batches[0] < 10

@@ -87,7 +87,7 @@ def test_engines_agree(kind: Kind, declared: bool, splits: bool, typed: bool, da
 def observed(engine: Engine, payloads: list[bytes], first: int, record_type: RecordType) -> Observation:
     decoder = engine.decoder(Plan(record_type=record_type))
     assert decoder.feed(framed(*payloads)).fault is None
-    columns = decoder.by_feature()
+    columns = decoder.take_columns()
     return Observation() if "x" not in columns else observe(columns["x"], lambda row: RecordRef("a", first + row))
 
 

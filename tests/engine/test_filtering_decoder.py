@@ -97,7 +97,7 @@ def decoder_of(engine: Engine, choice: DecodingChoice, plan: Plan | None = None)
 
 def rows_of(decoder: FilteringDecoder) -> tuple[list[int], list[dict[str, Any]]]:
     kept = list(range(decoder.rows)) if decoder.kept is None else decoder.kept.tolist()
-    batch, fault = BatchBuilder(SCHEMA).batch(decoder.by_feature(), len(kept))
+    batch, fault = BatchBuilder(SCHEMA).batch(decoder.take_columns(), len(kept))
     assert fault is None
     return kept, batch.to_pylist()
 
@@ -149,7 +149,7 @@ def test_the_rows_and_the_fault_do_not_depend_on_the_way(
     for number, value in seen:
         whole = engine.decoder(plan_of())
         assert whole.feed(framed(records[number][0])).fault is None
-        batch, _ = BatchBuilder(SCHEMA).batch(whole.by_feature(), 1)
+        batch, _ = BatchBuilder(SCHEMA).batch(whole.take_columns(), 1)
         assert [value] == batch.to_pylist()
 
 

@@ -83,7 +83,7 @@ def index() -> Callable[[bytes], Any]:
             with suppress(*ERRORS), tfr.open_random(path) as records:
                 for number in range(len(records)):
                     records[number]
-        RecordIndex.of_blocks([data], "x.index")
+        RecordIndex.from_blocks([data], "x.index")
 
     return run
 

@@ -284,7 +284,7 @@ class Index(Target):
         return mutated_bytes(rng, self._text)
 
     def parse(self, mutant: bytes) -> object:
-        return RecordIndex.of_blocks([mutant], str(self._name))
+        return RecordIndex.from_blocks([mutant], str(self._name))
 
     def install(self, mutant: bytes) -> None:
         self._name.write_bytes(mutant)

@@ -169,8 +169,8 @@ def compressed_files() -> Iterator[tuple[str, str, bytes]]:
 def sidecars() -> Iterator[tuple[str, str, bytes]]:
     content = (FOLDER / "frames/records0_0").read_bytes()[OPTIONS["frames"] :]
     starts = ENGINE.scan(content)[0].lengths + 16
-    yield "index", "index", b"".join(RecordIndex.of_sizes(starts).texts())
-    yield "index", "crlf", b"".join(RecordIndex.of_sizes(starts).texts()).replace(b"\n", b"\r\n")
+    yield "index", "index", b"".join(RecordIndex.from_sizes(starts).texts())
+    yield "index", "crlf", b"".join(RecordIndex.from_sizes(starts).texts()).replace(b"\n", b"\r\n")
     shards = [f"part-{n:05}-of-00002.tfrecord" for n in range(2)]
     entries = [ManifestFile(name, len(starts), len(content), ENGINE.crc32c(content)) for name in shards]
     schema = pack(pa.schema([("a", pa.int64())]))

@@ -139,7 +139,7 @@ def test_records_are_counted_without_their_offsets_where_none_can_be_too_long(in
 def test_memory_of_writing_an_index_is_that_of_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not of all its records: their sizes are not found again for each group."""
     monkeypatch.setattr(column_index, "_GROUP_ROWS", 1000)
-    records = RecordIndex.of_sizes(np.full(300_000, 40))
+    records = RecordIndex.from_sizes(np.full(300_000, 40))
     batches = [pa.record_batch({"x": np.zeros(1000, np.int8)})] * 300
     schema, fingerprint = batches[0].schema, Fingerprint(None)
     assert peak(lambda: write_columns(io.BytesIO(), "a", records, schema, iter(batches), fingerprint)) < 1 << 20

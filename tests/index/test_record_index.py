@@ -15,7 +15,7 @@ import tfrecord_io as tfr
 from records import framed
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index import RecordIndex, record_index
-from tfrecord_io.index.find_index import written_index
+from tfrecord_io.index.find_index import write_index
 from tfrecord_io.options import DEFAULT_STORAGE
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access_file import LocalRandomAccessFile, open_random_access
@@ -53,8 +53,8 @@ def vahidk_reads(path: Path) -> list[int]:
 
 @given(sizes)
 def test_text_round_trip(records: list[int]) -> None:
-    index = RecordIndex.of_sizes(records)
-    again = RecordIndex.of_blocks(index.texts(), "a.index")
+    index = RecordIndex.from_sizes(records)
+    again = RecordIndex.from_blocks(index.texts(), "a.index")
     np.testing.assert_array_equal(again.bounds, index.bounds)
     assert again.sizes.tolist() == records
     assert len(again) == len(records)
@@ -64,7 +64,7 @@ def test_text_round_trip(records: list[int]) -> None:
 
 @given(sizes)
 def test_few_records_are_written_and_read_as_many_are(records: list[int]) -> None:
-    index = RecordIndex.of_sizes(records)
+    index = RecordIndex.from_sizes(records)
     text = b"".join(index.texts())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record_index, "_FEW_RECORDS", 0)
@@ -72,15 +72,15 @@ def test_few_records_are_written_and_read_as_many_are(records: list[int]) -> Non
         assert b"".join(index.texts()) == text
         patch.setattr(record_index, "_TEXT_RECORDS", 3)
         assert b"".join(index.texts()) == text
-        many = RecordIndex.of_blocks([text], "a.index")
-    np.testing.assert_array_equal(RecordIndex.of_blocks([text], "a.index").bounds, many.bounds)
+        many = RecordIndex.from_blocks([text], "a.index")
+    np.testing.assert_array_equal(RecordIndex.from_blocks([text], "a.index").bounds, many.bounds)
 
 
 @given(st.from_regex(rb"([0-9]{1,20}[ ,]?[0-9]{0,3}(\r?\n|\r)?){0,4}", fullmatch=True))
 def test_few_lines_have_the_faults_of_many(text: bytes) -> None:
     def parsed() -> object:
         try:
-            return RecordIndex.of_blocks([text], "a.index").bounds.tolist()
+            return RecordIndex.from_blocks([text], "a.index").bounds.tolist()
         except CorruptRecordError as error:
             return str(error)
 
@@ -92,9 +92,9 @@ def test_few_lines_have_the_faults_of_many(text: bytes) -> None:
 
 @given(st.lists(st.binary(max_size=50), max_size=20))
 def test_text_is_that_of_dali(payloads: list[bytes]) -> None:
-    assert b"".join(RecordIndex.of_sizes([len(payload) + 16 for payload in payloads]).texts()).decode() == dali_creates(
-        framed(*payloads)
-    )
+    assert b"".join(
+        RecordIndex.from_sizes([len(payload) + 16 for payload in payloads]).texts()
+    ).decode() == dali_creates(framed(*payloads))
 
 
 def test_the_tfrecord_package_reads_it(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_the_tfrecord_package_reads_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [b"0 20\n20 16", b"0 20\r\n20 16\r\n", b"00 020\n20 16\n"])
 def test_other_number_formats_and_line_ends_are_read(text: bytes) -> None:
-    assert RecordIndex.of_blocks([text], "a.index").sizes.tolist() == [20, 16]
+    assert RecordIndex.from_blocks([text], "a.index").sizes.tolist() == [20, 16]
 
 
 @pytest.mark.fault(56)
@@ -135,21 +135,21 @@ def test_other_number_formats_and_line_ends_are_read(text: bytes) -> None:
 )
 def test_invalid_text_is_refused_with_its_line(text: bytes, reason: str) -> None:
     with pytest.raises(CorruptRecordError, match=reason) as caught:
-        RecordIndex.of_blocks([text], "a.index")
+        RecordIndex.from_blocks([text], "a.index")
     assert caught.value.path == "a.index"
 
 
 @given(st.binary(max_size=60) | st.text("0123456789 \n\r", max_size=60).map(str.encode))
 def test_any_text_is_an_index_or_an_error(text: bytes) -> None:
     try:
-        index = RecordIndex.of_blocks([text], "a.index")
+        index = RecordIndex.from_blocks([text], "a.index")
     except tfr.errors.CorruptRecordError:
         return
     assert (index.sizes >= 16).all()
 
 
 @given(
-    text=sizes.map(lambda records: b"".join(RecordIndex.of_sizes(records).texts()))
+    text=sizes.map(lambda records: b"".join(RecordIndex.from_sizes(records).texts()))
     | st.from_regex(rb"([0-9]{1,2} [0-9]{2}\r?\n){0,4}[0-9 ]{0,5}", fullmatch=True),
     block=st.integers(1, 40),
 )
@@ -166,18 +166,18 @@ def test_blocks_are_read_as_the_whole_file(tmp_path_factory: pytest.TempPathFact
     (source,) = resolve_inputs([path])
     with pytest.MonkeyPatch.context() as patch, open_random_access(source) as file:
         patch.setattr(LocalRandomAccessFile, "block_bytes", block)
-        assert result(lambda: RecordIndex.read(file)) == result(lambda: RecordIndex.of_blocks([text], source.path))
+        assert result(lambda: RecordIndex.read(file)) == result(lambda: RecordIndex.from_blocks([text], source.path))
 
 
 def test_memory_of_reading_an_index_is_twice_that_of_its_offsets(tmp_path: Path) -> None:
     path, records = tmp_path / "a.index", 1_000_000
-    path.write_bytes(b"".join(RecordIndex.of_sizes(np.full(records, 40)).texts()))
+    path.write_bytes(b"".join(RecordIndex.from_sizes(np.full(records, 40)).texts()))
     (source,) = resolve_inputs([path])
     with open_random_access(source) as file:
         assert peak(lambda: RecordIndex.read(file)) < 8 * records * 2 + (8 << 20)
 
 
 def test_memory_of_writing_an_index_is_that_of_its_offsets(tmp_path: Path) -> None:
-    path, index = str(tmp_path / "a.index"), RecordIndex.of_sizes(np.full(1_000_000, 40))
-    assert peak(lambda: written_index(path, index, DEFAULT_STORAGE).commit()) < 8 << 20
+    path, index = str(tmp_path / "a.index"), RecordIndex.from_sizes(np.full(1_000_000, 40))
+    assert peak(lambda: write_index(path, index, DEFAULT_STORAGE).commit()) < 8 << 20
     assert Path(path).read_bytes() == b"".join(index.texts())

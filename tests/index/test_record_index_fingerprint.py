@@ -280,7 +280,7 @@ def test_requests_of_an_index_in_a_bucket(s3: Bucket, monkeypatch: pytest.Monkey
 def test_an_index_without_a_fingerprint_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": [1, 2]}, path)
-    monkeypatch.setattr(record_index.Fingerprint, "stated", lambda own: None)
+    monkeypatch.setattr(record_index.Fingerprint, "to_json", lambda fingerprint: None)
     tfr.build_index(path, columns=["x"])
     with pytest.warns(tfr.errors.StaleIndexWarning, match="the column index"):
         assert tfr.read_table(path, filters=pc.field("x") == 2)["x"].to_pylist() == [2]

@@ -24,7 +24,7 @@ from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.read import find_boundaries as boundaries
-from tfrecord_io.read.byte_ranges import aligned, split_sources
+from tfrecord_io.read.byte_ranges import align_sources, split_sources
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.find_boundaries import find_boundaries
 from tfrecord_io.read.open_scan import open_scan, read_scan
@@ -103,7 +103,7 @@ def test_pieces_that_are_read_without_an_error_are_the_file(
     try:
         with mock.patch.multiple(boundaries, _CHAIN_BYTES=(chain, chain), _CHAIN_RECORDS=least):
             for run in split_sources([source], n):  # each by itself, as in other processes
-                for piece in aligned(pickle.loads(pickle.dumps(PackedSources.pack(run))).unpack()):
+                for piece in align_sources(pickle.loads(pickle.dumps(PackedSources.pack(run))).unpack()):
                     got += read(piece)
     except tfr.TFRecordError:
         return
@@ -249,7 +249,7 @@ def test_compressed_files_are_not_split(tmp_path: Path) -> None:
         assert split_sources([source], 3, compression=compression) == [(source,)]
     ranges = split_sources([source], 3)
     assert [run[0].span for run in ranges] == [(0, len(content) // 3), *[run[0].span for run in ranges[1:]]]
-    assert [aligned(run) for run in ranges] == [(source,), (), ()]
+    assert [align_sources(run) for run in ranges] == [(source,), (), ()]
 
 
 def test_a_file_that_was_changed_since_it_was_split(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_file_that_was_changed_since_it_was_split(tmp_path: Path) -> None:
     ranges = split_sources([source_of(path)], 2)
     path.write_bytes(path.read_bytes()[:-23])
     with pytest.raises(tfr.errors.CorruptRecordError, match="has 1127 bytes, but had 1150 when it was split"):
-        aligned(ranges[1])
+        align_sources(ranges[1])
 
 
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=12), st.integers(1, 40), st.sampled_from(["infer", "gzip"]))
@@ -339,10 +339,10 @@ def test_a_scan_reads_pieces_of_a_bucket_under_one_schema(bucket: Bucket, shards
     options = ReadOptions.from_keywords({"storage_options": bucket.storage_options, "threads": 2})
     scan = plan_scan(path, options).close()
     parts = [piece for source in scan.sources for piece in pieces_of(source, 4)]
-    with open_scan(scan.over(parts)) as reader:
+    with open_scan(scan.with_sources(parts)) as reader:
         assert reader.read_all() == table
     later = [piece for piece in parts if piece.begin][-1]
-    with open_scan(scan.over([later])) as reader:
+    with open_scan(scan.with_sources([later])) as reader:
         rows = reader.read_all()
     assert rows == table.slice(900 - len(rows))
     assert pa.concat_tables([read_scan(piece) for piece in scan.split(5)]) == table

@@ -37,7 +37,7 @@ def two(tmp_path: Path) -> list[Path]:
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_a_scan_refuses_a_later_file_with_more_columns(two: list[Path], threads: int) -> None:
     first = scan_of(two[:1], threads=threads)
-    later = pickle.loads(pickle.dumps(first)).over(scan_of(two[1:]).sources)
+    later = pickle.loads(pickle.dumps(first)).with_sources(scan_of(two[1:]).sources)
     with open_scan(later) as reader, pytest.raises(tfr.errors.SchemaError, match="has more columns") as caught:
         reader.read_all()
     assert (caught.value.path, caught.value.record) == (str(two[1]), 0)
@@ -139,10 +139,10 @@ def test_over_other_columns_keeps_the_types(tmp_path: Path) -> None:
         tmp_path / "a.tfrecord", [example(a=int64s(1, 2), b=blobs(b"x")), example(a=int64s(1), b=blobs(b"\xff"))]
     )
     scan = scan_of(path)
-    with open_scan(scan.over(columns=("b",), limit=1)) as reader:
+    with open_scan(scan.with_options(columns=("b",), limit=1)) as reader:
         assert reader.read_all() == pa.table({"b": pa.array([b"x"], pa.binary())})
     with pytest.raises(tfr.errors.FeatureNotFoundError, match="'c'"):
-        scan.over(columns=("c",))
+        scan.with_options(columns=("c",))
 
 
 def test_random_access_and_iterators_infer_nothing_in_a_spawned_process(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tfrecord_io.engine.filtering_decoder import DecodingChoice
 from tfrecord_io.index import column_index
 from tfrecord_io.read import open_scan as ways_in
 from tfrecord_io.read import reader
-from tfrecord_io.read.byte_ranges import aligned, split_sources
+from tfrecord_io.read.byte_ranges import align_sources, split_sources
 from tfrecord_io.read.chunks import chunk_reader, segments
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import Source
@@ -45,7 +45,7 @@ def blocks_of(size: int) -> Iterator[None]:
 
 def pieces_of(source: Source, n: int) -> list[Source]:
     """Those of `n` pieces of a file in which a record begins."""
-    return [part for run in split_sources([source], n) for part in aligned(run)]
+    return [part for run in split_sources([source], n) for part in align_sources(run)]
 
 
 @contextmanager
@@ -71,8 +71,8 @@ def matching_records_only() -> Iterator[list[int]]:
 def opened_scans(patch: pytest.MonkeyPatch) -> list[Scan]:
     """The scans that are opened from now on."""
     opened: list[Scan] = []
-    original = reader.begin
-    patch.setattr(reader, "begin", lambda scan, *rest, **more: opened.append(scan) or original(scan, *rest, **more))
+    original = reader.plan_read
+    patch.setattr(reader, "plan_read", lambda scan, *rest, **more: opened.append(scan) or original(scan, *rest, **more))
     return opened
 
 

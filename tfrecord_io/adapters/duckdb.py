@@ -33,7 +33,7 @@ from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import chosen
+from tfrecord_io.read.sources import unite_parts
 from tfrecord_io.schema.column_features import LIST, encoding_of
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import unknown_dtype
@@ -387,7 +387,7 @@ def _dataset_class() -> type[Any]:
                 filter = _with_nan(condition_of(filter))
             scan = self._scan if self._live is None else _for_duckdb(self._live.current())
             if filter is not None:  # of the rows that a limit leaves
-                scan = (scan if scan.options.limit is None else chosen(scan)).filter(filter)
+                scan = (scan if scan.options.limit is None else unite_parts(scan)).filter(filter)
             return _Scanner(scan if columns is None else scan.only(columns), self._streams)
 
         def __reduce__(self) -> tuple[Any, ...]:

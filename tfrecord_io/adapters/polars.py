@@ -19,7 +19,7 @@ from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.public_names import LateTypes
-from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset, without_excluded
+from tfrecord_io.read.open_scan import LiveScan, exclude_rows, open_scan, plan_dataset
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.tensor_types import unknown_dtype
@@ -149,11 +149,11 @@ def _frames(
         raise SchemaError(reason, feature=absent.name, got=type_name, hint=advice, hint_cli=advice_cli)
     if predicate is not None and rows is None and scan.options.limit is None:
         condition = _translated(predicate, scan.schema)
-        scan = scan if condition is None else without_excluded(scan, condition)
+        scan = scan if condition is None else exclude_rows(scan, condition)
     if rows is not None:
         scan = scan.limited(rows)
         size = max(1, min(scan.options.batch_size, batch_size or rows, rows))
-        scan = scan.over(batch_size=size)
+        scan = scan.with_options(batch_size=size)
     with open_scan(scan, whole=rows is None) as reader:
         held = pa.schema([field.with_type(_held(field.type)) for field in scan.schema])
         is_held = held.equals(scan.schema)

@@ -110,7 +110,9 @@ class _SequentialLookup:
 
     def table(self, numbers: Array) -> pa.Table:
         begin, end = (int(numbers.min()), int(numbers.max()) + 1) if len(numbers) else (0, 0)
-        return selectable(read_scan(self.scan.over(offset=begin, limit=end - begin))).take(pa.array(numbers - begin))
+        return selectable(read_scan(self.scan.with_options(offset=begin, limit=end - begin))).take(
+            pa.array(numbers - begin)
+        )
 
     def row_error(self, fault: RowFault) -> TFRecordError:
         return fault.to_error(None, fault.row)

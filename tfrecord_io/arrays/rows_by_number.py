@@ -98,7 +98,7 @@ class ScanLookup(PartLookup):
             reason = "rows that are left out have none"
             raise ValueError(f"on_error= cannot be combined with access by number: {reason}; {SALVAGE}")
         sources, own = list(self.scan.sources), self.scan.options
-        checks = Checks.of_call(own.check_crc)
+        checks = Checks.from_check_crc(own.check_crc)
         self._files = IndexedFiles(sources, find_indexes(sources), own.limits.record_bytes, checks=checks)
         self._files.forget()
         self._numbers: Array | range  # of the records
@@ -114,7 +114,7 @@ class ScanLookup(PartLookup):
 
     @cached_property
     def _records(self) -> RandomAccess:
-        return RandomAccess(self._files, replace(self.scan, row_filter=None).decoded())
+        return RandomAccess(self._files, replace(self.scan, row_filter=None).without_filter())
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -129,7 +129,7 @@ class ScanLookup(PartLookup):
         return self._records[self._records_of(numbers)].select(self.scan.schema.names)
 
     def column(self, name: str) -> pa.ChunkedArray:
-        chunks = RandomAccess(self._files, replace(self.scan, row_filter=None).only([name]).decoded()).values()
+        chunks = RandomAccess(self._files, replace(self.scan, row_filter=None).only([name]).without_filter()).values()
         type_ = self.schema.field(name).type
         type_ = type_.value_type if t.is_dictionary(type_) else type_
         values = pa.chunked_array([chunk.cast(type_) for chunk in chunks], type_).dictionary_encode()
@@ -253,7 +253,7 @@ def _fulfilling(scan: Scan) -> Array:
     """The numbers of the records that fulfil the filter of a scan."""
     assert scan.row_filter is not None
     numbers = [np.empty(0, np.int64)]
-    with open_indexed(scan.only([]).decoded(), scan.row_filter, whole=True) as reader:
+    with open_indexed(scan.only([]).without_filter(), scan.row_filter, whole=True) as reader:
         for of_batch, batch in NumberedRows(reader, scan.options.offset):
             numbers.append(scan.row_filter.rows(batch, of_batch))
     return np.concatenate(numbers)[: scan.options.limit]

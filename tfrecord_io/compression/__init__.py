@@ -24,8 +24,8 @@ __all__ = [
 ]
 
 
-def _own() -> tuple[Codec, ...]:
-    """Those of this package, which plain files do not need."""
+def _core_codecs() -> tuple[Codec, ...]:
+    """The codecs of this package, which plain files do not need."""
     from tfrecord_io.compression.deflate import Gzip, Zlib
     from tfrecord_io.compression.lz4 import Lz4
     from tfrecord_io.compression.zstd import Zstd
@@ -33,7 +33,7 @@ def _own() -> tuple[Codec, ...]:
     return Gzip(), Zlib(), Zstd(), Lz4()  # a new compression is a row here
 
 
-CODECS: Registry[Codec] = Registry("compression", Codec, _own, "tfrecord_io.compressions")
+CODECS: Registry[Codec] = Registry("compression", Codec, _core_codecs, "tfrecord_io.compressions")
 SNIFF_BYTES = 1024  # the part of a file's head that `sniff` uses
 
 INFER, PLAIN = "infer", "none"  # what ``compression=`` may be besides a name
@@ -60,7 +60,7 @@ def get_codec(name: str | None) -> Codec | None:
 
 
 def check_level(codec: Codec | None, level: int | None) -> None:
-    """Raise ValueError for a level that a codec does not have, and for one of a file that is not compressed."""
+    """Raise ValueError for a level that the codec does not have, or without a codec."""
     if codec is not None:
         codec.check_level(level)
     elif level is not None:

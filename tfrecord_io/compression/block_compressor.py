@@ -83,7 +83,7 @@ class BlockCompressor:
             block = self._take_held()
             self._trailer.add(block)
             last = self._compress_block(block) if len(block) or not self._end else b""  # while the threads go on
-            yield from self._completed(0)
+            yield from self._take_completed(0)
             yield self._header + last + self._end + self._trailer.pack()
         self.close()
 
@@ -115,10 +115,10 @@ class BlockCompressor:
         if self._threads == 1:
             yield self._compress_block(block)
             return
-        yield from self._completed(self._threads - 1)
+        yield from self._take_completed(self._threads - 1)
         self._pending.append(in_background(partial(self._compress_block, block), "compress"))
 
-    def _completed(self, most: int) -> Iterator[bytes]:
+    def _take_completed(self, most: int) -> Iterator[bytes]:
         """Completed blocks, in order; waits until at most `most` are pending."""
         while self._pending and (len(self._pending) > most or self._pending[0].is_done):
             yield self._pending.popleft().result()

@@ -91,10 +91,10 @@ class Codec(ABC):
 
     @abstractmethod
     def accepts(self, head: bytes) -> bool:
-        """Whether a member may begin with `head`, the first bytes of a file (fewer if it is shorter)."""
+        """True if a member may begin with `head`, the first bytes of a file (fewer if it is shorter)."""
 
     def looks_like(self, head: bytes) -> bool:
-        """Whether to detect this compression by `head` alone; stricter than `accepts`."""
+        """True if `head` alone shows this compression; stricter than `accepts`."""
         return len(head) >= 2 and self.accepts(head)
 
     def certain_bytes(self, head: bytes) -> int:
@@ -109,7 +109,7 @@ class Codec(ABC):
     def decompressor(self, *, exact: bool = False) -> Decompressor:
         """Create a decompressor of one member; an `exact` one may be slow."""
 
-    def resumed(self, *, exact: bool = False) -> Decompressor:
+    def resume(self, *, exact: bool = False) -> Decompressor:
         """Create a decompressor that begins inside a member, where `resumption` says; its checksum is not checked."""
         raise NotImplementedError(f"{self.name} is read from the start of a member only")
 

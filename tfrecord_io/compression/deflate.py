@@ -162,7 +162,7 @@ class DeflateCodec(Codec):
     def decompressor(self, *, exact: bool = False) -> DeflateDecompressor:
         return DeflateDecompressor(self, exact=exact)
 
-    def resumed(self, *, exact: bool = False) -> DeflateDecompressor:
+    def resume(self, *, exact: bool = False) -> DeflateDecompressor:
         return DeflateDecompressor(self, exact=exact, resumed=True)
 
     def new_compressor(self, level: int | None, threads: int) -> Compressor:

@@ -13,7 +13,7 @@ _SKIPPABLE = b"\x2a\x4d\x18"  # the upper three bytes of a skippable frame's mag
 
 
 def _is_skippable(head: bytes) -> bool:
-    """Whether a frame without content may begin with `head`."""
+    """True if a frame without content may begin with `head`."""
     return len(head) > 0 and head[0] >> 4 == 5 and _SKIPPABLE.startswith(head[1:4])
 
 

@@ -23,14 +23,14 @@ class Lz4(FramedCodec):
 
     def certain_bytes(self, head: bytes) -> int:
         """A block is stored if that is shorter; the header states the largest, 64 KiB (as written here) to 4 MiB."""
-        known = len(head) > 5 and head.startswith(self.magic)
-        return max(CERTAIN_BYTES, 2 * (1 << 8 + 2 * (head[5] >> 4 & 7) if known else _LARGEST_BLOCK))
+        has_header = len(head) > 5 and head.startswith(self.magic)
+        return max(CERTAIN_BYTES, 2 * (1 << 8 + 2 * (head[5] >> 4 & 7) if has_header else _LARGEST_BLOCK))
 
     def decompressor(self, *, exact: bool = False) -> FrameDecompressor:
         return FrameDecompressor(self.library(_LIBRARY).LZ4FrameDecompressor(), RuntimeError, _Parts(self))
 
     def new_compressor(self, level: int | None, threads: int) -> Compressor:
-        """Frames of 1 MiB, so that threads can compress them, and those behind damage be found."""
+        """Compress frames of 1 MiB, for threads, and so that frames behind damage are found."""
         lz4 = self.library(_LIBRARY)
 
         def compress(block: memoryview) -> bytes:

@@ -41,7 +41,7 @@ class Gap:
 
     @property
     def text(self) -> str:
-        """What is wrong, and where."""
+        """The damage and its place."""
         if self.begin == self.end:
             return f"{self.reason} (byte {self.begin} of the compressed file)"
         return f"{self.reason} (bytes {self.begin} to {self.end} of the compressed file are not read)"
@@ -148,12 +148,12 @@ class _Search:
         for offset, data in self._windows(begin):
             last = len(data) < _WINDOW_BYTES
             if offset <= behind_header < offset + len(data):
-                yield _Place(behind_header, codec.resumed, True), data[behind_header - offset :][:_LOOK_BYTES]
+                yield _Place(behind_header, codec.resume, True), data[behind_header - offset :][:_LOOK_BYTES]
             for match in codec.resumption.finditer(data):
                 if match.start() >= len(data) - _OVERLAP and not last:
                     break  # it is at the start of the next window
                 inside = match.lastgroup == "block"
-                at, new = (match.end(), codec.resumed) if inside else (match.start(), codec.decompressor)
+                at, new = (match.end(), codec.resume) if inside else (match.start(), codec.decompressor)
                 if inside or offset + at > begin or not in_header:
                     yield _Place(offset + at, new, inside), data[at : at + _LOOK_BYTES]
 
@@ -169,7 +169,7 @@ class _Search:
             begin += size - _OVERLAP
 
     def _is_valid(self, place: _Place, head: bytes) -> bool:
-        """Whether the first bytes are valid, by decompressing them."""
+        """True if the first bytes are valid, by decompressing them."""
         member = place.new_member()
         try:
             self._bytes_left -= len(member.decompress(head, _STEP))
@@ -178,7 +178,7 @@ class _Search:
         return True
 
     def _is_certain(self, place: _Place) -> bool:
-        """Whether the data is valid up to the end of the file, or for long enough."""
+        """True if the data is valid up to the end of the file, or for long enough."""
         self._source.rewind(place.offset)
         trial = _Trial(self._source, self._codec, place)
         buffer = memoryview(bytearray(_STEP))

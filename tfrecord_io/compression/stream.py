@@ -258,13 +258,13 @@ class DecompressedStream:
     def _replay(self) -> bool:
         """Decompress the damaged member again with an exact decompressor, up to the current offset."""
         assert self._member_begin is not None
-        begin, given = self._member_begin
+        begin, replayed = self._member_begin
         try:
             if not self._source.rewind(begin):
                 return False
             self._data, self._member = b"", self._new_member(exact=True)
-            while given < self.offset:
-                given += len(self._next(min(self.offset - given, _STEP)))
+            while replayed < self.offset:
+                replayed += len(self._next(min(self.offset - replayed, _STEP)))
         except Damage:
             return False
         except Exception as error:  # the position is lost, so no more bytes can be returned

@@ -40,11 +40,13 @@ class ZstdCompressor:
 
     def __init__(self, zstd: Any, level: int | None, threads: int) -> None:
         parameter = zstd.CompressionParameter
-        most = parameter.nb_workers.bounds()[1]  # 0 if built without threads; 0 gives other bytes than any other number
+        limit = parameter.nb_workers.bounds()[
+            1
+        ]  # 0 if built without threads; 0 gives other bytes than any other number
         options = {
             parameter.compression_level: zstd.COMPRESSION_LEVEL_DEFAULT if level is None else level,
             parameter.checksum_flag: 1,
-            parameter.nb_workers: min(threads, most),
+            parameter.nb_workers: min(threads, limit),
         }
         self._inner = zstd.ZstdCompressor(options=options)
 

@@ -23,7 +23,7 @@ from tfrecord_io.options import MAX_RECORD_BYTES as MAX_RECORD_BYTES
 
 
 class FaultCode(IntEnum):
-    """What is wrong. Below 16: framing; 16 to 31: wire format; from 32 on: values against the plan."""
+    """The kind of a fault. Below 16: framing; 16 to 31: wire format; from 32 on: values against the plan."""
 
     TRUNCATED_HEADER = 1
     TRUNCATED_PAYLOAD = 2
@@ -65,7 +65,7 @@ class Checks(IntEnum):
     ALL = 2  # those of payloads, too
 
     @classmethod
-    def of_call(cls, check_crc: bool, *, payloads: bool = False) -> Checks:
+    def from_check_crc(cls, check_crc: bool, *, payloads: bool = False) -> Checks:
         """The checksums that a call with `check_crc` compares, as far as it reads payloads."""
         return cls.NONE if not check_crc else cls.ALL if payloads else cls.LENGTHS
 
@@ -135,7 +135,7 @@ class MessageFields:
 
 @dataclass(frozen=True, slots=True)
 class PlanColumn:
-    """One column that a decoder fills, and the checks of its values.
+    """One column for a decoder to fill, and the checks of its values.
 
     A column of ``layout`` NULL has no value in any row: values in a record are a KIND fault.
     """
@@ -205,7 +205,7 @@ class ColumnBuffers:
 
     @property
     def is_list(self) -> bool:
-        """Whether it is a feature list."""
+        """True if the column is a feature list."""
         return self.steps is not None
 
     @property
@@ -218,7 +218,7 @@ class ColumnBuffers:
 
     @property
     def has_others(self) -> bool:
-        """Whether some row has values of another kind."""
+        """True if some row has values of another kind."""
         return bool(self.others or (self.steps is not None and self.steps.others))
 
 
@@ -296,11 +296,11 @@ class Decoder(Protocol):
 
     @property
     def sequence(self) -> bool:
-        """Whether records are SequenceExamples: by the plan, or because one has a feature list (RecordType.DETECT)."""
+        """True if records are SequenceExamples: by the plan, or because one has a feature list (RecordType.DETECT)."""
 
     @property
     def new_names(self) -> list[FeatureName]:
-        """The names that the records had and the plan does not, in the order in which they were first met."""
+        """The names of features outside the plan, in the order in which they were first met."""
 
     def know(self, names: Iterable[FeatureName]) -> None:
         """Begin as a decoder that has met these names: they count towards `max_features`. Called before any `feed`."""
@@ -336,7 +336,7 @@ class Decoder(Protocol):
     def accept_embedded(self) -> None:
         """Let the next `feed` decode the record with an embedded schema before which the last one stopped."""
 
-    def by_feature(self) -> Mapping[str, ColumnBuffers]:
+    def take_columns(self) -> Mapping[str, ColumnBuffers]:
         """Return the rows as columns, in the plan's order and then in that of discovery, and reset the decoder.
 
         Where the context and the feature lists have the same name, it is that of the context feature; with `LIST_MARK`
@@ -369,7 +369,7 @@ class EngineDecoder(Decoder, Protocol):
         """About how many bytes the values of the rows held have in their columns."""
 
     def take(self) -> Sequence[ColumnBuffers]:
-        """The columns of `by_feature`, all of which are made."""
+        """The columns of `take_columns`, all of which are made."""
 
     def feed_file(
         self, file: FileView, begin: int, end: int, *, max_records: int = -1, max_bytes: int, keeps: bool = False
@@ -418,7 +418,7 @@ class KeyTable(Protocol):
 
 
 class PlainValue(IntEnum):
-    """What a plain Arrow array holds. The kernel has the same numbers, of `Value`."""
+    """The type of value in a plain Arrow array. The kernel has the same numbers, of `Value`."""
 
     INT = 1
     BOOL = 2
@@ -429,7 +429,7 @@ class PlainValue(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlainForm:
-    """The form of an Arrow array with one value in each row, and the feature that it becomes."""
+    """The form of an Arrow array with one value in each row, and of its feature."""
 
     name: str
     value: PlainValue
@@ -439,11 +439,11 @@ class PlainForm:
 
 
 class ArrowColumns(Protocol):
-    """The columns of one batch that an encoder takes as they are."""
+    """The Arrow columns of one batch, encoded without conversion."""
 
     @property
     def taken(self) -> Sequence[bool]:
-        """Whether it takes each column; not those without a form or with text that is not UTF-8."""
+        """A boolean for each column, true if it is taken; not those without a form or with text that is not UTF-8."""
 
 
 class ArrowReader(Protocol):
@@ -548,14 +548,14 @@ class Engine(Protocol):
         """An encoder of columns; a number stands for that column of `arrow`."""
 
     def memory(self) -> Any:
-        """Memory for `Encoder.encode` that one result after the other is written to, without new page faults."""
+        """Memory to reuse for the results of `Encoder.encode`, without new page faults."""
 
 
 LIST_MARK = "\udc80"  # not part of any name: names are UTF-8
 
 
 class Fact(IntEnum):
-    """What a column shows of itself as a number: fields of `ColumnBuffers`. The kernel has the same order."""
+    """The properties of a column as numbers: fields of `ColumnBuffers`. The kernel has the same order."""
 
     KIND = 0
     LAYOUT = 1
@@ -575,7 +575,7 @@ class ColumnNames:
 
     def __init__(self, features: Sequence[FeatureName]) -> None:
         self.names = list(map(itemgetter(0), features))
-        # The number of the column of each feature; see `Decoder.by_feature`.
+        # The number of the column of each feature; see `Decoder.take_columns`.
         self.index = dict(zip(self.names, range(len(self.names)), strict=True))
         if len(self.index) < len(self.names):
             context = {name for name, is_list in features if not is_list}
@@ -584,7 +584,7 @@ class ColumnNames:
 
 
 class FeatureColumns(Mapping[str, ColumnBuffers]):
-    """Decoded columns by feature that an engine holds, and hands over one by one or as Arrow arrays."""
+    """Decoded columns by feature, in an engine, to take one by one or as Arrow arrays."""
 
     @abstractmethod
     def facts(self) -> Array:

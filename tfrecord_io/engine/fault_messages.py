@@ -24,7 +24,7 @@ from tfrecord_io.format.framing import HEADER_BYTES, is_record_header, payload_l
 
 
 class Hint(NamedTuple):
-    """What to do about a fault, in Python, and in the command where that differs."""
+    """The advice about a fault, in Python, and in the command where that differs."""
 
     text: str | None = None
     cli: str | None = None
@@ -130,13 +130,13 @@ _WIRE_FAULTS = {
 
 
 def _is_companion(feature: str | None, plan: Plan) -> bool:
-    """Whether a feature is read only as a companion of a tensor, of whatever type it has in the first record."""
+    """True if a feature is read only as a companion of a tensor, of whatever type it has in the first record."""
     is_named = feature is not None and feature_of_companion(feature) is not None
     return is_named and any(c.name == feature and c.kind is Kind.NONE for c in plan.columns)
 
 
 def other_kind_advice(expected: Kind, got: Kind, layout: Layout | None) -> str:
-    """What to do where a feature of a layout has another type than its column reads."""
+    """The advice where a feature of a layout has another type than its column reads."""
     advice = "pass schema= with a type that fits, or exclude the feature with columns="
     if got is not Kind.BYTES or expected not in (Kind.INT64, Kind.FLOAT) or layout is not Layout.LIST:
         return advice
@@ -144,7 +144,7 @@ def other_kind_advice(expected: Kind, got: Kind, layout: Layout | None) -> str:
 
 
 def wire_reason(fault: Fault, what: str = "payload") -> str:
-    """What is wrong with the bytes of a message, which is a record's payload or in it."""
+    """The fault in the bytes of a message: of a record's payload, or nested in one."""
     return f"the {what} is not a valid protobuf message: {_wire_detail(fault, what)}"
 
 
@@ -154,7 +154,7 @@ def _wire_detail(fault: Fault, what: str = "payload") -> str:
 
 
 def is_wire_fault(fault: Fault) -> bool:
-    """True if a payload is not the message that it is read as, whatever its frame is."""
+    """True if a payload is not a message of its expected type, whatever its frame is."""
     return fault.code in _WIRE_FAULTS
 
 
@@ -295,7 +295,7 @@ def record_error(
 
 
 def _kind_of_payload(data: Any, at: int) -> str | None:
-    """What the payload of the record at byte `at` looks like; None if it is unknown."""
+    """The kind of file that the payload of the record at byte `at` looks like; None if it is unknown."""
     frame = bytes(memoryview(data)[at : at + HEADER_BYTES + _HEAD_BYTES])
     payload = frame[HEADER_BYTES:][: payload_length(frame)] if is_record_header(frame) else b""
     kind = looks_like(payload) if len(payload) >= _LEAST_HEAD_BYTES else None
@@ -322,7 +322,7 @@ def is_about_no_examples(error: Exception) -> bool:
 
 
 def is_other_format(error: TFRecordError) -> bool:
-    """Whether an error of `record_error` is about the first bytes of a file, which look like another format."""
+    """True if an error of `record_error` is about the first bytes of a file, which look like another format."""
     return error.expected == _TFRECORD
 
 

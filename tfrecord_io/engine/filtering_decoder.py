@@ -40,7 +40,7 @@ _TRIED_PART = 16  # with this part of it
 
 
 class DecodingChoice:
-    """Whether the next records of a read are decoded in one go or in two steps; that changes no result.
+    """Choose between decoding the next records in one go and in two steps; that changes no result.
 
     In two steps, the columns of the filter are decoded first, and then all columns of the records that pass: as long as
     at most 98 % of the bytes that were decoded in two steps last are in records that pass, or fewer where there are
@@ -57,11 +57,11 @@ class DecodingChoice:
 
     @property
     def in_two_steps(self) -> bool:
-        most = min(_FEW, _FEW_OF_COLUMNS * self.of_columns - _FEW_COLUMNS)
-        return self.share is not None and self.share <= (most if self.copies else _FEW_WITHOUT_COPY * most)
+        limit = min(_FEW, _FEW_OF_COLUMNS * self.of_columns - _FEW_COLUMNS)
+        return self.share is not None and self.share <= (limit if self.copies else _FEW_WITHOUT_COPY * limit)
 
     def next(self, available: int) -> tuple[bool, int | None]:
-        """Whether to decode the next of `available` bytes in two steps, and at most how many of them; None: all."""
+        """Decide if the next of `available` bytes are decoded in two steps, and at most how many; None: all."""
         if self.in_two_steps or available < _LEAST_BYTES:
             return self.in_two_steps, None
         block, self._blocks = self._blocks, self._blocks + 1
@@ -105,12 +105,12 @@ class FilteringDecoder:
 
     def __init__(self, engine: Engine, plan: Plan, prefilter: Prefilter) -> None:
         self._engine, self._plan, self._prefilter = engine, plan, prefilter
-        others = {column.name for column in plan.columns} - prefilter.features
+        unfiltered = {column.name for column in plan.columns} - prefilter.features
         columns = tuple(column for column in plan.columns if column.name in prefilter.features)
         filter_plan = replace(
             plan,
             columns=columns,
-            ignored=plan.ignored | others,
+            ignored=plan.ignored | unfiltered,
             max_features=max(0, plan.max_features - len(plan.columns) + len(columns)),
             max_expansion=None,
             keep_lengths=True,
@@ -150,9 +150,9 @@ class FilteringDecoder:
         return self._main.sequence or self._filter.sequence
 
     def know(self, names: Iterable[FeatureName]) -> None:
-        known = list(names)
-        self._main.know(known)
-        self._filter.know(known)
+        new_names = list(names)
+        self._main.know(new_names)
+        self._filter.know(new_names)
 
     def expect(self, payload_bytes: int) -> None:
         choice = self._prefilter.choice
@@ -172,9 +172,9 @@ class FilteringDecoder:
         assert self._stopped is not None
         self._stopped.accept_embedded()
 
-    def by_feature(self) -> Mapping[str, ColumnBuffers]:
+    def take_columns(self) -> Mapping[str, ColumnBuffers]:
         self._start()
-        return self._main.by_feature()
+        return self._main.take_columns()
 
     def complete(self) -> None:
         self._main.complete()
@@ -218,16 +218,16 @@ class FilteringDecoder:
             room = self._room()
             if room is not None and room <= 0 and self.rows:
                 return Progress(records, at - begin, full=True)
-            most = max_records if max_records < 0 else max_records - records
+            most_records = max_records if max_records < 0 else max_records - records
             if room is not None:
-                most = max(room, 1) if most < 0 else min(max(room, 1), most)
-            step = self._step(block, at, most, limit, final, must_filter=must_filter)
+                most_records = max(room, 1) if most_records < 0 else min(max(room, 1), most_records)
+            step = self._step(block, at, most_records, limit, final, must_filter=must_filter)
             fault = step.fault and replace(step.fault, record=step.fault.record + records)
             records, at = records + step.records, at + step.consumed
             if fault is not None or step.embedded:
                 return Progress(records, at - begin, fault, step.embedded)
             must_filter = step.must_filter
-            if not must_filter and not (step.records and (step.is_partial or step.records == most)):
+            if not must_filter and not (step.records and (step.is_partial or step.records == most_records)):
                 break
         return Progress(records, at - begin)
 
@@ -257,7 +257,7 @@ class FilteringDecoder:
         def feed(decoder: EngineDecoder) -> Progress:
             return decoder.feed(block, at, max_records=most, max_bytes=decoder.value_bytes + left, final=final)
 
-        step = self._filtered(feed, block, at) if in_two_steps else self._whole(feed)
+        step = self._decode_filtered(feed, block, at) if in_two_steps else self._whole(feed)
         return step if size is None else step._replace(is_partial=True)
 
     def _step_of_file(self, file: FileView, at: int, end: int, left: int) -> int:
@@ -271,24 +271,24 @@ class FilteringDecoder:
         stop = end if size is None else min(end, at + size)
 
         def feed(decoder: EngineDecoder) -> Progress:
-            most, most_bytes = -1 if room is None else room, decoder.value_bytes + left
+            max_records, max_bytes = -1 if room is None else room, decoder.value_bytes + left
             consumed = decoder.feed_file(
-                file, at, stop, max_records=most, max_bytes=most_bytes, keeps=decoder is self._filter
+                file, at, stop, max_records=max_records, max_bytes=max_bytes, keeps=decoder is self._filter
             )
             return Progress(0, consumed)
 
-        step = self._filtered(feed, file.memory, at % PAGE) if in_two_steps else self._whole(feed)
+        step = self._decode_filtered(feed, file.memory, at % PAGE) if in_two_steps else self._whole(feed)
         return step.consumed
 
     def _next_length(self, block: Array, at: int) -> int:
         """Payload bytes of the next record; 0 if that is faulty or truncated."""
         limit = self._plan.max_record_bytes
-        checks = Checks.of_call(self._plan.check_crc)
+        checks = Checks.from_check_crc(self._plan.check_crc)
         frames, _ = self._engine.scan(block, at, max_records=1, checks=checks, max_record_bytes=limit, final=False)
         return int(frames.lengths.sum())
 
     def _share_names(self, met: Decoder, other: Decoder) -> None:
-        """Count the names that one decoder met first in the other, too."""
+        """Count the new names of one decoder in the second decoder, too."""
         if len(met.new_names) and (new := [name for name in met.new_names if name not in self._names]):
             self._names.update(dict.fromkeys(new))
             other.know(new)
@@ -308,13 +308,13 @@ class FilteringDecoder:
         self._stopped = main if progress.embedded else None
         return _Step(progress.records, progress.consumed, fault, progress.embedded)
 
-    def _filtered(self, feed: Callable[[EngineDecoder], Progress], block: Array, at: int) -> _Step:
+    def _decode_filtered(self, feed: Callable[[EngineDecoder], Progress], block: Array, at: int) -> _Step:
         """Decode the columns of the filter, then all columns of the records that may pass; the first record is `at`."""
         first = self._filter
         counts, was_sequence = first.counts, first.sequence
         progress = feed(first)
         rows, size, lengths = first.rows, first.value_bytes, first.lengths()
-        mask = self._prefilter.may_pass(first.by_feature(), rows) if rows else np.empty(0, bool)
+        mask = self._prefilter.may_pass(first.take_columns(), rows) if rows else np.empty(0, bool)
         kept = np.flatnonzero(mask)
         self._share_names(first, self._main)
         main, choice = self._main, self._prefilter.choice

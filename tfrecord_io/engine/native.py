@@ -71,7 +71,7 @@ def _fault(fields: dict[str, Any] | None, record: int = 0) -> Fault | None:
 def _column(name: str, fields: dict[str, Any]) -> ColumnBuffers:
     steps = fields["steps"]
     fields["steps"] = None if steps is None else _column(name, steps)
-    fields["others"] = tuple(_column(name, other) for other in sorted(fields["others"], key=itemgetter("kind")))
+    fields["others"] = tuple(_column(name, part) for part in sorted(fields["others"], key=itemgetter("kind")))
     fields["kind"], fields["layout"] = _KINDS[fields["kind"]], _LAYOUTS[fields["layout"]]
     return ColumnBuffers(name, **fields)
 
@@ -199,7 +199,7 @@ class NativeDecoder:
     def _add_names(self) -> str | None:
         """Tell the kernel which new names are selected; return the first one that the plan refuses, if any."""
         new = self._kernel.new_names()
-        wanted = self._wanted(new)
+        wanted = self._select_names(new)
         if self.plan.unknown == "fault" and (wanted is None or True in wanted):
             refused = 0 if wanted is None else wanted.index(True)
             self._add(new[:refused], [False] * refused)
@@ -207,8 +207,8 @@ class NativeDecoder:
         self._add(new, wanted)
         return None
 
-    def _wanted(self, names: Sequence[FeatureName]) -> list[bool] | None:
-        """Whether each name is selected; None: all are."""
+    def _select_names(self, names: Sequence[FeatureName]) -> list[bool] | None:
+        """A boolean for each name, true if it is selected; None: all are."""
         select = self.plan.select
         return None if select is None else [select(name) for name, _ in names]
 
@@ -218,13 +218,13 @@ class NativeDecoder:
         self._names = None
 
     def know(self, names: Iterable[FeatureName]) -> None:
-        known = list(names)
-        self._kernel.add_names(known, self._wanted(known), provisional=False)
+        new_names = list(names)
+        self._kernel.add_names(new_names, self._select_names(new_names), provisional=False)
 
     def take(self) -> list[ColumnBuffers]:
-        return list(self.by_feature().values())
+        return list(self.take_columns().values())
 
-    def by_feature(self) -> NativeColumns:
+    def take_columns(self) -> NativeColumns:
         columns = self._kernel.take()
         if self._names is None or len(self._names.names) != len(columns):  # a faulty record's names are removed again
             has_new_only = not self.plan.columns and self.plan.select is None  # columns: one for each new name
@@ -247,10 +247,10 @@ class NativeObjectDecoder:
 
     def row(self, data: Any) -> dict[str, Any] | None:
         while True:
-            made = _kernel.decode_row(self._decoder._kernel, data, self._forms)
-            if type(made) is dict:
-                return made
-            if made != _STOP_NEW_NAMES or self._decoder._add_names() is not None:
+            result = _kernel.decode_row(self._decoder._kernel, data, self._forms)
+            if type(result) is dict:
+                return result
+            if result != _STOP_NEW_NAMES or self._decoder._add_names() is not None:
                 return None
             if len(self._decoder.new_names) > _MOST_NAMES:  # of many records, which count for each one alone
                 self._decoder = NativeDecoder(self._decoder.plan)
@@ -262,14 +262,14 @@ def _wide(offsets: Any) -> Any:
 
 
 def _source(column: ColumnBuffers) -> ColumnBuffers:
-    """The column with all that the kernel reads, in the form that it borrows."""
+    """The column with all arrays that the kernel reads, in the form to be borrowed."""
     steps = None if column.steps is None else _source(column.steps)
     values = column.values
     if values is None and column.kind is not Kind.NONE:
         values = np.empty(0, {Kind.INT64: np.int64, Kind.FLOAT: np.float32, Kind.BYTES: np.uint8}[column.kind])
     offsets, value_offsets = _wide(column.offsets), _wide(column.value_offsets)
-    own = column.name, column.kind, column.layout, column.rows, column.null_count, column.validity
-    return ColumnBuffers(*own, offsets, value_offsets, values, steps=steps)
+    header = column.name, column.kind, column.layout, column.rows, column.null_count, column.validity
+    return ColumnBuffers(*header, offsets, value_offsets, values, steps=steps)
 
 
 class NativeEncoder:
@@ -335,15 +335,15 @@ class NativeEngine:
         return data
 
     def members(self, data: Any, frames: Frames, most: int) -> tuple[Members, Fault | None]:
-        *found, raw = _kernel.members(_as_array(data), frames.starts, frames.lengths, most)
-        return Members(*found), _fault(raw)
+        *arrays, raw = _kernel.members(_as_array(data), frames.starts, frames.lengths, most)
+        return Members(*arrays), _fault(raw)
 
     def message_fields(
         self, data: Any, extents: Frames, rows: Array, forms: Sequence[FieldForm]
     ) -> tuple[MessageFields, Fault | None]:
         numbers = np.array(forms, np.int64).ravel()
-        found, unknown, raw = _kernel.message_fields(_as_array(data), extents.starts, extents.lengths, rows, numbers)
-        return MessageFields([FieldValues(*values) for values in found], unknown), _fault(raw)
+        arrays, unknown, raw = _kernel.message_fields(_as_array(data), extents.starts, extents.lengths, rows, numbers)
+        return MessageFields([FieldValues(*values) for values in arrays], unknown), _fault(raw)
 
     def frame_extents(self, data: Any, starts: Array, lengths: Array, parts: int) -> Array:
         return np.asarray(_kernel.frame_extents(_as_array(data), starts, lengths, parts))

@@ -98,7 +98,7 @@ def gather_runs(arrays: Sequence[RunArray], owners: Array | None, rows: Array, o
 
 
 def _parts(arrays: Sequence[RunArray]) -> tuple[list[Array], list[Array], int]:
-    """What the kernel takes: the values and offsets of all, and the size of an item."""
+    """The arguments of the kernel: the values and offsets of all, and the size of an item."""
     return [_bytes_of(values) for values, _ in arrays], [offsets for _, offsets in arrays], arrays[0][0].itemsize
 
 
@@ -234,5 +234,5 @@ def gather_objects(cells: Array, nan_is_missing: bool) -> GatheredValues | bool 
     if get_engine().name != "native":
         return False
     place = cells.__array_interface__["data"][0]
-    found = _kernel().gather_objects(NUMPY_API, place, cells.strides[0], len(cells), nan_is_missing)
-    return GatheredValues(*found) if isinstance(found, tuple) else found
+    gathered = _kernel().gather_objects(NUMPY_API, place, cells.strides[0], len(cells), nan_is_missing)
+    return GatheredValues(*gathered) if isinstance(gathered, tuple) else gathered

@@ -515,7 +515,7 @@ class RecordFiles:
 
     @contextmanager
     def rows(self, sources: Sequence[Source], meter: ProgressMeter) -> Iterator[Any]:
-        with open_as_it_is(self.scan.over(sources, progress=meter.part())) as reader:
+        with open_as_it_is(self.scan.with_sources(sources, progress=meter.part())) as reader:
             yield reader
 
 

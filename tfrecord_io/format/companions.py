@@ -9,7 +9,7 @@ def companions(feature: str) -> tuple[str, str]:
 
 
 def feature_of_companion(name: str) -> str | None:
-    """The feature of which `name` is a companion by its form, None if it is not one.
+    """The feature with the companion `name`, None if that has not the form of a companion.
 
     >>> feature_of_companion("x/shape")
     'x'

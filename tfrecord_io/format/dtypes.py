@@ -50,7 +50,7 @@ def text_dtype(*, missing: bool) -> np.dtype[Any]:
 
 
 def is_text_dtype(dtype: np.dtype[Any]) -> bool:
-    """Whether `dtype` is a `text_dtype`."""
+    """True if `dtype` is a `text_dtype`."""
     return dtype.kind == "T"
 
 
@@ -172,18 +172,18 @@ def declared_name(dtype: Any) -> str:
     if isinstance(dtype, str):
         name = _SYNONYMS.get(dtype, dtype)
         if name != STRING and find_element(name) is None:
-            raise _unsupported(f"a tensor cannot have the dtype {name!r}", name)
+            raise _dtype_error(f"a tensor cannot have the dtype {name!r}", name)
         return name
     if any(dtype is type_ for type_ in (None, int, float, complex)):  # NumPy and TensorFlow disagree on their widths
-        raise _unsupported(f"{getattr(dtype, '__name__', dtype)} does not determine a number of bits", dtype)
+        raise _dtype_error(f"{getattr(dtype, '__name__', dtype)} does not determine a number of bits", dtype)
     try:
         declared = np.dtype(getattr(dtype, "as_numpy_dtype", dtype))  # tf.DType
         return STRING if declared.kind in "OSU" else dtype_name(declared)
     except (TypeError, ValueError):
-        raise _unsupported(f"a tensor cannot have the dtype {dtype!r}", dtype) from None
+        raise _dtype_error(f"a tensor cannot have the dtype {dtype!r}", dtype) from None
 
 
-def _unsupported(reason: str, got: object) -> SchemaError:
+def _dtype_error(reason: str, got: object) -> SchemaError:
     return SchemaError(reason, got=got, hint="use a name like 'float32', 'uint8', 'bfloat16' or 'string'")
 
 

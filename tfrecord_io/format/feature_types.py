@@ -43,7 +43,7 @@ class Layout(IntEnum):
 
 
 class Text(IntEnum):
-    """What a plan requires of the bytes values of a column."""
+    """The requirement of a plan on the bytes values of a column."""
 
     NO = 0  # any bytes, not checked
     TRACK = 1  # any bytes; report whether all are text

@@ -29,10 +29,10 @@ def looks_like(head: bytes) -> str | None:
     'a Parquet file'
     """
     head = bytes(head[:HEAD_BYTES])
-    found = next((name for name, matches in SIGNS if matches(head)), None)
-    if found is not None and found not in _INEXACT:
-        return found
-    return next((name for name, matches in _signs_of(FORMATS) if matches(head)), found)
+    format_name = next((name for name, matches in SIGNS if matches(head)), None)
+    if format_name is not None and format_name not in _INEXACT:
+        return format_name
+    return next((name for name, matches in _signs_of(FORMATS) if matches(head)), format_name)
 
 
 def _begins(*magics: bytes, at: int = 0) -> Predicate:
@@ -49,7 +49,7 @@ def _regex(pattern: bytes) -> Predicate:
 
 
 def _is_text(head: bytes) -> bool:
-    """Whether it is UTF-8 (perhaps truncated inside the last character) of printable characters and line ends."""
+    """True if bytes are UTF-8 (perhaps truncated inside the last character) of printable characters and line ends."""
     if not head:
         return False
     for dropped in range(min(4, len(head))):

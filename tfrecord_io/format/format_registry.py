@@ -75,12 +75,12 @@ class Format:
 
     @property
     def is_source(self) -> bool:
-        """Whether it is read."""
+        """True if the format is read."""
         return bool(self.open or self.plan or self.records)
 
     @property
     def is_target(self) -> bool:
-        """Whether it is written."""
+        """True if the format is written."""
         return bool(self.writer or self.write) or self is TFRECORD
 
 
@@ -146,11 +146,11 @@ _CELLS = {"delimiter", "null_values"}
 _CODE = "tfrecord_io.file_formats."
 
 
-def by_convert(name: str, other: str | None = None, *, where: str = "") -> dict[str, Any]:
+def convert_hints(name: str, other: str | None = None, *, where: str = "") -> dict[str, Any]:
     """Hints of a `Format`: how to read a file of it, in Python by `other`, too."""
-    others = f" or {other}" if other else ""
+    other_way = f" or {other}" if other else ""
     return {
-        "advice": f"{where}read it with tfr.convert(…, source_format={name!r}){others}",
+        "advice": f"{where}read it with tfr.convert(…, source_format={name!r}){other_way}",
         "advice_cli": f"{where}read it with tfr convert --from {name}",
     }
 
@@ -174,7 +174,7 @@ CSV = Format(
     compressed=True,
     typed=False,
     looks=("plain text",),
-    **by_convert("csv", "pandas.read_csv", where="if it is CSV, "),
+    **convert_hints("csv", "pandas.read_csv", where="if it is CSV, "),
     sql=(".csv",),
 )
 TSV = replace(
@@ -199,7 +199,7 @@ JSON = Format(
     compressed=True,
     typed=False,
     looks=("JSON",),
-    **by_convert("jsonl", "pandas.read_json(lines=True)", where="if it is JSON lines, "),
+    **convert_hints("jsonl", "pandas.read_json(lines=True)", where="if it is JSON lines, "),
     sql=(".json", ".jsonl", ".ndjson"),
 )
 PARQUET = Format(
@@ -211,7 +211,7 @@ PARQUET = Format(
     reads=ORDERED,
     writes=IN_FOLDERS,
     looks=("a Parquet file",),
-    **by_convert("parquet", "pandas.read_parquet"),
+    **convert_hints("parquet", "pandas.read_parquet"),
     magic=(b"PAR1", b"PARE"),
     sql=(".parquet",),
 )
@@ -224,7 +224,7 @@ ARROW = Format(
     reads=ORDERED,
     writes=IN_FOLDERS,
     looks=("an Arrow IPC (Feather) file",),
-    **by_convert("arrow", "pandas.read_feather"),
+    **convert_hints("arrow", "pandas.read_feather"),
     magic=(b"ARROW1",),
 )
 ORC = Format(
@@ -236,7 +236,7 @@ ORC = Format(
     reads=ORDERED,
     writes=IN_FOLDERS,
     looks=("an ORC file",),
-    **by_convert("orc", "pandas.read_orc"),
+    **convert_hints("orc", "pandas.read_orc"),
     magic=(b"ORC",),
 )
 NPY = Format(
@@ -248,7 +248,7 @@ NPY = Format(
     writes=frozenset({"mode", "column"}),
     compressed=True,
     looks=("a NumPy .npy file",),
-    **by_convert("npy", "numpy.load"),
+    **convert_hints("npy", "numpy.load"),
     magic=(b"\x93NUMPY",),
 )
 NPZ = Format(
@@ -260,7 +260,7 @@ NPZ = Format(
     write=f"{_CODE}array_files.to_numpy_files:to_npz",
     writes=frozenset({"mode", "compressed"}),
     looks=("a zip archive (such as .npz)",),
-    **by_convert("npz", "numpy.load", where="if it is .npz, "),
+    **convert_hints("npz", "numpy.load", where="if it is .npz, "),
     magic=(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
 )
 HDF5 = Format(
@@ -273,7 +273,7 @@ HDF5 = Format(
     reads=_LABELLED,
     writes=frozenset({"mode", "compressed"}),
     looks=("an HDF5 file",),
-    **by_convert("hdf5", "h5py.File"),
+    **convert_hints("hdf5", "h5py.File"),
     magic=(b"\x89HDF\r\n\x1a\n",),
     extra="hdf5",
 )
@@ -287,7 +287,7 @@ NETCDF = Format(
     reads=_LABELLED,
     writes=frozenset({"mode", "compressed"}),
     looks=("a NetCDF file",),
-    **by_convert("netcdf", "xarray.open_dataset"),
+    **convert_hints("netcdf", "xarray.open_dataset"),
     magic=(b"CDF\x01", b"CDF\x02", b"CDF\x05"),
     extra="netcdf",
 )
@@ -309,7 +309,7 @@ IDX = Format(
     several=True,
     compressed=True,
     looks=("an IDX file, the format of MNIST",),
-    **by_convert("idx"),
+    **convert_hints("idx"),
     magic=tuple(bytes((0, 0, dtype, axes)) for dtype in (0x08, 0x09, *range(0x0B, 0x0F)) for axes in range(1, 6)),
 )
 LIBSVM = Format(
@@ -333,11 +333,11 @@ FORMATS: Registry[Format] = Registry(
 def format_of_name(plain: str) -> Format | None:
     """The format of a path in lower case, without the suffix of a compression."""
 
-    def of_pattern(rows: Iterable[Format]) -> Format | None:
+    def match_pattern(rows: Iterable[Format]) -> Format | None:
         return next((row for row in rows if row.pattern and re.search(row.pattern, plain)), None)
 
-    found = of_pattern(FORMATS.core) or FORMATS.of_path(plain)
-    return of_pattern(FORMATS) if found is None and not plain.endswith(RECORD_SUFFIXES) else found
+    core_format = match_pattern(FORMATS.core) or FORMATS.of_path(plain)
+    return match_pattern(FORMATS) if core_format is None and not plain.endswith(RECORD_SUFFIXES) else core_format
 
 
 def format_of_records(name: str, plain: str | None = None) -> Format | None:
@@ -348,11 +348,11 @@ def format_of_records(name: str, plain: str | None = None) -> Format | None:
     >>> format_of_records("mine-train.array_record-00000-of-00002").name, format_of_records("a.tfrecord")
     ('array_record', None)
     """
-    found = FORMATS.of_path(_SHARD_NUMBER.sub("", name))
-    if found is None and plain is not None:
+    row = FORMATS.of_path(_SHARD_NUMBER.sub("", name))
+    if row is None and plain is not None:
         packed = FORMATS.of_path(_SHARD_NUMBER.sub("", plain))
-        found = packed if packed is not None and packed.compressed else None
-    return found if found is not None and found.content is not None else None
+        row = packed if packed is not None and packed.compressed else None
+    return row if row is not None and row.content is not None else None
 
 
 def keys(rows: Iterable[Format] = FORMATS, *, written: bool = False) -> tuple[str, ...]:
@@ -361,7 +361,7 @@ def keys(rows: Iterable[Format] = FORMATS, *, written: bool = False) -> tuple[st
 
 
 def only_one_way(row: Format) -> str:
-    """What a list of formats says of one that is not read, or not written."""
+    """The note in a list of formats about a format that is only read, or only written."""
     return "" if row.is_source and row.is_target else "only a target" if row.is_target else "only a source"
 
 
@@ -372,6 +372,6 @@ def own_options() -> list[type[Options]]:
 
 def option_names(row: Format) -> list[str]:
     """The options that ``tfr convert`` has for a format and few others."""
-    known = frozenset() if row is TFRECORD else row.reads | row.writes
+    format_options = frozenset() if row is TFRECORD else row.reads | row.writes
     classes: list[type[Any]] = [FormatOptions, *([] if row.options is None else [row.options])]
-    return [f.name for cls in classes for f in fields(cls) if f.metadata and f.name in known]
+    return [f.name for cls in classes for f in fields(cls) if f.metadata and f.name in format_options]

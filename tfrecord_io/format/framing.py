@@ -66,7 +66,7 @@ _CHECKSUMS = {_RIGHT: (lambda data: mask_crc(crc32c(data)),), **_OTHER_CHECKSUMS
 
 
 def wrong_checksums(data: Any) -> str | None:
-    """What the first records at the start of `data` have as checksums, if all have the same wrong kind; else None.
+    """Describe the checksums of the first records at the start of `data`, if all have the same wrong kind; else None.
 
     >>> wrong_checksums(bytes.fromhex("0100000000000000 00000000 78 00000000"))
     'all checksums of its first record are 0'
@@ -100,6 +100,6 @@ def wrong_checksums(data: Any) -> str | None:
 
 
 def _fitting_kinds(kinds: set[str], data: Any, stored: Any) -> set[str]:
-    """Those of some kinds of checksums whose checksum of `data` is stored."""
+    """Filter kinds of checksums by the stored checksum of `data`."""
     value = int.from_bytes(stored, "little")
     return {kind for kind in kinds if any(compute(data) == value for compute in _CHECKSUMS[kind])}

@@ -18,7 +18,7 @@ _MOST_LEVELS = 120  # as many as a type has, at most
 
 
 def has_missing(value: Any) -> bool:
-    """Whether an array of NumPy, pandas, Arrow or polars has a masked value or a null, or nested lists have one.
+    """True if an array of NumPy, pandas, Arrow or polars has a masked value or a null, or nested lists have one.
 
     NaN in NumPy's own arrays is a value.
 
@@ -45,7 +45,7 @@ def check_level(level: int) -> None:
 
 
 def holds_masked(cells: Sequence[Any], level: int = 0) -> bool:
-    """Whether one of the cells is a masked array, or holds one. Each level is one pass over the types of its values."""
+    """True if one of the cells is a masked array, or holds one. Each level is one pass over the types of its values."""
     check_level(level)
     types = set(map(type, cells))
     if any(issubclass(cls, np.ma.MaskedArray) for cls in types):
@@ -60,7 +60,7 @@ def holds_masked(cells: Sequence[Any], level: int = 0) -> bool:
 
 
 def has_inner(cell: Any) -> bool:
-    """Whether it is a value that may hold others."""
+    """True if a cell may hold other values."""
     return cell.dtype.kind == "O" if isinstance(cell, np.ndarray) else isinstance(cell, list | tuple | dict)
 
 

@@ -36,17 +36,19 @@ def message_classes(
     """
     enums = enums or {}
     proto = descriptor_pb2.FileDescriptorProto(name=file, package=package, syntax=syntax)
-    made: dict[str, Any] = {}
+    protos: dict[str, Any] = {}
     for name, fields in messages.items():
-        outer, _, own = name.rpartition(".")
-        message = made[name] = made[outer].nested_type.add(name=own) if outer else proto.message_type.add(name=own)
-        message.options.map_entry = own.endswith("Entry")
+        outer, _, base = name.rpartition(".")
+        message = protos[name] = (
+            protos[outer].nested_type.add(name=base) if outer else proto.message_type.add(name=base)
+        )
+        message.options.map_entry = base.endswith("Entry")
         for field in fields.split(",") if fields else ():
             field_name, number, type_ = field.split()
             _add_field(message, field_name, int(number), type_, package, enums)
     for name, values in enums.items():
-        outer, _, own = name.rpartition(".")
-        enum = (made[outer] if outer else proto).enum_type.add(name=own)
+        outer, _, base = name.rpartition(".")
+        enum = (protos[outer] if outer else proto).enum_type.add(name=base)
         for value_name, value in enum_values(values).items():
             enum.value.add(name=value_name, number=value)
     pool = descriptor_pool.DescriptorPool()
@@ -54,11 +56,11 @@ def message_classes(
     return {
         name: message_class(pool.FindMessageTypeByName(f"{package}.{name}"))
         for name in messages
-        if not made[name].options.map_entry
+        if not protos[name].options.map_entry
     }
 
 
-def parsed(message_class: Any, data: bytes) -> Any:
+def parse_message(message_class: Any, data: bytes) -> Any:
     """A message; protobuf's DecodeError if `data` is not one, in pure Python also for text that is not UTF-8."""
     try:
         return message_class.FromString(data)
@@ -74,12 +76,12 @@ def drop_unknown_fields(message: Any) -> tuple[int, int]:
 
 
 def is_closed(enum: Any) -> bool:
-    """Whether an enum, by its descriptor, has the values of its definition alone: other numbers are unknown fields."""
+    """True if an enum, by its descriptor, has the values of its definition alone: other numbers are unknown fields."""
     return bool(enum.is_closed) if hasattr(enum, "is_closed") else _is_proto2(enum.file)  # before protobuf 4.22
 
 
 def is_packed(field: Any) -> bool:
-    """Whether the numbers of a repeated field, by its descriptor, are written as one value."""
+    """True if the numbers of a repeated field, by its descriptor, are written as one value."""
     if hasattr(field, "is_packed"):
         return bool(field.is_packed)
     options = field.GetOptions()  # before protobuf 5.29

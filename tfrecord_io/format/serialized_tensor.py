@@ -18,7 +18,7 @@ from tfrecord_io.display import counted
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.format.dtypes import MAX_AXES, STRING, Array, declared_name, dtype_name, element
 from tfrecord_io.format.missing_values import has_missing
-from tfrecord_io.format.protobuf import enum_values, message_classes, parsed
+from tfrecord_io.format.protobuf import enum_values, message_classes, parse_message
 from tfrecord_io.format.varint import varint
 from tfrecord_io.options import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits
 from tfrecord_io.options.limits import Expansion
@@ -131,7 +131,7 @@ def parse_tensor(serialized: Any, out_type: Any = None, *, limits: Limits = DEFA
 def parse_tensor_proto(data: bytes, declared: str | None = None, expansion: Expansion | None = None) -> ParsedTensor:
     """Parse `data`; DecodeError if its dtype is not the one `declared`, or its values do not fit `expansion`."""
     try:
-        message = parsed(TensorProto, data)
+        message = parse_message(TensorProto, data)
     except ProtobufError as error:
         reason = f"the {len(data)} bytes are not a TensorProto"
         raise DecodeError(reason, expected="a serialized TensorProto") from error
@@ -142,7 +142,7 @@ def parse_tensor_proto(data: bytes, declared: str | None = None, expansion: Expa
     shape = _shape(message.tensor_shape, dtype.itemsize)
     count = math.prod(shape)
     if content := message.tensor_content:
-        values = _split(content, count) if name == STRING else _viewed(content, dtype, count)
+        values = _split(content, count) if name == STRING else _view_values(content, dtype, count)
     else:
         size = count * dtype.itemsize
         if name == STRING and message.string_val:  # the last one may stand for any number of them
@@ -152,7 +152,7 @@ def parse_tensor_proto(data: bytes, declared: str | None = None, expansion: Expa
         if not room.take(size):
             reason = room.excess(f"its {message.ByteSize()} bytes state {count} values, which take {size} bytes")
             raise DecodeError(reason, expected=room.room, got=size, hint=room.advice(size), of_memory=True)
-        values = _listed(message, name, dtype, count)
+        values = _field_values(message, name, dtype, count)
     return ParsedTensor(name, shape, values)
 
 
@@ -183,7 +183,7 @@ def _shape(proto: Any, itemsize: int) -> tuple[int, ...]:
     return shape
 
 
-def _viewed(content: bytes, dtype: np.dtype, count: int) -> Array:
+def _view_values(content: bytes, dtype: np.dtype, count: int) -> Array:
     """The raw bytes as values."""
     if len(content) != count * dtype.itemsize:
         got, size = counted(len(content), "byte"), counted(dtype.itemsize, "byte")
@@ -225,7 +225,7 @@ def _varint32(content: bytes, begin: int) -> tuple[int, int]:
     raise DecodeError(f"no length of a string at byte {begin} of the content", expected="a varint of 5 bytes at most")
 
 
-def _listed(message: Any, name: str, dtype: np.dtype, count: int) -> Array:
+def _field_values(message: Any, name: str, dtype: np.dtype, count: int) -> Array:
     """The values in the field for their dtype, the last one repeated up to `count`; zeros if there are none."""
     storage = STORAGE[name]
     stored = getattr(message, storage.field)
@@ -236,14 +236,14 @@ def _listed(message: Any, name: str, dtype: np.dtype, count: int) -> Array:
             raise DecodeError(reason, expected=storage.field, got=other_fields[0])
         return np.full(count, b"", object) if name == STRING else np.zeros(count, dtype)
     if name == STRING:
-        given = np.fromiter(stored, object, len(stored))
+        values = np.fromiter(stored, object, len(stored))
     else:
-        given = _as_bits(np.fromiter(stored, storage.unit, len(stored)), dtype)
-    if len(given) > count:
-        raise DecodeError(f"{counted(len(given), 'value')} for a shape of {count}", expected=count, got=len(given))
-    whole = np.empty((count, *given.shape[1:]), given.dtype)
-    whole[: len(given)] = given
-    whole[len(given) :] = given[-1]
+        values = _as_bits(np.fromiter(stored, storage.unit, len(stored)), dtype)
+    if len(values) > count:
+        raise DecodeError(f"{counted(len(values), 'value')} for a shape of {count}", expected=count, got=len(values))
+    whole = np.empty((count, *values.shape[1:]), values.dtype)
+    whole[: len(values)] = values
+    whole[len(values) :] = values[-1]
     return whole if name == STRING else whole.reshape(-1).view(dtype)
 
 
@@ -294,7 +294,7 @@ def serialize_tensor(tensor: Any) -> bytes:
         return _strings(values)
     name = _name(values.dtype)
     if values.nbytes > MAX_RECORD_BYTES:
-        raise _oversized(values.nbytes)
+        raise _size_error(values.nbytes)
     flat = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).reshape(-1)
     return b"".join((proto_prefix(name, values.shape), flat.view(np.uint8).data))
 
@@ -335,7 +335,7 @@ def _name(dtype: np.dtype) -> str:
     return name
 
 
-def _oversized(size: int) -> EncodeError:
+def _size_error(size: int) -> EncodeError:
     reason = f"the tensor has {size} bytes; a TensorProto holds {MAX_RECORD_BYTES} at most"
     return EncodeError(reason, expected=MAX_RECORD_BYTES, got=size)
 
@@ -343,15 +343,15 @@ def _oversized(size: int) -> EncodeError:
 def _strings(values: Array) -> bytes:
     items = values.reshape(-1).tolist()
     message = _front(STRING, values.shape)
-    encoded = [item if isinstance(item, bytes) else _encoded(item, index) for index, item in enumerate(items)]
+    encoded = [item if isinstance(item, bytes) else _encode_item(item, index) for index, item in enumerate(items)]
     size = sum(map(len, encoded)) + 6 * len(encoded)  # a tag and a varint of five bytes, at most
     if size > MAX_RECORD_BYTES:
-        raise _oversized(size)
+        raise _size_error(size)
     message.string_val.extend(encoded)
     return bytes(message.SerializeToString())
 
 
-def _encoded(item: Any, index: int) -> bytes:
+def _encode_item(item: Any, index: int) -> bytes:
     if not isinstance(item, str):
         kind = type(item).__name__
         reason = f"item {index} of an array of objects is of type {kind}"
@@ -391,5 +391,5 @@ def _as_array(value: Any) -> Array:
 
 
 def _has_dtypes(value: Any) -> bool:
-    """Whether the nested values contain NumPy's numbers or arrays."""
+    """True if the nested values contain NumPy's numbers or arrays."""
     return any(map(_has_dtypes, value)) if isinstance(value, list | tuple) else hasattr(value, "dtype")

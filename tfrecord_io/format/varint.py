@@ -17,6 +17,6 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def delimited(number: int, content: bytes) -> bytes:
+def delimited_field(number: int, content: bytes) -> bytes:
     """A field of bytes or of a message."""
     return varint(number << 3 | 2) + varint(len(content)) + content

@@ -59,7 +59,7 @@ _VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary
 
 @dataclass(frozen=True, slots=True)
 class ChunkShape:
-    """What is known of a chunk before it is unpacked."""
+    """The properties of a chunk that are known before it is unpacked."""
 
     rows: int
     nulls: int  # if it is 0, the index has no bitmap
@@ -74,7 +74,7 @@ def stored_type(type_: pa.DataType) -> pa.DataType:
 
 
 def is_variable(type_: pa.DataType) -> bool:
-    """Whether the values of a `stored_type` are texts or bytes of any length."""
+    """True if the values of a `stored_type` are texts or bytes of any length."""
     return (is_text(type_) or is_bytes(type_)) and not t.is_fixed_size_binary(type_)
 
 
@@ -87,8 +87,8 @@ def pack_chunk(values: pa.Array) -> tuple[bytes, ChunkShape]:
     else:
         distinct, buffers = -1, _buffers(values)
         if _is_integer(values.type) and len(values) >= _ALIGNMENT:  # so that each width has another size
-            buffers[-1] = _narrowed(np.frombuffer(buffers[-1], np.dtype(f"<i{values.type.bit_width // 8}")))
-    raw = b"".join(part.ljust(_padded(len(part)), b"\0") for part in buffers)
+            buffers[-1] = _narrow_integers(np.frombuffer(buffers[-1], np.dtype(f"<i{values.type.bit_width // 8}")))
+    raw = b"".join(part.ljust(_pad_size(len(part)), b"\0") for part in buffers)
     stored: bytes = pa.compress(raw, codec=_CODEC, asbytes=True) if raw else b""
     return stored, ChunkShape(len(values), values.null_count, distinct, len(raw))
 
@@ -96,23 +96,23 @@ def pack_chunk(values: pa.Array) -> tuple[bytes, ChunkShape]:
 def _buffers(array: pa.Array) -> list[bytes]:
     """The buffers that a chunk has of an array, without spare bytes."""
     array = pa.concat_arrays([array, array[:0]])  # its first value at the start of all buffers
-    validity, *others = [b"" if buffer is None else buffer.to_pybytes() for buffer in array.buffers()]
+    validity, *buffers = [b"" if buffer is None else buffer.to_pybytes() for buffer in array.buffers()]
     parts = [] if array.null_count == 0 else [validity[: -(-len(array) // 8)]]
     if not is_variable(array.type):
-        return [*parts, others[0][: -(-array.type.bit_width * len(array) // 8)]]
+        return [*parts, buffers[0][: -(-array.type.bit_width * len(array) // 8)]]
     width = offset_dtype(array.type).itemsize
-    offsets = others[0][: width * (len(array) + 1)]
+    offsets = buffers[0][: width * (len(array) + 1)]
     end = int.from_bytes(offsets[-width:], "little")
-    return [*parts, offsets, others[1][:end]]
+    return [*parts, offsets, buffers[1][:end]]
 
 
 def _is_integer(type_: pa.DataType) -> bool:
-    """Whether the values of a `stored_type` are integers of more than a byte, as those of times are."""
+    """True if the values of a `stored_type` are integers of more than a byte, as those of times are."""
     is_other = t.is_floating(type_) or t.is_decimal(type_) or t.is_fixed_size_binary(type_) or t.is_interval(type_)
     return t.is_primitive(type_) and not is_other and type_.bit_width > 8
 
 
-def _narrowed(values: Array) -> bytes:
+def _narrow_integers(values: Array) -> bytes:
     """The bytes of integers in the narrowest type that has them all: fewer are unpacked in less time."""
     low, high = int(values.min()), int(values.max())
     widths = (width for width in (1, 2, 4) if width < values.itemsize)
@@ -126,11 +126,11 @@ def unpack_chunk(stored: Bytes | bytes, type_: pa.DataType, shape: ChunkShape, m
     The bytes of texts may be `most_text`.
     """
     sizes = _known_sizes(type_, shape)
-    narrow = _width(sum(sizes[:-1]) and _padded(sizes[0]), type_, shape)
+    narrow = _width(sum(sizes[:-1]) and _pad_size(sizes[0]), type_, shape)
     if narrow:
         sizes[-1] = narrow * shape.rows
-    known = sum(map(_padded, sizes))
-    if not (known == shape.size if not is_variable(type_) else known <= shape.size <= known + most_text):
+    fixed = sum(map(_pad_size, sizes))
+    if not (fixed == shape.size if not is_variable(type_) else fixed <= shape.size <= fixed + most_text):
         raise ValueError(f"{shape.rows} values of {type_} cannot have {shape.size} bytes")
     raw = pa.py_buffer(stored)
     if shape.size:
@@ -138,7 +138,7 @@ def unpack_chunk(stored: Bytes | bytes, type_: pa.DataType, shape: ChunkShape, m
     parts, at = [], 0
     for size in sizes:
         parts.append(raw.slice(at, size))
-        at += _padded(size)
+        at += _pad_size(size)
     validity = parts.pop(0) if shape.nulls else None
     if not is_variable(type_):
         if narrow:  # widened by Arrow, whose memory is used again
@@ -162,7 +162,7 @@ def _width(before: int, type_: pa.DataType, shape: ChunkShape) -> int:
     if not _is_integer(type_) or shape.rows < _ALIGNMENT:
         return 0
     widths = (width for width in (1, 2, 4) if 8 * width < type_.bit_width)
-    return next((width for width in widths if before + _padded(width * shape.rows) == shape.size), 0)
+    return next((width for width in widths if before + _pad_size(width * shape.rows) == shape.size), 0)
 
 
 def _known_sizes(type_: pa.DataType, shape: ChunkShape) -> list[int]:
@@ -175,7 +175,7 @@ def _known_sizes(type_: pa.DataType, shape: ChunkShape) -> list[int]:
     return [*sizes, _INDEX_BYTES * shape.rows, offset_dtype(type_).itemsize * (shape.values + 1)]
 
 
-def _padded(size: int) -> int:
+def _pad_size(size: int) -> int:
     return size + -size % _ALIGNMENT
 
 
@@ -200,7 +200,7 @@ _PYARROW_ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, OverflowErr
 
 
 def is_indexable(field: pa.Field) -> bool:
-    """Whether an index can have a column of single values."""
+    """True if an index can have a column of single values."""
     stored = stored_type(field.type)
     return not is_any_tensor(stored) and (
         t.is_primitive(stored) or t.is_decimal(stored) or t.is_fixed_size_binary(stored) or is_variable(stored)
@@ -217,8 +217,8 @@ def check_fields(fields: Iterable[pa.Field]) -> pa.Schema:
     return schema
 
 
-def with_scalars(columns: Sequence[str] | str, fields: Iterable[pa.Field], path: str | None = None) -> Sequence[str]:
-    """The columns of an index, where `ALL_SCALARS` stands for those of `fields` that it can have.
+def expand_scalars(columns: Sequence[str] | str, fields: Iterable[pa.Field], path: str | None = None) -> Sequence[str]:
+    """The columns of an index, with `ALL_SCALARS` replaced by all of `fields` that it can have.
 
     SchemaError, with the `path` of the file, if it can have none of them.
     """
@@ -262,9 +262,9 @@ def write_columns(
             sink.write(content)
             at += len(content)
         groups += 1
-    stated = {"file": name, "version": version, "embedded_schema": has_schema, "groups": groups}
-    stated |= {"content": fingerprint.stated(), "identity": dict(identity or {})}
-    description = json.dumps({**stated, "columns": [_described(field) for field in schema]}).encode()
+    header = {"file": name, "version": version, "embedded_schema": has_schema, "groups": groups}
+    header |= {"content": fingerprint.to_json(), "identity": dict(identity or {})}
+    description = json.dumps({**header, "columns": [_describe_field(field) for field in schema]}).encode()
     table = np.array(numbers, "<i8").tobytes()
     checksum = crc32c(table, crc32c(description))
     sink.write(description + table + _TAIL.pack(len(description), len(table), checksum, _MAGIC))
@@ -284,7 +284,7 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(pending)
 
 
-def _described(field: pa.Field) -> list[Any]:
+def _describe_field(field: pa.Field) -> list[Any]:
     """How a column is read, as JSON: fields are equal if their descriptions are."""
     metadata = sorted((field.metadata or {}).items())
     texts = [[b64encode(part).decode() for part in item] for item in metadata]
@@ -314,7 +314,7 @@ class _Group:
 
 
 class ColumnIndex:
-    """An open column index, or the part of it that has a span of its file; what it states is checked where read."""
+    """An open column index, or the part for a span of its file; what it states is checked where read."""
 
     is_certain = False  # whether the whole content of the file is known to be that of the index
 
@@ -329,15 +329,15 @@ class ColumnIndex:
         size = opened.size
         self._held = opened.read(0 if size <= _WHOLE_BYTES else size - _TAIL_BYTES, size).tobytes()  # its end
         description, table, end = self._directory()
-        with _corrupt(path):
-            stated = _parse(description)
-            self._fields: dict[str, list[Any]] = {column[0]: column for column in stated["columns"]}
-            self.has_schema: bool = stated["embedded_schema"]  # in the first record of the file
+        with _convert_errors(path):
+            header = _parse(description)
+            self._fields: dict[str, list[Any]] = {column[0]: column for column in header["columns"]}
+            self.has_schema: bool = header["embedded_schema"]  # in the first record of the file
             # `version` and `identity` of its `RandomAccessFile` when the index was written; empty if unknown.
-            self.version: str = stated["version"]
-            self.identity = stated.get("identity") or {}
-            self.content = Fingerprint.parse(stated["content"])
-            groups = self._parse_groups(table, stated["groups"], end)
+            self.version: str = header["version"]
+            self.identity = header.get("identity") or {}
+            self.content = Fingerprint.parse(header["content"])
+            groups = self._parse_groups(table, header["groups"], end)
         rows = sum(group.rows for group in groups)
         if rows > data_bytes // FRAME_BYTES:  # before memory is allocated for them
             reason = f"it has {rows} rows, more than a file of {data_bytes} bytes has records"
@@ -358,22 +358,22 @@ class ColumnIndex:
         return tuple(self._fields)
 
     def has(self, field: pa.Field) -> bool:
-        """Whether it has the values of a column that is read as this field."""
-        return self._fields.get(field.name) == _described(field)
+        """True if the index has the values of a column as this field reads them."""
+        return self._fields.get(field.name) == _describe_field(field)
 
     def records(self) -> RecordIndex:
         """The offsets of the records."""
         chunks = self._read([(0, pa.int64())])[0]
         parts = [chunk.to_numpy(zero_copy_only=False) for chunk in chunks]
         are_sizes = all(chunk.null_count == 0 for chunk in chunks) and all(
-            (each >= FRAME_BYTES).all() for each in parts
+            (part >= FRAME_BYTES).all() for part in parts
         )
         if are_sizes and sum(float(sizes.sum(dtype=np.float64)) for sizes in parts) <= _MOST_BYTES:
-            index = RecordIndex.of_parts(parts, self._groups[0].offset if self._groups else 0)
+            index = RecordIndex.from_parts(parts, self._groups[0].offset if self._groups else 0)
             firsts = np.cumsum([0, *(group.rows for group in self._groups)])[:-1]
-            stated = [group.offset for group in self._groups]
-            is_begin = self.numbers.start > 0 or not stated or stated[0] == 0
-            if is_begin and index.bounds[firsts].tolist() == stated:
+            offsets = [group.offset for group in self._groups]
+            is_begin = self.numbers.start > 0 or not offsets or offsets[0] == 0
+            if is_begin and index.bounds[firsts].tolist() == offsets:
                 return index
         reason = "its rows are not the records of a file, each of which begins where the last one ends"
         raise CorruptRecordError(f"the column index: {reason}", path=self.path, hint=REWRITE_COLUMNS)
@@ -382,15 +382,15 @@ class ColumnIndex:
         """The values of columns, which it `has`, a row for each record."""
         fields, places = list(fields), {name: at for at, name in enumerate(self._fields, 1)}
         chunks = self._read([(places[field.name], stored_type(field.type)) for field in fields])
-        with _corrupt(self.path):
+        with _convert_errors(self.path):
             size = sum(_text_bytes(chunk) for column in chunks for chunk in column)
             if size > self._data_bytes + MAX_EXPANSION:
                 reason = f"its texts have {size} bytes, and the file {self._data_bytes}"
                 raise CorruptRecordError(f"the column index: {reason}", path=self.path, hint=REWRITE_COLUMNS)
             columns = []
-            for own, field in zip(chunks, fields, strict=True):
+            for chunks_of_column, field in zip(chunks, fields, strict=True):
                 stored = stored_type(field.type)
-                column = pa.chunked_array([chunk.cast(stored) for chunk in own], stored)
+                column = pa.chunked_array([chunk.cast(stored) for chunk in chunks_of_column], stored)
                 column = column.dictionary_encode() if t.is_dictionary(field.type) else column
                 columns.append(column.cast(field.type))
         return pa.table(columns, names=[field.name for field in fields])
@@ -401,16 +401,16 @@ class ColumnIndex:
         """The description and the table, once their checksum has been compared, and the end of the chunks."""
         size = self._opened.size
         if self._held[-len(_MAGIC) :] != _MAGIC or size < len(_MAGIC) + _TAIL.size:
-            raise self._damaged("it is not a column index, or truncated")
+            raise self._damage_error("it is not a column index, or truncated")
         description, table, checksum, _ = _TAIL.unpack(self._held[-_TAIL.size :])
         end = size - _TAIL.size - table - description
         if end < len(_MAGIC):
-            raise self._damaged("the file is truncated")
+            raise self._damage_error("the file is truncated")
         if size - end > len(self._held):
             self._held = self._opened.read(end, size).tobytes()
         content = self._held[end - size : -_TAIL.size]
         if crc32c(content) != checksum:
-            raise self._damaged("the checksum of its directory does not match")
+            raise self._damage_error("the checksum of its directory does not match")
         return content[:description], content[description:], end
 
     def _parse_groups(self, table: bytes, count: int, end: int) -> list[_Group]:
@@ -436,7 +436,7 @@ class ColumnIndex:
         wanted = [group.chunks[number] for number, _ in columns for group in self._groups]
         fetched = self._fetch(wanted)
         arrays, most_text = [], self._data_bytes + MAX_EXPANSION
-        with _corrupt(self.path):
+        with _convert_errors(self.path):
             for chunk in wanted:
                 if crc32c(fetched[chunk]) != chunk.crc:
                     raise ValueError(f"the checksum of bytes {chunk.offset} to {chunk.offset + chunk.size} differs")
@@ -459,7 +459,7 @@ class ColumnIndex:
             fetched[chunk] = self._held[begin : begin + chunk.size]
         return fetched
 
-    def _damaged(self, reason: str) -> CorruptRecordError:
+    def _damage_error(self, reason: str) -> CorruptRecordError:
         reason = f"the column index cannot be read: {reason}"
         return CorruptRecordError(reason, path=self.path, hint=REWRITE_COLUMNS)
 
@@ -467,18 +467,18 @@ class ColumnIndex:
 def _parse(description: bytes) -> dict[str, Any]:
     """The description; ValueError if something in it is not as `write_columns` states it."""
     try:
-        stated = json.loads(description)
+        header = json.loads(description)
     except RecursionError as error:
         raise ValueError("its description is nested too deeply") from error
     types = {"version": str, "embedded_schema": bool, "groups": int, "columns": list}
-    if not isinstance(stated, dict) or any(type(stated.get(key)) is not type_ for key, type_ in types.items()):
+    if not isinstance(header, dict) or any(type(header.get(key)) is not type_ for key, type_ in types.items()):
         raise ValueError("its description is of another form")
-    columns = stated["columns"]
+    columns = header["columns"]
     if not all(isinstance(column, list) and len(column) == 4 and isinstance(column[0], str) for column in columns):
         raise ValueError("its description has other columns")
-    if stated["groups"] < 0 or len({column[0] for column in columns}) < len(columns):
+    if header["groups"] < 0 or len({column[0] for column in columns}) < len(columns):
         raise ValueError("its description contradicts itself")
-    return stated
+    return header
 
 
 def _parse_chunk(end: int, rows: int, offset: int, size: int, crc: int, nulls: int, values: int, raw: int) -> _Chunk:
@@ -499,7 +499,7 @@ def _text_bytes(chunk: pa.Array) -> int:
 
 
 @contextmanager
-def _corrupt(path: str) -> Iterator[None]:
+def _convert_errors(path: str) -> Iterator[None]:
     """Errors of pyarrow, on bytes that were read, as CorruptRecordError."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""What column indexes tell of each file: all values that are read, or the records that can fulfil a condition.
+"""Search the column indexes of files: for all values that are read, or for records that can fulfil a condition.
 
 Those records are read as if they were all of the file.
 """
@@ -68,7 +68,7 @@ class FileMatches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileValues:
-    """What stands for a file, or for a piece of it."""
+    """The values that replace reading a file, or a piece of one."""
 
     table: pa.Table  # a row for each record
     embedded: bytes | None = None  # the embedded schema of the first record of the file, if the piece begins with that
@@ -101,7 +101,7 @@ class ColumnSearch:
         warns: Callable[[Iterable[str]], None] = warn_of_stale,
         indexes: Sequence[Source | None] | None = None,
     ) -> list[FileMatches | None]:
-        """What is known of each file or piece; None where it has no column index, or none that helps.
+        """The matches in each file or piece; None where it has no column index, or none that helps.
 
         `indexes` are the `column_indexes`, where they were looked for.
 
@@ -114,11 +114,11 @@ class ColumnSearch:
             indexes = column_indexes(sources)
         if not any(indexes):
             return [None] * len(sources)
-        each = zip(indexes, sources, strict=True)
-        calls = (partial(unless_stale, partial(self._file, *both)) for both in each)
-        found = list(ordered(calls, min(_THREADS, len(sources)), "columns"))
-        warns(text for _, text in found)
-        return [matches for matches, _ in found]
+        pairs = zip(indexes, sources, strict=True)
+        calls = (partial(unless_stale, partial(self._file, *both)) for both in pairs)
+        results = list(ordered(calls, min(_THREADS, len(sources)), "columns"))
+        warns(text for _, text in results)
+        return [matches for matches, _ in results]
 
     def _file(self, index_source: Source | None, source: Source) -> FileMatches | None:
         if index_source is None:
@@ -126,14 +126,14 @@ class ColumnSearch:
         whole, wanted = source.whole_file(), self.wanted
         with open_random_access(whole) as file:
             longest = None if wanted is None or source.span is not None else wanted.max_record_bytes
-            most = math.inf if source.span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
-            about: dict[str, Any] = {"most_rows": most, "longest": longest}
+            most_rows = math.inf if source.span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
+            about: dict[str, Any] = {"most_rows": most_rows, "longest": longest}
             with open_columns(index_source, whole, file, source.span, **about) as (columns, index):
-                if len(columns.numbers) > most:
+                if len(columns.numbers) > most_rows:
                     return None
-                found = _values(wanted, columns, index, source, file) if wanted and columns.is_certain else None
-                if found is not None:
-                    return found
+                values = _values(wanted, columns, index, source, file) if wanted and columns.is_certain else None
+                if values is not None:
+                    return values
                 if not self.parts:
                     return None
                 index = columns.records() if index is None else index
@@ -150,10 +150,10 @@ class ColumnSearch:
     def _passing(
         self, columns: ColumnIndex, rows: int, constants: pa.RecordBatch
     ) -> tuple[Array, Sequence[Condition]] | None:
-        """Whether each record can fulfil the condition, and by which parts of it; None if nothing is known."""
+        """A boolean for each record: true if it can fulfil the evaluated parts, which follow; None if there is none."""
         indexed = [field for field in self.fields if columns.has(field)]
-        known = {*(field.name for field in indexed), *constants.schema.names}
-        parts = [part for part in self.parts if known.issuperset(part.columns)]
+        known_columns = {*(field.name for field in indexed), *constants.schema.names}
+        parts = [part for part in self.parts if known_columns.issuperset(part.columns)]
         needed = [field for field in indexed if any(field.name in part.columns for part in parts)]
         if not needed:
             return None
@@ -167,7 +167,7 @@ class ColumnSearch:
                 try:
                     mask = part.mask(batch).to_numpy(zero_copy_only=False)
                 except SchemaError:  # it cannot be applied to some row, which may not have to be read
-                    parts = [other for other in parts if other is not part]
+                    parts = [remaining for remaining in parts if remaining is not part]
                     continue
                 passing[begin : begin + len(batch)] &= mask
             begin += len(batch)
@@ -180,7 +180,7 @@ def _values(
     """All values that are wanted of a file or piece; None if its records have to be read."""
     if not all(map(columns.has, wanted.fields)) or source.file_bytes not in (None, file.size):
         return None
-    begin, end, part = 0, len(columns.numbers), RecordIndex.of_sizes([])
+    begin, end, part = 0, len(columns.numbers), RecordIndex.from_sizes([])
     if index is not None:
         span = _records_of(source, index)
         if span is None or (len(index) and int(index.sizes.max()) > wanted.max_record_bytes + FRAME_BYTES):
@@ -227,7 +227,7 @@ _AHEAD_BYTES = 64 << 20  # read together,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PickedSource:
-    """What is read of a file."""
+    """The part of a file that is read."""
 
     source: Source | None  # with the records that are read; None: nothing is read
     count: int | None  # the number of records that the file has, if it is known
@@ -245,20 +245,20 @@ def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | No
     """
     frames = PickedFrames()
     picked: list[PickedSource] = []
-    for source, found in zip(sources, matches, strict=True):
-        if found is None:
+    for source, match in zip(sources, matches, strict=True):
+        if match is None:
             picked.append(PickedSource(source, None, None))
             continue
-        count, records = found.count, found.records
-        if found.values is not None:
-            picked.append(PickedSource(source, count, None, values=found.values))
-        elif _bytes_read(found) > LIMITS.largest_share[source.local] * (found.index.end - int(found.index.bounds[0])):
+        count, records = match.count, match.records
+        if match.values is not None:
+            picked.append(PickedSource(source, count, None, values=match.values))
+        elif _bytes_read(match) > LIMITS.largest_share[source.local] * (match.index.end - int(match.index.bounds[0])):
             picked.append(PickedSource(source, count, None))
         elif not len(records):
             picked.append(PickedSource(None, count, None, path=source.path))
         else:
-            file = _PickedFile(frames, source.path, frames.add(found))
-            origin = _Origins(source.path, found.first + records, found.index.offsets[records])
+            file = _PickedFile(frames, source.path, frames.add(match))
+            origin = _Origins(source.path, match.first + records, match.index.offsets[records])
             some = replace(source_of_file_object(file), partitions=source.partitions, origin=origin)
             picked.append(PickedSource(some, count, records, frames))
     return picked
@@ -309,7 +309,7 @@ class _Task:
     ends: Array
     ranges: int
 
-    def opened(self) -> RandomAccessFile:
+    def open_file(self) -> RandomAccessFile:
         """The file; ReplacedError if it is another one by now."""
         file = open_random_access(self.source)
         if (file.size, file.version) != (self.size, self.version):
@@ -322,7 +322,7 @@ class _Task:
 
         ReplacedError if the file is another one by now.
         """
-        with self.opened() as file:
+        with self.open_file() as file:
             parts = file.read_all(self.begins.tolist(), self.ends.tolist())
         data: Bytes = np.concatenate(parts)
         starts = np.cumsum(self.ends - self.begins) - (self.ends - self.begins)
@@ -353,8 +353,8 @@ class PickedFrames:
         begin = 0
         while begin < len(begins):
             before = done[begin - 1] if begin else 0
-            most = int(done.searchsorted(before + _TASK_BYTES, side="right"))
-            end = max(begin + 1, min(most, int(numbers.searchsorted(numbers[begin] + LIMITS.task_ranges))))
+            fitting = int(done.searchsorted(before + _TASK_BYTES, side="right"))
+            end = max(begin + 1, min(fitting, int(numbers.searchsorted(numbers[begin] + LIMITS.task_ranges))))
             ranges = int(numbers[end - 1] - numbers[begin]) + 1
             part = slice(begin, end)
             self._tasks.append(_Task(found.file, found.size, found.version, begins[part], ends[part], ranges))
@@ -362,10 +362,10 @@ class PickedFrames:
         return range(first, len(self._tasks))
 
     def take(self, number: int) -> Bytes:
-        """The content of a part, which is read with those after it, unless it was."""
+        """The content of a part, read together with the next parts if it has not been."""
         with self._lock:
             if number in self._contents:
-                self._tasks[number].opened().close()  # it was read a while ago
+                self._tasks[number].open_file().close()  # it was read a while ago
             else:
                 numbers = list(self._ahead(number))
                 contents = ordered((self._tasks[at].read for at in numbers), len(numbers), "picked")
@@ -394,18 +394,18 @@ class PickedFrames:
 
 
 @contextmanager
-def kept_frames(frames: Iterable[PickedFrames | None]) -> Iterator[None]:
-    """Keep what is read of records, unless it is much, for those who read them afterwards."""
-    small = {each for each in frames if each is not None and each.bytes <= _AHEAD_BYTES}
-    for each in small:
-        each.keeps = True
+def keep_frames(frames: Iterable[PickedFrames | None]) -> Iterator[None]:
+    """Keep the bytes of records for the next reader, unless they are many."""
+    small = {picked for picked in frames if picked is not None and picked.bytes <= _AHEAD_BYTES}
+    for picked in small:
+        picked.keeps = True
     yield
-    for each in small:
-        each.keeps = False
+    for picked in small:
+        picked.keeps = False
 
 
 class _PickedFile(io.RawIOBase):
-    """The records of one file, as a file that has no others; it can only be read from its start."""
+    """The picked records of one file, as a file of only these; it can only be read from its start."""
 
     def __init__(self, frames: PickedFrames, name: str, parts: range) -> None:
         self.name = name

@@ -74,10 +74,10 @@ def find_indexes(
     paths is not a file.
     """
     if index is None:
-        found = find_sidecars(sources, suffixes)
-        found = [None if sidecar is not None and _is_pickle(sidecar) else sidecar for sidecar in found]
-        logger.debug("files with an index: %d of %d", len(found) - found.count(None), len(found))
-        return found
+        sidecars = find_sidecars(sources, suffixes)
+        sidecars = [None if sidecar is not None and _is_pickle(sidecar) else sidecar for sidecar in sidecars]
+        logger.debug("files with an index: %d of %d", len(sidecars) - sidecars.count(None), len(sidecars))
+        return sidecars
     paths = index if isinstance(index, list | tuple) else [index]
     for path in paths:
         if not isinstance(path, str | os.PathLike):
@@ -89,14 +89,14 @@ def find_indexes(
     return [_index_source(path, storage) for path in paths]
 
 
-def found_again(source: Source, *suffixes: str) -> Source | None:
-    """The index of a file as it is now, where the one that was listed with the file is gone, or was written again."""
+def find_again(source: Source, *suffixes: str) -> Source | None:
+    """Look up the index of a file again, where the one listed is gone or was written again."""
     (index,) = find_indexes([replace(source, beside=None)], suffixes=suffixes or (*SUFFIXES, COLUMNS_SUFFIX))
     return index
 
 
 def _is_pickle(sidecar: Source) -> bool:
-    """Whether a local file is the index of tfd-utils, which is named as one of this package may be."""
+    """True if a local file is the index of tfd-utils, which is named as one of this package may be."""
     if not sidecar.local or sidecar.path.endswith(COLUMNS_SUFFIX):
         return False
     with suppress(OSError), open(sidecar.path, "rb") as file:
@@ -116,7 +116,7 @@ def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Sour
 
 
 def unless_stale(use: Callable[[], T | None], *, is_named: bool = False) -> tuple[T | None, str]:
-    """What is read of an index; None and the text of a warning if it is damaged or does not match its file.
+    """Use an index; None and the text of a warning if it is damaged or does not match its file.
 
     An index that was removed or written again since it was listed is none, without a warning: it changes the cost of a
     call, never its result, so that no other call is needed. One that the caller has named raises these errors.
@@ -169,7 +169,7 @@ def open_columns(
     known: RecordIndex | None = None,
     longest: int | None = None,
 ) -> Iterator[tuple[ColumnIndex, RecordIndex | None]]:
-    """Open a column index that matches its data file, as an index does, and read the offsets in it.
+    """Open a column index that matches its data file, and read the offsets.
 
     With a `span`, those of the records in it, and some before and after it; None if they are more than `most_rows`.
     Offsets that are `known`, from an index of the file, are not read; nor are any if the file was not touched, and none
@@ -212,7 +212,7 @@ def _mismatch(
     if crc32c is not None and content.crc32c is not None and crc32c != content.crc32c:
         return f"its dataset's manifest states the CRC32C {crc32c:08x}, the index {content.crc32c:08x}"
     is_younger = file.is_local and index_source.local and modified(source) > modified(index_source)
-    columns.is_certain = content.is_of_all(file, index, is_younger=is_younger)
+    columns.is_certain = content.compares_all(file, index, is_younger=is_younger)
     is_rewritten = not is_same and _is_tag(columns.version) and _is_tag(version)
     if is_rewritten and not columns.is_certain and (crc32c is None or content.crc32c is None):
         reason = f"the object was written again since ({version}, the index states {columns.version})"
@@ -221,7 +221,7 @@ def _mismatch(
 
 
 def _is_checksum(*versions: str) -> bool:
-    """Whether these are checksums of one kind: equal for equal content, unless a server encrypts by keys of its users.
+    """True if all versions are checksums of one kind: equal for equal content, unless a server encrypts by users' keys.
 
     A tag of another form, as of an upload in parts, is not.
     """
@@ -230,7 +230,7 @@ def _is_checksum(*versions: str) -> bool:
 
 
 def _is_tag(version: str) -> bool:
-    """Whether a version is a checksum or tag that a server gives to no other content."""
+    """True if a version is a checksum or tag that a server gives to no other content."""
     return bool(version) and "mtime" not in version.partition("=")[0]
 
 
@@ -275,7 +275,7 @@ def _check_records(
 
 
 def _fits(header: Array, size: int, checks: Checks) -> bool | None:
-    """Whether a record of a size has this header; None if it is not a header."""
+    """True if a record of a size has this header; None if it is not a header."""
     _, fault = get_engine().scan(header, checks=checks, final=False)
     return None if fault is not None else frame_size(header) == size
 
@@ -295,7 +295,7 @@ def _rows_of(index_source: Source, source: Source, file: RandomAccessFile, longe
 
 
 def _takes_longer(index_source: Source, source: Source) -> bool:
-    """Whether to read a text index takes longer than the headers of its local file, as that of small records does.
+    """True if a text index takes longer to read than the headers of its local file, as for small records.
 
     Its numbers are parsed one by one, while headers are followed at the speed of memory.
     """
@@ -322,8 +322,8 @@ class KnownCounts:
             self.may_be_plain and source.records is None and (source.shard is None or source.span is not None)
             for source in sources
         ]
-        found = iter(find_indexes([source for source, asked in zip(sources, is_asked, strict=True) if asked]))
-        return [next(found) if asked else None for asked in is_asked]
+        found_indexes = iter(find_indexes([source for source, asked in zip(sources, is_asked, strict=True) if asked]))
+        return [next(found_indexes) if asked else None for asked in is_asked]
 
     def record_count(self, source: Source, index: Source | None, *, prefer_index: bool = False) -> int | None:
         """The number of records of `source`, whose index file is `index`; None if it is unknown.
@@ -335,14 +335,14 @@ class KnownCounts:
             return source.shard.records
         if source.records is not None:
             return source.records
-        known = None
+        count = None
         if index is not None and (prefer_index or not _takes_longer(index, source)):
             with open_random_access(source) as file:
-                checks = Checks.of_call(self.options.check_crc)
+                checks = Checks.from_check_crc(self.options.check_crc)
                 use = partial(_rows_of, index, source, file, self.options.limits.record_bytes, checks)
-                known, text = unless_stale(use, is_named=prefer_index)
+                count, text = unless_stale(use, is_named=prefer_index)
             warn_of_stale([text])
-        return self._from_tfds(source) if known is None else known
+        return self._from_tfds(source) if count is None else count
 
     def _from_tfds(self, source: Source) -> int | None:
         may_look = self.may_be_plain and self.looks and source.may_be_beside(INFO)
@@ -375,7 +375,7 @@ class KnownCounts:
 
 
 def _has_stated_bytes(split: TfdsSplit, folder: str, storage: StorageOptions, beside: Beside) -> bool:
-    """Whether the files of a split may be those that TFDS wrote: all are there, and have as many bytes together."""
+    """True if the files of a split may be those that TFDS wrote: all are there, and have as many bytes together."""
     if not split.bytes:
         return True
     size, (fs, root) = 0, locate(folder, storage)
@@ -408,17 +408,17 @@ class IndexWriter:
         self._sizes.append(sizes)
 
     def finish(self) -> None:
-        """Write a local index, after its file was completed, so that only its name is missing when that is published.
+        """Write a local index, after its file was completed, up to its name.
 
         In a bucket it is uploaded after the file: an index next to the old content would not match it.
         """
         if is_local(self.path, self._storage):
-            self._output = self._written()
+            self._output = self._write_index()
             self._output.finish()
 
     def commit(self) -> None:
         """Publish the index, after its file was."""
-        output = self._output or self._written()
+        output = self._output or self._write_index()
         self._output = None
         output.commit()
 
@@ -427,15 +427,15 @@ class IndexWriter:
         if self._output is not None:
             self._output.discard()
 
-    def _written(self) -> OutputFile:
-        index = RecordIndex.of_parts(self._sizes)
-        return written_index(self.path, index, self._storage, self._replaced)
+    def _write_index(self) -> OutputFile:
+        index = RecordIndex.from_parts(self._sizes)
+        return write_index(self.path, index, self._storage, self._replaced)
 
 
-def written_index(
+def write_index(
     path: str, index: RecordIndex, storage: StorageOptions, replaced: os.stat_result | None = None
 ) -> OutputFile:
-    """An index file to commit, with the owner and mode of the index that it replaced, or else of its data file."""
+    """Write an index file to commit, with the owner and mode of the old index, or else of its data file."""
     model = replaced or file_status(path.removesuffix(SUFFIX), storage)
     output = open_output(path, storage, model=model, looks=False)
     try:

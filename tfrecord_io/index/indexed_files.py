@@ -63,9 +63,9 @@ class IndexedFiles:
         named: bool = False,
         recover: Callable[[Source, int], tuple[RecordIndex, Array]] | None = None,
     ) -> None:
-        held = hold([source.whole_file() for source in sources] + [each for each in index_sources if each is not None])
-        self.sources, indexes = held[: len(sources)], iter(held[len(sources) :])
-        self.index_sources: list[Source | None] = [each and next(indexes) for each in index_sources]  # until `forget`
+        files = hold([source.whole_file() for source in sources] + [item for item in index_sources if item is not None])
+        self.sources, indexes = files[: len(sources)], iter(files[len(sources) :])
+        self.index_sources: list[Source | None] = [item and next(indexes) for item in index_sources]  # until `forget`
         self._directory = working_directory(sources)  # when files are opened again, it may be another one
         self._intact: dict[int, Array] = {}  # the entries that are read, of the files where others are not
         self._max_record_bytes, self._checks, self._named = max_record_bytes, checks, named
@@ -74,9 +74,9 @@ class IndexedFiles:
         self._warned: set[str] = set()
         try:
             load = partial(self._load_index, recovers=recover is not None)
-            calls = (partial(load, *each) for each in enumerate(self.index_sources))
+            calls = (partial(load, *item) for item in enumerate(self.index_sources))
             loaded = list(ordered(calls, min(_THREADS, len(sources)), "index"))
-            self.indexes = [index or RecordIndex.of_sizes([]) for index, _ in loaded]
+            self.indexes = [index or RecordIndex.from_sizes([]) for index, _ in loaded]
             for file, (index, _) in enumerate(loaded):
                 if index is None and recover is not None:
                     self.indexes[file], self._intact[file] = recover(self.sources[file], file)
@@ -136,7 +136,7 @@ class IndexedFiles:
         self._firsts = self.first[:-1].tolist()
 
     def has_part(self, file: int) -> bool:
-        """Whether not all records of a file are read."""
+        """True if not all records of a file are read."""
         return file in self._intact
 
     def count(self, file: int) -> int:
@@ -157,7 +157,7 @@ class IndexedFiles:
 
     def version(self, file: int) -> str:
         """The version of a file, as it was opened: `RandomAccessFile.version`."""
-        return self.opened(file).version
+        return self.open_file(file).version
 
     def offset(self, file: int, record: int) -> int:
         """The offset of a record in its file."""
@@ -190,10 +190,10 @@ class IndexedFiles:
         begin, end = bounds.item(record), bounds.item(record + 1)
         if end - begin > most:
             return file, np.empty(0, np.uint8)
-        opened = self._open_files.get(file) or self.opened(file)
+        opened = self._open_files.get(file) or self.open_file(file)
         return file, opened.read(begin, end)
 
-    def joined(self, numbers: Array) -> tuple[Bytes, Array]:
+    def join_frames(self, numbers: Array) -> tuple[Bytes, Array]:
         """The frames of records, as `frames`, one after the other: their bytes, and a 0 and where each frame ends."""
         files, records = self.locate(numbers)
         begins, ends = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
@@ -205,7 +205,7 @@ class IndexedFiles:
         (ends - begins).cumsum(out=bounds[1:])
         data = None
         if len(used) <= _most_open() and all(self.sources[file].local for file in used):
-            data = read_local([self.opened(file) for file in used], np.searchsorted(used, files), begins, ends)
+            data = read_local([self.open_file(file) for file in used], np.searchsorted(used, files), begins, ends)
         if data is None:
             data = np.concatenate([np.empty(0, np.uint8), *self.frames(numbers)])
         return data, bounds
@@ -221,7 +221,7 @@ class IndexedFiles:
             rows = np.flatnonzero(files == file)
             distinct, nth = np.unique(records[rows], return_inverse=True)
             bounds = self.indexes[file].bounds
-            parts = self.opened(file).read_all(bounds[distinct].tolist(), bounds[distinct + 1].tolist())
+            parts = self.open_file(file).read_all(bounds[distinct].tolist(), bounds[distinct + 1].tolist())
             for row, part in zip(rows.tolist(), nth.tolist(), strict=True):
                 frames[row] = parts[part]
 
@@ -231,7 +231,7 @@ class IndexedFiles:
             pass
         return frames
 
-    def opened(self, file: int) -> RandomAccessFile:
+    def open_file(self, file: int) -> RandomAccessFile:
         """A file, to be read; it is closed with the others."""
         opened = self._open_files.get(file)
         if opened is None:

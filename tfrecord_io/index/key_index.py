@@ -39,11 +39,11 @@ class KeyIndex:
 
     def __init__(self, field: pa.Field, chunks: Iterable[pa.Array], keep: KeepKey | None = None) -> None:
         self.name, self.keep, self._type = field.name, keep, key_type(field)
-        self._hold(*_held(list(chunks), self._type))
+        self._hold(*_key_bytes(list(chunks), self._type))
         if self._table.repeated and keep is None:
             count, examples = self._table.repeated, self._table.examples()
             have = "1 record has" if count == 1 else f"{count:,} records have"
-            shown = ", ".join(f"{self._shown(first)} (records {first} and {row})" for first, row in examples)
+            shown = ", ".join(f"{self._show_key(first)} (records {first} and {row})" for first, row in examples)
             reason = f"{have} the key of an earlier record: {shown}{', …' if count > len(examples) else ''}"
             advice = 'keep="first" finds the first record of each key'
             advice_cli = "--keep first finds the first record of each key"
@@ -73,8 +73,8 @@ class KeyIndex:
         noun = "integers" if self._offsets is None else "text" if self._is_text else "bytes"
         raise TypeError(f"the keys in column {self.name!r} are {noun}, not {type(key).__name__}")
 
-    def is_of(self, number: int, key: Any) -> bool:
-        """Whether a record is the one that its key, as it was read, finds."""
+    def is_key_of(self, number: int, key: Any) -> bool:
+        """True if looking up a record's key, as it was read, finds the record."""
         return key is not None and self.find(key) == number
 
     def find_all(self, keys: Iterable[Any]) -> Array:
@@ -89,7 +89,7 @@ class KeyIndex:
             raise KeyError(f"{len(missing)} of {len(asked)} keys not found: {shown}{more}")
         return numbers
 
-    def _shown(self, row: int) -> str:
+    def _show_key(self, row: int) -> str:
         if self._offsets is None:
             dtype = np.int64 if self._is_signed else np.uint64
             return str(self._data.view(dtype)[row])
@@ -119,15 +119,15 @@ def key_type(field: pa.Field) -> pa.DataType:
     )
 
 
-def _held(chunks: Sequence[pa.Array], type_: pa.DataType) -> tuple[Array, Array | None, Array | None]:
+def _key_bytes(chunks: Sequence[pa.Array], type_: pa.DataType) -> tuple[Array, Array | None, Array | None]:
     """The bytes of keys, the offsets of text and bytes, and which rows have a key if some have none."""
     rows = sum(map(len, chunks))
     if rows > _MOST_KEYS:
         raise ValueError(f"{rows:,} records are more than can be found by a key: {_MOST_KEYS:,}")
     is_wide = not t.is_integer(type_) and sum(chunk.nbytes for chunk in chunks) > _NARROW_KEY_BYTES
     narrow = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
-    own = type_ if is_wide else narrow.get(type_, type_)
-    keys = pa.concat_arrays([pa.array([], own), *(chunk.cast(own) for chunk in chunks)])
+    key_type = type_ if is_wide else narrow.get(type_, type_)
+    keys = pa.concat_arrays([pa.array([], key_type), *(chunk.cast(key_type) for chunk in chunks)])
     valid = valid_mask(keys)
     if t.is_integer(type_):
         numbers = keys.fill_null(0) if keys.null_count else keys
@@ -144,22 +144,22 @@ def indexed_keys(files: IndexedFiles, field: pa.Field) -> list[list[pa.Array] | 
     same index were refused before.
     """
 
-    def of_file(file: int, index_source: Source | None) -> list[pa.Array] | None:
+    def chunks_of_file(file: int, index_source: Source | None) -> list[pa.Array] | None:
         if index_source is None or len(files.indexes[file]) != files.count(file):  # some of its entries are damaged
             return None
-        opened, known = files.opened(file), files.indexes[file]
-        with open_columns(index_source, files.sources[file], opened, known=known) as (columns, index):
+        opened, record_index = files.open_file(file), files.indexes[file]
+        with open_columns(index_source, files.sources[file], opened, known=record_index) as (columns, index):
             if not columns.has(field):
                 return None
-            if index is not known and (index is None or not np.array_equal(index.bounds, known.bounds)):
-                reason = f"it has {len(columns.numbers)} records, the file {len(known)}, or at other offsets"
+            if index is not record_index and (index is None or not np.array_equal(index.bounds, record_index.bounds)):
+                reason = f"it has {len(columns.numbers)} records, the file {len(record_index)}, or at other offsets"
                 raise CorruptRecordError(f"the column index does not match its file: {reason}", path=columns.path)
             return list(columns.columns([field]).column(0).chunks)
 
     found_before = [index for index in files.index_sources if index is None or index.path.endswith(COLUMNS_SUFFIX)]
     is_known = len(found_before) == len(files.sources)  # else a file has another index, and perhaps this one, too
     indexes = enumerate(found_before if is_known else column_indexes(files.sources))
-    calls = (partial(unless_stale, partial(of_file, *each)) for each in indexes)
-    found = list(ordered(calls, min(_THREADS, max(1, len(files.sources))), "keys"))
-    files.warn_of_stale(text for _, text in found)
-    return [keys for keys, _ in found]
+    calls = (partial(unless_stale, partial(chunks_of_file, *numbered)) for numbered in indexes)
+    results = list(ordered(calls, min(_THREADS, max(1, len(files.sources))), "keys"))
+    files.warn_of_stale(text for _, text in results)
+    return [keys for keys, _ in results]

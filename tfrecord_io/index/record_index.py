@@ -60,15 +60,15 @@ class Fingerprint:
     crc32c: int | None = None  # of the file, as a manifest states it
 
     @classmethod
-    def of(cls, file: RandomAccessFile, index: RecordIndex, crc32c: int | None = None) -> Self:
+    def from_file(cls, file: RandomAccessFile, index: RecordIndex, crc32c: int | None = None) -> Self:
         """The fingerprint of a file whose records have an index."""
         ends = index.bounds[1:][some_records(len(index), _SOME[True])].tolist()
-        every = _of_all(file, index) if file.is_local or file.size <= SMALL_BYTES else None
+        every = _checksum_all(file, index) if file.is_local or file.size <= SMALL_BYTES else None
         checksums = _checksums(file, ends, gap=None)  # the file is read for its index: fewer requests, not fewer bytes
         return cls(every, tuple(zip(ends, checksums, strict=True)), crc32c)
 
-    def is_of_all(self, file: RandomAccessFile, index: RecordIndex, *, is_younger: bool) -> bool:
-        """Whether all records of a file are compared: of a small one, or one that `is_younger` than its index.
+    def compares_all(self, file: RandomAccessFile, index: RecordIndex, *, is_younger: bool) -> bool:
+        """True if all records of a file are compared: of a small one, or one that `is_younger` than its index.
 
         Not if the `index` is of a part of it.
         """
@@ -78,16 +78,16 @@ class Fingerprint:
     def mismatch(self, file: RandomAccessFile, index: RecordIndex, *, every: bool) -> str:
         """Why a file is another one, by `every` record of it or by some; empty if it may be the same."""
         if every:
-            return "" if _of_all(file, index) == self.all else "the checksums of its records are others"
+            return "" if _checksum_all(file, index) == self.all else "the checksums of its records are others"
         chosen = [self.some[at] for at in some_records(len(self.some), _SOME[file.is_local]).tolist()]
         if (chosen[-1][0] if chosen else 0) != file.size:
             return f"its last record ends at another byte than {file.size}"
-        for (end, stated), got in zip(chosen, _checksums(file, [end for end, _ in chosen]), strict=True):
-            if got != stated:
+        for (end, stated_checksum), got in zip(chosen, _checksums(file, [end for end, _ in chosen]), strict=True):
+            if got != stated_checksum:
                 return f"the record that ends at byte {end} has another checksum"
         return ""
 
-    def stated(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As JSON."""
         return {"all": self.all, "some": self.some, "crc32c": self.crc32c}
 
@@ -99,7 +99,7 @@ class Fingerprint:
             return type(value) is int and 0 <= value <= most
 
         some = stated.get("some") if isinstance(stated, dict) else None
-        if not isinstance(some, list) or not all(isinstance(each, list) and len(each) == 2 for each in some):
+        if not isinstance(some, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in some):
             raise ValueError("the fingerprint of its file's content is of another form")
         checksums, ends = [stated.get("all"), stated.get("crc32c")], [end for end, _ in some]
         are_numbers = all(is_number(crc) for _, crc in some) and all(is_number(end, 2**61) for end in ends)
@@ -110,7 +110,7 @@ class Fingerprint:
 
 
 def untouched_state(file: RandomAccessFile, *, is_complete: bool = False) -> dict[str, int]:
-    """What differs in a local file once anything was written to it; empty where its times are too coarse to tell.
+    """The state of a local file, which changes with every write; empty where its times are too coarse to tell.
 
     A write right after another one may leave the time of the first, so a file that was just written has none, unless
     its writer knows that it `is_complete`.
@@ -121,7 +121,7 @@ def untouched_state(file: RandomAccessFile, *, is_complete: bool = False) -> dic
     return {} if is_coarse or is_written_to else file.identity
 
 
-def _of_all(file: RandomAccessFile, index: RecordIndex) -> int:
+def _checksum_all(file: RandomAccessFile, index: RecordIndex) -> int:
     """The CRC32C of the checksums of all records of a file."""
     ends, crc, done = index.bounds[1:], 0, 0
     while done < len(ends):
@@ -153,28 +153,28 @@ _OTHER_BYTES = bytes(set(range(256)) - set(b"0123456789 \r\n"))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordIndex:
-    """The offsets of the records of a file, which follow each other from its first byte on, or of a part of a file.
+    """The offsets of the records of a file, or of a part of one, without gaps.
 
-    >>> list(RecordIndex.of_sizes([20, 16]).texts())
+    >>> list(RecordIndex.from_sizes([20, 16]).texts())
     [b'0 20\\n20 16\\n']
     """
 
     bounds: Array  # int64: the offset of each record's frame, and the end of the file or the part
 
     @classmethod
-    def of_sizes(cls, sizes: Any, begin: int = 0) -> Self:
+    def from_sizes(cls, sizes: Any, begin: int = 0) -> Self:
         """The index of frames of these sizes in bytes, each 16 more than the payload; the first one is at `begin`."""
-        return cls.of_parts([sizes], begin)
+        return cls.from_parts([sizes], begin)
 
     @classmethod
-    def of_parts(cls, parts: Sequence[Any], begin: int = 0) -> Self:
-        """As `of_sizes`, of sizes in several arrays, which need not be joined: those of all records take memory."""
+    def from_parts(cls, parts: Sequence[Any], begin: int = 0) -> Self:
+        """As `from_sizes`, of sizes in several arrays, which need not be joined: those of all records take memory."""
         bounds = np.full(sum(map(len, parts)) + 1, begin, np.int64)
         at = 0
         for sizes in parts:
-            own = bounds[at + 1 : at + 1 + len(sizes)]
-            np.cumsum(sizes, dtype=np.int64, out=own)
-            own += bounds[at]
+            ends = bounds[at + 1 : at + 1 + len(sizes)]
+            np.cumsum(sizes, dtype=np.int64, out=ends)
+            ends += bounds[at]
             at += len(sizes)
         return cls(bounds)
 
@@ -204,12 +204,12 @@ class RecordIndex:
     def read(cls, file: RandomAccessFile) -> Self:
         """Read an index file, block by block: that of small records has about as many bytes as they have."""
         begins = range(0, file.size, file.block_bytes)
-        return cls.of_blocks(
+        return cls.from_blocks(
             (file.read(at, min(at + file.block_bytes, file.size)).tobytes() for at in begins), file.path
         )
 
     @classmethod
-    def of_blocks(cls, blocks: Iterable[bytes], path: str) -> Self:
+    def from_blocks(cls, blocks: Iterable[bytes], path: str) -> Self:
         """Parse the content of an index file."""
         parts: list[Array] = []
         line, end = 0, 0
@@ -218,7 +218,7 @@ class RecordIndex:
                 reason = "the index is a pickle, as tfd-utils writes it, which may hold code and is never loaded"
                 raise CorruptRecordError(reason, path=path, hint=REWRITE)
             offsets, sizes = _numbers(lines, path, line)
-            bounds = cls.of_sizes(sizes, end).bounds
+            bounds = cls.from_sizes(sizes, end).bounds
             invalid = np.flatnonzero((sizes < FRAME_BYTES) | (bounds[:-1] != offsets))
             if len(invalid):
                 at = int(invalid[0])
@@ -229,13 +229,13 @@ class RecordIndex:
                 raise _bad_line(path, line + at, reason, expected=expected, got=offset)
             parts.append(sizes)
             line, end = line + len(sizes), int(bounds[-1])
-        return cls.of_parts(parts)
+        return cls.from_parts(parts)
 
 
 def _text(offsets: Array, sizes: Array) -> bytes:
     """The lines of an index file."""
     if len(sizes) <= _FEW_RECORDS:
-        return b"".join(b"%d %d\n" % each for each in zip(offsets.tolist(), sizes.tolist(), strict=True))
+        return b"".join(b"%d %d\n" % line for line in zip(offsets.tolist(), sizes.tolist(), strict=True))
     from pyarrow import csv
 
     out = io.BytesIO()
@@ -245,22 +245,22 @@ def _text(offsets: Array, sizes: Array) -> bytes:
 
 
 def is_pickle(head: bytes) -> bool:
-    """Whether a file begins as the index of tfd-utils does, of which text never begins so."""
+    """True if a file begins as the index of tfd-utils does, of which text never begins so."""
     return head[:1] == b"\x80" and head[1:2] <= b"\x05"
 
 
 def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Blocks that begin and end with a line, of others."""
-    rest = b""
+    partial_line = b""
     for block in blocks:
-        lines, newline, rest = (rest + block).rpartition(b"\n")
+        lines, newline, partial_line = (partial_line + block).rpartition(b"\n")
         if newline:
             yield lines + newline
-        elif len(rest) > _LONGEST_LINE:
-            yield rest
-            rest = b""
-    if rest:
-        yield rest
+        elif len(partial_line) > _LONGEST_LINE:
+            yield partial_line
+            partial_line = b""
+    if partial_line:
+        yield partial_line
 
 
 def _numbers(text: bytes, path: str, line: int) -> tuple[Array, Array]:
@@ -325,7 +325,7 @@ class HeaderScanner:
                 yield sizes
 
     def _scan_block(self, block: Bytes) -> Array:
-        """The sizes of the records in the next block, including the one that its end splits."""
+        """The sizes of the records in the next block, including the one split by its end."""
         stop = min(self.offset + len(block), self._end)
         data = self._file.read(self.offset, stop, block)
         frames, self.fault = self._engine.scan(
@@ -333,9 +333,9 @@ class HeaderScanner:
         )
         self.offset += frames.consumed
         sizes = frames.lengths + FRAME_BYTES
-        rest = data[frames.consumed :]
-        if self.fault is None and len(rest) >= HEADER_BYTES:  # a valid header whose payload was not read completely
-            size = self._skip_record(rest)
+        tail = data[frames.consumed :]
+        if self.fault is None and len(tail) >= HEADER_BYTES:  # a valid header whose payload was not read completely
+            size = self._skip_record(tail)
             sizes = sizes if size is None else np.append(sizes, size)
         return sizes
 
@@ -401,4 +401,4 @@ def scan_index(
         parts.append(sizes)
         if progress is not None:
             progress.advance(int(sizes.sum()))
-    return RecordIndex.of_parts(parts)
+    return RecordIndex.from_parts(parts)

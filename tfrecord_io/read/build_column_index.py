@@ -19,8 +19,8 @@ from tfrecord_io.index.column_index import (
     ALL_SCALARS,
     COLUMNS_SUFFIX,
     check_fields,
+    expand_scalars,
     is_indexable,
-    with_scalars,
     write_columns,
 )
 from tfrecord_io.index.indexed_files import IndexedFiles
@@ -74,14 +74,14 @@ def index_columns(
     """
     options = replace(options, columns=tuple(entries_of(columns)), threads=1)
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
-    checks = Checks.of_call(options.check_crc)
+    checks = Checks.from_check_crc(options.check_crc)
     with closing(IndexedFiles([*sources], offsets, options.limits.record_bytes, checks=checks)) as files:
-        scan = _planned(files, options, is_optional=is_optional)
+        scan = _plan_columns(files, options, is_optional=is_optional)
         if scan is None:
             return []
         schema = check_fields(indexed_fields(scan, scan.schema.names))
-        own = {*schema.names}
-        constant = [name for name in scan.schema.names if name not in own]
+        stored_names = {*schema.names}
+        constant = [name for name in scan.schema.names if name not in stored_names]
         if constant:
             reason = "its values are those of directory names, so that files are left out by them without an index"
             raise SchemaError(
@@ -95,12 +95,14 @@ def index_columns(
         with ProgressMeter(options.progress, int(files.first[-1]), "records") as meter:
             how: dict[str, Any] = {"is_just_written": is_just_written, "check_crc": options.check_crc}
             build = partial(_build_one, records, files, schema=schema, meter=meter, **how)
-            indexes = list(ordered((partial(build, file) for file in range(len(sources))), at_a_time(sources), "index"))
+            indexes = list(
+                ordered((partial(build, file) for file in range(len(sources))), files_at_a_time(sources), "index")
+            )
     withdraw_if_replaced(sources, COLUMNS_SUFFIX)
     return indexes
 
 
-def _planned(files: IndexedFiles, options: ReadOptions, *, is_optional: bool) -> Scan | None:
+def _plan_columns(files: IndexedFiles, options: ReadOptions, *, is_optional: bool) -> Scan | None:
     """The plan of a read of the columns; None if they are optional and missing."""
     entries = options.columns or ()
     if ALL_SCALARS in entries or is_optional:
@@ -109,7 +111,7 @@ def _planned(files: IndexedFiles, options: ReadOptions, *, is_optional: bool) ->
         if is_optional:
             entries = [field.name for field in fields if field.name in entries and is_indexable(field)]
         else:
-            entries = with_scalars(entries, fields, files.sources[0].path if files.sources else None)
+            entries = expand_scalars(entries, fields, files.sources[0].path if files.sources else None)
     return plan_records(files, replace(options, columns=tuple(entries))) if entries else None
 
 
@@ -136,8 +138,8 @@ def _build_one(
             yield batch
             meter.advance(len(batch))
 
-    identity = untouched_state(files.opened(file), is_complete=is_just_written)  # before the content is read
-    content = Fingerprint.of(files.opened(file), index, None if source.shard is None else source.shard.crc32c)
+    identity = untouched_state(files.open_file(file), is_complete=is_just_written)  # before the content is read
+    content = Fingerprint.from_file(files.open_file(file), index, None if source.shard is None else source.shard.crc32c)
     with open_output(target, storage, model=model, looks=False) as output:
         is_copied_later = source.shard is not None and source.shard.staged is not None  # to its name
         sink, version = OutputStream(output), "" if is_copied_later else files.version(file)
@@ -148,7 +150,7 @@ def _build_one(
 
 
 def _has_schema(files: IndexedFiles, file: int, *, check_crc: bool) -> bool:
-    """Whether the first record of a file has an embedded schema."""
+    """True if the first record of a file has an embedded schema."""
     if not files.count(file):
         return False
     (frame,) = files.frames(files.first[[file]])
@@ -157,7 +159,7 @@ def _has_schema(files: IndexedFiles, file: int, *, check_crc: bool) -> bool:
     return decoder.feed(frame, files.sources[file].path, 0, 0).revision is not None
 
 
-def at_a_time(sources: Sequence[Source]) -> int:
+def files_at_a_time(sources: Sequence[Source]) -> int:
     """How many files are read, and their indexes stored, at a time: of those in a store as many as memory allows."""
     if not any(source.remote is not None for source in sources):
         return 1
@@ -179,8 +181,8 @@ def withdraw_if_replaced(sources: Sequence[Source], suffix: str) -> None:
         try:
             manifest.check_unchanged()
         except ReplacedError:
-            for each in sources:
-                if each.shard is not None and each.shard.manifest is manifest:
-                    fs, target = each.remote or (None, each.path)
+            for sibling in sources:
+                if sibling.shard is not None and sibling.shard.manifest is manifest:
+                    fs, target = sibling.remote or (None, sibling.path)
                     remove_file(target + suffix, StorageOptions(filesystem=fs))
             raise

@@ -41,7 +41,7 @@ def split_sources(sources: Sequence[Source], n: int, *, compression: str | None 
     >>> runs = split_sources(resolve_inputs("hundred.tfrecord"), 3)
     >>> [source.span for run in runs for source in run]
     [(0, 1000), (1000, 2000), (2000, 3000)]
-    >>> [source.span for run in runs for source in aligned(run)]
+    >>> [source.span for run in runs for source in align_sources(run)]
     [(0, 1020), (1020, 2010), (2010, 3000)]
     """
     sizes = [source.size or 0 for source in sources]
@@ -73,33 +73,33 @@ def _is_splittable(source: Source, compression: str | None) -> bool:
     return compression is None or (compression == INFER and CODECS.of_path(source.path) is None)
 
 
-def aligned(sources: Sequence[Source], max_record_bytes: int = MAX_RECORD_BYTES) -> tuple[Source, ...]:
-    """The same with each byte range moved to record boundaries, and without those in which no record begins.
+def align_sources(sources: Sequence[Source], max_record_bytes: int = MAX_RECORD_BYTES) -> tuple[Source, ...]:
+    """Move the byte ranges of files to record boundaries, without those in which no record begins.
 
     A file that turns out to be compressed belongs as a whole to its first range. CorruptRecordError if a file was
     changed since it was split, or its boundaries cannot be found.
     """
     threads = _THREADS if any(source.remote for source in sources) else 1
-    calls = (partial(_aligned, source, max_record_bytes) for source in sources if source.file_bytes is not None)
-    found = ordered(calls, threads, "boundaries")
-    parts = [source if source.file_bytes is None else next(found) for source in sources]
+    calls = (partial(_align_source, source, max_record_bytes) for source in sources if source.file_bytes is not None)
+    aligned_parts = ordered(calls, threads, "boundaries")
+    parts = [source if source.file_bytes is None else next(aligned_parts) for source in sources]
     return tuple(part for part in parts if part is not None)
 
 
-def _aligned(source: Source, max_record_bytes: int) -> Source | None:
+def _align_source(source: Source, max_record_bytes: int) -> Source | None:
     """A byte range moved to record boundaries; None if no record begins in it."""
     assert source.span is not None
-    whole, stated = source.whole_file(), source.file_bytes
+    whole, expected = source.whole_file(), source.file_bytes
     with open_random_access(whole) as file:
-        if file.size != stated:
-            reason = f"the file has {file.size} bytes, but had {stated} when it was split"
-            raise CorruptRecordError(reason, path=source.path, expected=stated, got=file.size, hint="split it again")
+        if file.size != expected:
+            reason = f"the file has {file.size} bytes, but had {expected} when it was split"
+            raise CorruptRecordError(reason, path=source.path, expected=expected, got=file.size, hint="split it again")
         threads = 1 if source.remote is None else len(source.span)
         begin, end = find_boundaries(file, get_engine(), source.span, max_record_bytes, threads=threads)
     if begin > end:
         reason = f"the boundary of byte {source.begin} is {begin}, behind that of a later byte, {end}"
         advice = "the payloads have headers of records: read the file as a whole"
         raise CorruptRecordError(reason, path=source.path, offset=begin, hint=advice)
-    if (begin, end) == (0, stated):
+    if (begin, end) == (0, expected):
         return whole
     return whole.piece(begin, end) if begin < end else None

@@ -21,7 +21,7 @@ from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import SchemaError, printable, without_secrets
 from tfrecord_io.options import FrameOptions, StorageOptions
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import given, record_sources
+from tfrecord_io.read.sources import record_sources, resolve_selection
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_record_file
@@ -58,13 +58,13 @@ def resolve_sources(
     """
     split: Any = options.split
     storage = storage or options.storage
-    path, options = given(path, options)
+    path, options = resolve_selection(path, options)
     if isinstance(path, Scan):
-        return _of_datasets([path], options, as_they_are)
+        return _dataset_sources([path], options, as_they_are)
     is_list = isinstance(path, list | tuple)
     has_datasets = is_list and any(isinstance(item, Scan) for item in path)  # which have splits of their own
     if has_datasets:
-        path = _of_datasets(path, options, as_they_are)
+        path = _dataset_sources(path, options, as_they_are)
     is_resolved = is_list and all(isinstance(item, Source) for item in path)
     if split is None or has_datasets or is_resolved:
         how.setdefault("allow_missing_shards", options.allow_missing_shards)
@@ -73,32 +73,34 @@ def resolve_sources(
         except FileNotFoundError:
             _refuse_other_format(path, storage)
             raise
-        return list(map(_with_content, sources))
+        return list(map(_open_content, sources))
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"split={split!r} takes the path of one dataset, not {type(path).__name__}")
-    return _of_split(path, split, storage, options.allow_missing_shards)
+    return _split_sources(path, split, storage, options.allow_missing_shards)
 
 
-def _of_datasets(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_they_are: bool) -> list[Any]:
+def _dataset_sources(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_they_are: bool) -> list[Any]:
     """The files of the datasets in a list, and what else is in it."""
     from tfrecord_io.options.write import CopyOptions
 
-    found: list[Any] = []
+    sources: list[Any] = []
     for part in parts:
         if isinstance(part, Scan):
-            found += record_sources(part, as_they_are=as_they_are, intact=isinstance(options, CopyOptions))
+            sources += record_sources(part, as_they_are=as_they_are, intact=isinstance(options, CopyOptions))
         else:
-            found.append(part)
-    return found
+            sources.append(part)
+    return sources
 
 
-def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOptions, allow_missing: bool) -> list[Source]:
+def _split_sources(
+    path: str | os.PathLike[str], split: Split, storage: StorageOptions, allow_missing: bool
+) -> list[Source]:
     from tfrecord_io.storage.paths.safe_names import below
 
     fs, name, info = _find_dataset(path, storage)
     format = _record_format(info)
     sources: list[Source] = []
-    for of_split, begin, end in split.ranges({each: part.lengths for each, part in info.splits.items()}):
+    for of_split, begin, end in split.ranges({key: part.lengths for key, part in info.splits.items()}):
         files = _files_of(info.splits[of_split], begin, end)
         while part := list(islice(files, _LOOKED_UP)):
             entries = fs.entries([below(name, file) for file, _, _ in part], are_files=True)
@@ -110,12 +112,12 @@ def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOption
                     raise FileNotFoundError(errno.ENOENT, text, fs.display_path(below(name, file)))
                 source = source_of(fs, entry)
                 if format is not None:
-                    source = _content(format, source, *rows, length)
+                    source = _record_source(format, source, *rows, length)
                 else:
                     source = source if rows == (0, length) else _piece(source, *rows, length)
                 sources.append(source)
     if not sources:
-        raise ValueError(f"split={split!r} has no rows: '{printable(info.path)}' lists {_listed(info)}")
+        raise ValueError(f"split={split!r} has no rows: '{printable(info.path)}' lists {_list_splits(info)}")
     return sources
 
 
@@ -159,7 +161,7 @@ def tfds_format(fs: FileSystem, name: str) -> Format | None:
     return None if info is None else _record_format(info)
 
 
-def _with_content(source: Source) -> Source:
+def _open_content(source: Source) -> Source:
     """The source; of a file of another format by its name, with the records that it has."""
     if source.derived is not None or source.is_file_object or source.span is not None:
         return source
@@ -168,16 +170,16 @@ def _with_content(source: Source) -> Source:
     from tfrecord_io.format.format_registry import format_of_records
 
     format = format_of_records(source.path, CODECS.without_suffix(source.path))
-    return source if format is None else _content(format, source, 0, None, None)
+    return source if format is None else _record_source(format, source, 0, None, None)
 
 
-def _content(format: Format, source: Source, begin: int, end: int | None, length: int | None) -> Source:
+def _record_source(format: Format, source: Source, begin: int, end: int | None, length: int | None) -> Source:
     """The records of a file of another format from `begin` to `end`, of `length`, as those of a TFRecord file."""
     from tfrecord_io.format.format_registry import load
 
     assert format.content is not None
-    made: Source = load(format.content)(source, begin, end, length)
-    return made
+    source_of_records: Source = load(format.content)(source, begin, end, length)
+    return source_of_records
 
 
 def _files_of(split: TfdsSplit, begin: int, end: int) -> Iterator[tuple[str, tuple[int, int], int]]:
@@ -190,7 +192,7 @@ def _files_of(split: TfdsSplit, begin: int, end: int) -> Iterator[tuple[str, tup
             yield file, rows, length
 
 
-def _listed(info: TfdsInfo) -> str:
+def _list_splits(info: TfdsInfo) -> str:
     sizes = {name: counted(sum(split.lengths), "row") for name, split in info.splits.items()}
     return ", ".join(f"'{name}' with {size}" for name, size in sizes.items()) or "no splits"
 
@@ -213,7 +215,7 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
                 sizes += some.tolist()
                 if len(sizes) >= end:
                     break
-            index = RecordIndex.of_sizes(sizes)
+            index = RecordIndex.from_sizes(sizes)
         if len(index) < end:
             check_length(source.path, len(index), length)
         bounds = index.bounds[[begin, end]].tolist()
@@ -224,7 +226,7 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
 
 
 def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileSystem, str, TfdsInfo]:
-    """The directory of a version of a dataset, by its own path or that of a directory above it."""
+    """Find the directory of a dataset's version, from its own path or from a directory above."""
     from tfrecord_io.schema.formats.tfds_info import INFO, dataset_directory, read_info
     from tfrecord_io.storage.paths.plain_files import Directory
 
@@ -233,14 +235,14 @@ def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tupl
         info = read_info(Directory.on(fs, directory))
         if info is not None:
             return fs, directory, info
-    given = fs.display_path(name)
+    shown_path = fs.display_path(name)
     if fs.entry(name) is None:
         parent, _, base = name.rstrip("/").rpartition("/")
-        others = [entry.basename for entry in fs.listing(parent)] if parent and fs.entry(parent) else []
-        question = did_you_mean(base, others)
-        raise FileNotFoundError(errno.ENOENT, "no such directory" + (question and f"; {question}"), given)
+        siblings = [entry.basename for entry in fs.listing(parent)] if parent and fs.entry(parent) else []
+        question = did_you_mean(base, siblings)
+        raise FileNotFoundError(errno.ENOENT, "no such directory" + (question and f"; {question}"), shown_path)
     text = f"no dataset of TFDS: split= needs a {INFO} here, in 1.0.0/ or in config/1.0.0/"
-    raise FileNotFoundError(errno.ENOENT, f"{text}; omit split= to read files by their names", given)
+    raise FileNotFoundError(errno.ENOENT, f"{text}; omit split= to read files by their names", shown_path)
 
 
 def _versions(fs: FileSystem, name: str) -> Iterator[str]:
@@ -259,8 +261,8 @@ def _versions(fs: FileSystem, name: str) -> Iterator[str]:
     for folder in sorted(folders):
         if not folder.startswith("."):
             inside = [child.basename for child in fs.listing(root + folder) if child.directory]
-            if found := [each for each in inside if re.fullmatch(_VERSION, each)]:
-                configs[folder] = sorted(found, key=_number, reverse=True)
+            if numbered := [version_folder for version_folder in inside if re.fullmatch(_VERSION, version_folder)]:
+                configs[folder] = sorted(numbered, key=_number, reverse=True)
     config = next(iter(configs)) if len(configs) == 1 else _default_config(fs, root, list(configs))
     if config is not None:
         yield from (f"{root}{config}/{version}" for version in configs[config])
@@ -271,7 +273,7 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def _default_config(fs: FileSystem, root: str, configs: Sequence[str]) -> str | None:
-    """The configuration that TFDS reads if none is named, as it notes next to them; ValueError if it does not."""
+    """The default configuration of TFDS, named in a note beside the configurations; ValueError if there is none."""
     if not configs:
         return None
     from tfrecord_io.storage.paths.plain_files import Directory
@@ -285,5 +287,5 @@ def _default_config(fs: FileSystem, root: str, configs: Sequence[str]) -> str | 
         return str(default)
     example = fs.display_path(root + configs[0])
     names = ", ".join(configs)
-    several = f"'{fs.display_path(root)}' has several configurations, {names}: name one, as in '{example}'"
-    raise ValueError(without_secrets(several))
+    reason = f"'{fs.display_path(root)}' has several configurations, {names}: name one, as in '{example}'"
+    raise ValueError(without_secrets(reason))

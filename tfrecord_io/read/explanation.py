@@ -1,4 +1,4 @@
-"""What a read of a dataset opens and decodes, as its planner decides it."""
+"""The plan of a read: files to open and columns to decode, with the reasons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.index.column_search import PickedSource
 from tfrecord_io.read.chunks.chunk_reader import reads_on
-from tfrecord_io.read.open_scan import not_searched, search_indexes
+from tfrecord_io.read.open_scan import reason_not_to_search, search_indexes
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 
@@ -62,7 +62,7 @@ class FilterPlan:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation(Report):
-    """What a read will open and decode; made by `Dataset.explain`.
+    """The files, columns and filters that a read will open and decode; made by `Dataset.explain`.
 
     Attributes
     ----------
@@ -98,8 +98,8 @@ class Explanation(Report):
         lines += [f"column indexes: {self.index}"]
         lines += [self.rows] if self.rows else []
         if self.requests is not None:
-            least, most = self.requests
-            lines.append(f"requests: {least:,}" + (f" to {most:,}" if most > least else ""))
+            low, high = self.requests
+            lines.append(f"requests: {low:,}" + (f" to {high:,}" if high > low else ""))
         title = f"reads {len(read):,} of {counted(len(self.files), 'file')}"
         return Summary(title, ("files", "read", "why", "first"), rows, lines)
 
@@ -108,20 +108,20 @@ _PLACES = {"folders": "folders", "decoding": "columns that are decoded first", "
 
 
 def _row(files: Sequence[FilePlan]) -> tuple[str, ...]:
-    first, known = files[0], [file.records for file in files if file.records is not None]
+    first, counts = files[0], [file.records for file in files if file.records is not None]
     sizes = [file.bytes for file in files if file.bytes is not None]
-    what = first.read if first.read != "records" else counted(sum(known), "record")
+    what = first.read if first.read != "records" else counted(sum(counts), "record")
     if first.read == "whole" and len(sizes) == len(files):
         what += f", {byte_size(sum(sizes))}"
     return f"{len(files):,}", what, printable(first.why), printable(first.path)
 
 
-def explained(scan: Scan) -> Explanation:
-    """What opening a scan would read; column indexes are searched for it."""
-    needed = scan.pruned().needed()
+def explain_scan(scan: Scan) -> Explanation:
+    """The plan of opening a scan; column indexes are searched for it."""
+    needed = scan.pruned().with_required_columns()
     indexed = search_indexes(needed, needed.row_filter)
     opened = needed if indexed is None else indexed
-    reason = not_searched(needed, needed.row_filter)
+    reason = reason_not_to_search(needed, needed.row_filter)
     use = f"not searched: {reason}" if reason else "none would save reading" if indexed is None else "used"
     order = {path: number for number, path in enumerate(scan.files)}
     files = [*_left_out_by_folders(scan, needed), *_read(needed, opened)]
@@ -136,7 +136,7 @@ def explained(scan: Scan) -> Explanation:
 
 
 def _left_out_by_folders(scan: Scan, needed: Scan) -> Iterator[FilePlan]:
-    """The files that were pruned, each with the first part of the condition that leaves it out."""
+    """The pruned files, each with the first part of the condition that leaves it out."""
     kept = set(map(id, needed.sources))
     left_out = [source for source in scan.sources if id(source) not in kept]
     if scan.row_filter is None or not left_out:
@@ -151,7 +151,7 @@ def _left_out_by_folders(scan: Scan, needed: Scan) -> Iterator[FilePlan]:
 
 
 def _read(needed: Scan, opened: Scan) -> Iterator[FilePlan]:
-    """The files that are opened, and those that column indexes leave out."""
+    """The files to open, and the files that column indexes leave out."""
     picked = opened.picked
     if picked is None:
         picked = tuple(PickedSource(source, None, None) for source in opened.sources)
@@ -194,10 +194,10 @@ def _requests(opened: Scan) -> tuple[int, int] | None:
     read = [source for source in opened.sources if id(source) not in of_index and source.remote is not None]
     sizes = [source.size for source in read if source.size is not None]
     frames = {file.frames for file in opened.picked or () if file.frames is not None}
-    chosen = sum(each.requests for each in frames)
+    chosen = sum(picked.requests for picked in frames)
     if not sizes and not chosen:
         return None
     from tfrecord_io.storage.read.range_reader import requests_for  # imports fsspec
 
     bounds = [requests_for(size, stream=reads_on(opened.decode_options)) for size in sizes]
-    return chosen + sum(least for least, _ in bounds), chosen + sum(most for _, most in bounds)
+    return chosen + sum(low for low, _ in bounds), chosen + sum(high for _, high in bounds)

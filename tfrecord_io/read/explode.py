@@ -1,4 +1,4 @@
-"""One row for each step of an episode, of tables that have one row for each episode."""
+"""Explode tables with one row for each episode to one row for each step."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordB
     for name in (RECORD, STEP):
         if name in source.schema.names:
             raise SchemaError("explode adds a column of this name", feature=name, hint="rename it")
-    empty = _exploded(empty_batch(source.schema), names)
+    empty = _explode_batch(empty_batch(source.schema), names)
     return pa.RecordBatchReader.from_batches(empty.schema, _batches(source.batches, names))
 
 
@@ -96,7 +96,7 @@ def _batches(episodes: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[p
     begin = 0
     for batch in episodes:
         for first, end in runs_within(step_counts(batch, names, begin), LIMITS.batch_rows):
-            yield _exploded(batch.slice(first, end - first), names, begin + first)
+            yield _explode_batch(batch.slice(first, end - first), names, begin + first)
         begin += len(batch)
 
 
@@ -116,7 +116,7 @@ def step_counts(batch: pa.RecordBatch, names: list[str], begin: int | None = Non
 
 
 def rows_and_numbers(counts: Array) -> tuple[Array, Array]:
-    """Of the items of lists with these lengths, one after the other: the row of each, and its number in the list."""
+    """The row of each item of lists with these lengths, and its number in the list."""
     rows = np.repeat(np.arange(len(counts)), counts)
     return rows, np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
 
@@ -136,22 +136,22 @@ def _lengths(column: pa.Array) -> Array:
     return list_lengths(column)
 
 
-def _exploded(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> pa.RecordBatch:
+def _explode_batch(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> pa.RecordBatch:
     """The steps of some episodes, which begin with the row `begin`."""
     values = {name: step_values(batch[name], batch.schema.field(name)) for name in names}
     rows, steps = rows_and_numbers(_lengths(batch[names[0]]))
-    exploded = with_steps(batch, rows, values)
+    exploded = replace_steps(batch, rows, values)
     fields = [pa.field(RECORD, pa.int64(), False), pa.field(STEP, pa.int64(), False), *exploded.schema]
     arrays = [int64_array(rows + begin), int64_array(steps), *exploded.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def with_steps(batch: pa.RecordBatch, rows: Array, steps: Mapping[str, pa.Array]) -> pa.RecordBatch:
+def replace_steps(batch: pa.RecordBatch, rows: Array, steps: Mapping[str, pa.Array]) -> pa.RecordBatch:
     """The columns of a batch in their order: those of steps have new values, the others those of these rows."""
-    others = selectable(batch.select([name for name in batch.schema.names if name not in steps])).take(
+    repeated = selectable(batch.select([name for name in batch.schema.names if name not in steps])).take(
         int64_array(rows)
     )
-    arrays = {field.name: steps[field.name] if field.name in steps else others[field.name] for field in batch.schema}
+    arrays = {field.name: steps[field.name] if field.name in steps else repeated[field.name] for field in batch.schema}
     fields = [_step_field(field, arrays[field.name].type) if field.name in steps else field for field in batch.schema]
     return pa.RecordBatch.from_arrays(list(arrays.values()), schema=pa.schema(fields))
 

@@ -135,7 +135,7 @@ class _BoundarySearch:
             size = min(2 * size, max(self._file.block_bytes, self._window_bytes))
 
     def _is_proven(self, begin: int) -> bool:
-        """Whether the chain of records from `begin` on leads to the end of the file, or far enough."""
+        """True if the chain of records from `begin` on leads to the end of the file, or far enough."""
         chain = [begin]
         while (offset := chain[-1]) < self._end and offset not in self._rejected:
             sizes, fault = self._intact(offset)
@@ -158,8 +158,8 @@ class _BoundarySearch:
         return False
 
     def _is_long(self, chain: list[int]) -> bool:
-        size, least = chain[-1] - chain[0], _CHAIN_BYTES[self._file.is_local]
-        return (size >= least and len(chain) > _CHAIN_RECORDS) or size >= _LONG_CHAIN * least
+        size, chain_bytes = chain[-1] - chain[0], _CHAIN_BYTES[self._file.is_local]
+        return (size >= chain_bytes and len(chain) > _CHAIN_RECORDS) or size >= _LONG_CHAIN * chain_bytes
 
     def _intact(self, offset: int) -> tuple[Array, Fault | None]:
         """Frame sizes of the next intact records, and the fault that follows.
@@ -168,22 +168,22 @@ class _BoundarySearch:
         """
         at = offset - self._begin
         if 0 <= at < len(self._window):
-            sizes, fault, is_long = self._scanned(self._window[at : at + self._window_bytes], offset)
+            sizes, fault, is_long = self._scan_frames(self._window[at : at + self._window_bytes], offset)
             if len(sizes) or fault is not None or is_long:
                 return sizes, fault
         if self._block is None:
             self._block = np.empty(self._window_bytes, np.uint8)
         stop = min(offset + self._window_bytes, self._end)
         self._spent += stop - offset
-        return self._scanned(self._file.read(offset, stop, self._block), offset)[:2]
+        return self._scan_frames(self._file.read(offset, stop, self._block), offset)[:2]
 
-    def _scanned(self, data: Bytes, offset: int) -> tuple[Array, Fault | None, bool]:
-        """Frame sizes of the intact records, the fault that follows, and whether the first one is a long one."""
+    def _scan_frames(self, data: Bytes, offset: int) -> tuple[Array, Fault | None, bool]:
+        """Frame sizes of the intact records, the fault after them, and True if the frame there is long."""
         is_last = offset + len(data) == self._end
         frames, fault = self._engine.scan(data, max_record_bytes=self._max_record_bytes, final=is_last)
         self._spent += frames.consumed
-        rest = data[frames.consumed :]
-        following = frame_size(rest[:HEADER_BYTES]) if len(rest) >= HEADER_BYTES else 0
+        tail = data[frames.consumed :]
+        following = frame_size(tail[:HEADER_BYTES]) if len(tail) >= HEADER_BYTES else 0
         if fault is not None and fault.code is FaultCode.PAYLOAD_CRC:
             self._spent += following
         return frames.lengths + FRAME_BYTES, fault, following > self._window_bytes

@@ -233,14 +233,14 @@ def evidence_of(
     counts: dict[str, tuple[int, int | None, int | None]] = dict.fromkeys(observations, (0, None, None))
     for chunk in chunks:
         for name, column in chunk.columns.items():
-            present, least, most = counts[name]
+            present, shortest, longest = counts[name]
             lengths = np.concatenate([_lengths(part) for part in (column, *column.others)])
             if len(lengths):
-                least = min(int(lengths.min()), least if least is not None else 2**62)
-                most = max(int(lengths.max()), most or 0)
-            counts[name] = (present + len(lengths), least, most)
-    others = {name: kinds[1:] for (name, _), kinds in contested.items()}
-    return {name: _evidence(seen, *counts[name], others.get(name, ())) for name, seen in observations.items()}
+                shortest = min(int(lengths.min()), shortest if shortest is not None else 2**62)
+                longest = max(int(lengths.max()), longest or 0)
+            counts[name] = (present + len(lengths), shortest, longest)
+    other_kinds = {name: kinds[1:] for (name, _), kinds in contested.items()}
+    return {name: _evidence(seen, *counts[name], other_kinds.get(name, ())) for name, seen in observations.items()}
 
 
 def _lengths(column: ColumnBuffers) -> Array:
@@ -274,7 +274,7 @@ class SampledNames:
         return self._projection(name) or self.is_companion(name)
 
     def is_companion(self, name: str | None) -> bool:
-        """Whether the feature is read only as a companion of a selected one."""
+        """True if the feature is read only as a companion of a selected one."""
         if name is None or not self._with_companions or self._projection(name):
             return False
         feature = feature_of_companion(name)

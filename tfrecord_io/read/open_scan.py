@@ -24,11 +24,11 @@ from tfrecord_io.options.checked_options import OF_CALLS, with_paths
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.reader import Planned, Reader, begin, open_as_it_is
+from tfrecord_io.read.reader import Planned, Reader, open_as_it_is, plan_read
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import ChosenRecords, as_list, given, paths_of, record_sources
+from tfrecord_io.read.sources import ChosenRecords, as_list, paths_of, record_sources, resolve_selection
 from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.embedded import embedded_content
 from tfrecord_io.storage.read.source import ManifestShard, Source
@@ -49,32 +49,32 @@ def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_inde
 
     A dataset is read under its schema, unless that is to be inspected.
     """
-    path, options = given(path, options, whole=whole)
+    path, options = resolve_selection(path, options, whole=whole)
     if isinstance(path, Scan):
         if not options.inspects:
-            scan = narrowed(path, options)
-            return open_scan(scan.with_levels_of_index() if with_index else scan, whole=whole, warns=True)
+            scan = apply_selection(path, options)
+            return open_scan(scan.add_index_levels() if with_index else scan, whole=whole, warns=True)
         path, options = selection_of(path, options)
     planned = plan_scan(path, options, whole=whole, with_index=with_index)
     try:
         planned.scan.refuse_conflicts()
         if not (whole and planned.scan.resolved.is_inferred):  # from all records
-            planned = _by_index(planned)
+            planned = _use_index(planned)
     except BaseException:
         planned.close()
         raise
     return Reader(planned)
 
 
-def _by_index(planned: Planned) -> Planned:
-    """The same, which reads less by column indexes, if there are any that help."""
+def _use_index(planned: Planned) -> Planned:
+    """Read less by column indexes, if any of them helps."""
     scan, whole = planned.scan, planned.whole
     indexed = search_indexes(scan, scan.row_filter)
     if indexed is None:
         return planned
     planned.close()
     absent = planned.absent if scan.row_filter is None else None  # of all rows
-    instead = begin(indexed, whole=whole, absent=absent)
+    instead = plan_read(indexed, whole=whole, absent=absent)
 
     def replan(reader: Any, revision: SchemaRevision | TFRecordError) -> Planned:
         reader.close()
@@ -85,50 +85,50 @@ def _by_index(planned: Planned) -> Planned:
     return instead
 
 
-def narrowed(scan: AnyScan, options: ReadOptions) -> AnyScan:
-    """A dataset, with the columns and rows of it that a call selects, and the size of batches that it wants.
+def apply_selection(scan: AnyScan, options: ReadOptions) -> AnyScan:
+    """Apply the selection of a call to a dataset, and the size of batches.
 
     The records of a piece are found now, as training reads its files in another way than `open_scan`.
     """
-    scan = scan.aligned()
+    scan = scan.align_ranges()
     if options.columns is not None:
         scan = scan.select(options.columns)
     if options.offset:
-        scan = skipped(scan, options.offset)
+        scan = skip_rows(scan, options.offset)
     if options.filters is not None:
-        scan = filtered(scan, options.filters)
+        scan = apply_filter(scan, options.filters)
     if options.limit is not None:
         scan = scan.limited(options.limit)
-    return scan.over(**_of_call(options))
+    return scan.with_options(**_call_options(options))
 
 
-def _of_call(options: ReadOptions) -> dict[str, Any]:
+def _call_options(options: ReadOptions) -> dict[str, Any]:
     """The options that a call may state instead of those of a dataset."""
     return {name: getattr(options, name) for name in OF_CALLS}
 
 
-def skipped(scan: AnyScan, rows: int) -> AnyScan:
-    """Without the first rows; ValueError if the scan has a filter, which may have left out some of them."""
+def skip_rows(scan: AnyScan, rows: int) -> AnyScan:
+    """Skip the first rows; ValueError if the scan has a filter, which may have left out some of them."""
     if scan.row_filter is not None:
         raise ValueError("an offset counts the records of the files, before the filter: call offset() before filter()")
     limit, offset = scan.options.limit, scan.options.offset + rows
     offset = check_integer("offset", offset, 0, INT64_MAX)
-    return scan.over(offset=offset, limit=None if limit is None else max(0, limit - rows))
+    return scan.with_options(offset=offset, limit=None if limit is None else max(0, limit - rows))
 
 
 def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) -> tuple[Any, AnyOptions]:
-    """What a path or a dataset means, as files and options: for those that plan reads of them by themselves.
+    """Resolve a path or a dataset to files and options: for those that plan reads of them by themselves.
 
     With `as_records`, no other records are in the files, and what the files embed is not.
     """
     path = unwrapped(path)
-    stated, selecting = given(path, options)
+    resolved, selecting = resolve_selection(path, options)
     if not (as_records and selecting.filters is not None):  # whose rows are found under the schema of the dataset
-        path, options = stated, selecting
+        path, options = resolved, selecting
     if not isinstance(path, Scan):
         return resolve_sources(path, options), options
-    scan = narrowed(path, options)
-    selected = _selecting(scan, options)
+    scan = apply_selection(path, options)
+    selected = _add_selection(scan, options)
     if as_records:
         return record_sources(scan, as_they_are=True), selected.changed(filters=options.filters, offset=0, limit=None)
     # The rest of a file is read by the schema at its begin.
@@ -137,7 +137,7 @@ def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) ->
     return list(scan.sources), selected
 
 
-def _selecting(scan: Scan, options: AnyOptions) -> AnyOptions:
+def _add_selection(scan: Scan, options: AnyOptions) -> AnyOptions:
     """The options with what a scan selects."""
     columns = scan.options.columns
     if scan.selected is not None:
@@ -152,42 +152,42 @@ def numbered_files(path: Any, options: ReadOptions) -> tuple[list[Source], ReadO
 
     It is None for anything else.
     """
-    path, options = given(path, options)
+    path, options = resolve_selection(path, options)
     if not isinstance(path, Scan):
         sources = resolve_sources(path, options)
         if any(isinstance(source.derived, ChosenRecords) for source in sources):  # to begin with the schema of others
             reason = "a piece of a dataset beside other sources is read from the first record to the last"
             raise ValueError(f"{reason}: open it by itself, or pass the whole dataset")
         return sources, options, None
-    scan = narrowed(path, options)
-    return list(scan.sources), _selecting(scan, options), scan if path.origin is None else None
+    scan = apply_selection(path, options)
+    return list(scan.sources), _add_selection(scan, options), scan if path.origin is None else None
 
 
 def scan_of(path: Any, options: ReadOptions) -> Scan:
-    """The scan of what a call reads, which opens it later, once or several times."""
-    path, options = given(path, options)
-    return narrowed(path, options) if isinstance(path, Scan) else plan_scan(path, options).close()
+    """Plan the scan of a call, to be opened later, once or several times."""
+    path, options = resolve_selection(path, options)
+    return apply_selection(path, options) if isinstance(path, Scan) else plan_scan(path, options).close()
 
 
 def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
     path = unwrapped(as_list(path))
-    read, stated = given(path, options)
+    read, stated_options = resolve_selection(path, options)
     if isinstance(read, Scan):
-        scan = narrowed(read, stated)
+        scan = apply_selection(read, stated_options)
         if scan.origin is None:
             return scan
-        return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**_of_call(options))))
+        return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**_call_options(options))))
     if isinstance(path, Scan):
         assert path.origin is not None
-        return replace(plan_sources(read, stated), origin=(path.origin[0], stated))
+        return replace(plan_sources(read, stated_options), origin=(path.origin[0], stated_options))
     sources = resolve_sources(path, options)
     origin: tuple[Any, ReadOptions] | None = (path, options)
     scans = [part for part in path if isinstance(part, Scan)] if isinstance(path, list) else []
     if scans:
         are_whole = all(s.origin is not None and s.origin[1].split is None and not s.chooses_rows for s in scans)
         origin = (paths_of(path), options) if are_whole else None
-    return replace(plan_sources(sources, stated), origin=origin)
+    return replace(plan_sources(sources, stated_options), origin=origin)
 
 
 def plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
@@ -200,8 +200,8 @@ def plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
     return plan_scan(sources, options, only_sample=True).close()
 
 
-def refreshed(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan:
-    """The same columns and rows of the files that are there now; of `sources`, where they were looked up.
+def refresh_scan(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan:
+    """Look up the current files for the same columns and rows; or take `sources`, if they were looked up.
 
     ValueError if it is a part of what was opened, FeatureNotFoundError if a column that is selected does not exist any
     more.
@@ -210,19 +210,19 @@ def refreshed(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan
         raise ValueError("only what was opened as a whole can be refreshed: call tfr.dataset(path) again")
     path, options = scan.origin
     latest = plan_sources(resolve_sources(path, options) if sources is None else sources, options)
-    latest = latest.over(limit=scan.options.limit, offset=scan.options.offset)
+    latest = latest.with_options(limit=scan.options.limit, offset=scan.options.offset)
     names = ("sources", "options", "resolved", "partitions", "sidecar", "compiled")
-    found: dict[str, Any] = {name: getattr(latest, name) for name in names}
-    same = replace(scan, **found, selected=None, row_filter=None)
+    plan: dict[str, Any] = {name: getattr(latest, name) for name in names}
+    result = replace(scan, **plan, selected=None, row_filter=None)
     if scan.row_filter is not None:
-        same = filtered(same, scan.row_filter.condition)
+        result = apply_filter(result, scan.row_filter.condition)
     if scan.selected is None:
-        return same
+        return result
     for name in scan.selected:
-        if name not in same.compiled.schema.names:
+        if name not in result.compiled.schema.names:
             reason = "the files that are there now do not have this column"
-            raise FeatureNotFoundError(reason, feature=name, hint=name_advice(name, same.compiled.schema.names))
-    return same.only(scan.selected)
+            raise FeatureNotFoundError(reason, feature=name, hint=name_advice(name, result.compiled.schema.names))
+    return result.only(scan.selected)
 
 
 class LiveScan:
@@ -242,7 +242,7 @@ class LiveScan:
         sources = resolve_sources(*self.scan.origin)
         versions = list(map(_version, sources))
         if versions != self._versions:
-            latest = refreshed(self.scan.only(self.scan.schema.names), sources)
+            latest = refresh_scan(self.scan.only(self.scan.schema.names), sources)
             for field in self.scan.schema:
                 if (got := latest.schema.field(field.name).type) != field.type:
                     reason = f"expected {field.type}, as it was at first, got {got}"
@@ -255,11 +255,11 @@ class LiveScan:
 
 
 def _version(source: Source) -> tuple[Any, ...]:
-    """What differs if a file or its dataset was replaced."""
+    """The state of a file and its dataset, which differs once either is replaced."""
     return source.path, source.size, source.shard and source.shard.manifest.id, source.info
 
 
-def filtered(scan: AnyScan, filters: Any) -> AnyScan:
+def apply_filter(scan: AnyScan, filters: Any) -> AnyScan:
     """Only the rows that meet a condition, and those of earlier calls; null counts as false.
 
     Parameters
@@ -282,11 +282,11 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
     from tfrecord_io.options.filters import condition_of
 
     condition = condition_of(filters)
-    return Scan.filter(_of_files_left(with_columns_of(scan, condition), condition), condition)
+    return Scan.filter(_resolve_remaining_types(add_condition_columns(scan, condition), condition), condition)
 
 
-def _of_files_left(scan: AnyScan, condition: Condition) -> AnyScan:
-    """The same rows and columns, whose types are those of the files that a condition on folders leaves.
+def _resolve_remaining_types(scan: AnyScan, condition: Condition) -> AnyScan:
+    """Resolve the types of a scan from only the files that a condition on folders leaves.
 
     Only types that are inferred, or that files contradict, are others than before.
     """
@@ -299,29 +299,29 @@ def _of_files_left(scan: AnyScan, condition: Condition) -> AnyScan:
     if not left or len(left) == len(scan.sources) or any(source.span for source in scan.sources):
         return scan
     planned = plan_scan(scan.sources, scan.options.changed(filters=every), only_sample=True).close()
-    own, known = tuple(scan.schema.names), planned.compiled.schema.names
-    if not {*known}.issuperset(own):  # of columns that no file has which is left
+    names, planned_names = tuple(scan.schema.names), planned.compiled.schema.names
+    if not {*planned_names}.issuperset(names):  # of columns that no file has which is left
         return scan
-    found = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
+    plan = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
     options = planned.options.changed(limit=scan.options.limit)
-    selected = own if scan.selected is not None or list(own) != known else None
-    return replace(scan, options=options, selected=selected, sidecar=None, **found)
+    selected = names if scan.selected is not None or list(names) != planned_names else None
+    return replace(scan, options=options, selected=selected, sidecar=None, **plan)
 
 
-def with_columns_of(scan: AnyScan, condition: Condition) -> AnyScan:
-    """The same rows and columns of a scan that also has the columns of a condition, if the files have them."""
+def add_condition_columns(scan: AnyScan, condition: Condition) -> AnyScan:
+    """Add the columns of a condition to a scan of the same rows and columns, if the files have them."""
     names = condition.columns
-    known = scan.compiled.schema
-    if {*known.names}.issuperset(names) or any(source.span for source in scan.sources):
+    schema = scan.compiled.schema
+    if {*schema.names}.issuperset(names) or any(source.span for source in scan.sources):
         return scan
     planned = plan_scan(scan.sources, scan.options.changed(filters=condition), only_sample=True).close()
-    own, wider = tuple(scan.schema.names), planned.compiled.schema
-    if any(wider.field(name) != known.field(name) for name in own):  # types from other records
+    selected, wider = tuple(scan.schema.names), planned.compiled.schema
+    if any(wider.field(name) != schema.field(name) for name in selected):  # types from other records
         return scan
-    found = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
+    plan = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
     options = planned.options.changed(limit=scan.options.limit)
     narrow = planned.narrow_options if scan.narrow_options is None else scan.narrow_options
-    return replace(scan, options=options, selected=own, sidecar=None, narrow_options=narrow, **found)
+    return replace(scan, options=options, selected=selected, sidecar=None, narrow_options=narrow, **plan)
 
 
 def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader:
@@ -330,7 +330,7 @@ def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader
     A `whole` read is decoded on all threads, in batches as large as possible. `warns`: of declared columns that no
     record has. SchemaError if files have types for a column that no type has in common.
     """
-    needed = scan.pruned().needed()
+    needed = scan.pruned().with_required_columns()
     warns = warns and len(needed.sources) == len(scan.sources) and scan.schema_source == "schema="
     absent = AbsentColumns(needed.features, warn_of_schema) if warns else None
     return open_indexed(needed, needed.row_filter, absent, whole=whole)
@@ -339,10 +339,10 @@ def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader
 def open_indexed(
     scan: Scan, row_filter: RowFilter | None, absent: AbsentColumns | None = None, *, whole: bool = False
 ) -> Reader:
-    """Open the rows of a scan, of which column indexes may have the values, or those that can fulfil a filter."""
+    """Open the rows of a scan by its column indexes, which may have the values or choose records."""
     indexed = search_indexes(scan, row_filter)
     if indexed is None:
-        return open_as_it_is(scan.aligned(), absent, whole=whole)
+        return open_as_it_is(scan.align_ranges(), absent, whole=whole)
     return open_as_it_is(indexed, absent if row_filter is None else None, whole=whole)
 
 
@@ -353,8 +353,8 @@ def open_all(scan: Scan, *, with_index: bool = False, **of_call: Any) -> Reader:
     """
     if scan.origin is not None and not (scan.chooses_rows or scan.chooses_columns):
         return open_path(scan, scan.origin[1].changed(**of_call), whole=True, with_index=with_index)
-    scan = scan.over(**of_call) if of_call else scan
-    return open_scan(scan.with_levels_of_index() if with_index else scan, whole=True, warns=True)
+    scan = scan.with_options(**of_call) if of_call else scan
+    return open_scan(scan.add_index_levels() if with_index else scan, whole=True, warns=True)
 
 
 def read_scan(scan: Scan, *, warns: bool = False) -> pa.Table:
@@ -374,14 +374,14 @@ def count_scan(scan: Scan) -> int:
         A file is damaged.
     """
     if scan.row_filter is not None or not scan.options.counts_all:
-        with open_scan(scan.without_columns()) as reader:
+        with open_scan(scan.drop_columns()) as reader:
             return sum(batch.num_rows for batch in reader)
     from tfrecord_io.read.chunks.count_frames import records_of_files
 
     counts = records_of_files([source for source in scan.sources if source.span is None], scan.options)
     parts = [source for source in scan.sources if source.span is not None]
     if parts:
-        with open_scan(scan.only([]).over(parts, limit=None, offset=0)) as reader:
+        with open_scan(scan.only([]).with_sources(parts, limit=None, offset=0)) as reader:
             counts.append(sum(batch.num_rows for batch in reader))
     return scan.rows_within(sum(counts))
 
@@ -393,14 +393,16 @@ def indexed_fields(scan: Scan, names: Iterable[str]) -> list[pa.Field]:
     """How a scan reads columns: equal fields have equal values. Partition columns are not among them."""
     if scan.settings.as_bytes:
         return []
-    known = {field.column: field for field in scan.features}
-    return [known[name].to_arrow().with_type(scan.compiled.schema.field(name).type) for name in names if name in known]
+    fields = {field.column: field for field in scan.features}
+    return [
+        fields[name].to_arrow().with_type(scan.compiled.schema.field(name).type) for name in names if name in fields
+    ]
 
 
 def _is_worth_a_look(source: Source) -> bool:
-    """Whether a look for an index takes less than reading a file, or a piece of one."""
-    least = LIMITS.decoded_file_bytes if source.local and source.span is None else LIMITS.least_piece_bytes
-    return source.size is None or source.size >= least
+    """True if a look for an index takes less than reading a file, or a piece of one."""
+    least_bytes = LIMITS.decoded_file_bytes if source.local and source.span is None else LIMITS.least_piece_bytes
+    return source.size is None or source.size >= least_bytes
 
 
 def _wanted_columns(scan: Scan) -> WantedColumns | None:
@@ -426,18 +428,18 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
             return scan.resolved.source != "embedded"
         return scan.embedded_check.check(source.path, 0, 0, content) is None
 
-    def embedded(source: Source, file: RandomAccessFile) -> bytes | None:
+    def read_embedded(source: Source, file: RandomAccessFile) -> bytes | None:
         if not obeys:
             return None
-        stated = None if source.shard is None else source.shard.manifest.schema
-        if stated is not None:
-            return stated
+        stated_schema = None if source.shard is None else source.shard.manifest.schema
+        if stated_schema is not None:
+            return stated_schema
         first = file.read(0, frame_size(file.read(0, HEADER_BYTES)))
         return embedded_content(first, check_crc=options.check_crc)
 
     from tfrecord_io.index.column_search import WantedColumns
 
-    return WantedColumns(pa.schema(fields), covers, embedded, options.limits.record_bytes)
+    return WantedColumns(pa.schema(fields), covers, read_embedded, options.limits.record_bytes)
 
 
 def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumns | None = None) -> ColumnSearch:
@@ -457,7 +459,7 @@ def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumn
     return ColumnSearch(parts, pa.schema(fields_of_filter), constants, wanted)
 
 
-def not_searched(scan: AnyScan, row_filter: RowFilter | None) -> str:
+def reason_not_to_search(scan: AnyScan, row_filter: RowFilter | None) -> str:
     """Why column indexes are not searched; empty if they are."""
     options = scan.options
     if not scan.may_be_indexed:
@@ -479,12 +481,12 @@ def not_searched(scan: AnyScan, row_filter: RowFilter | None) -> str:
 
 
 def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | None:
-    """The same scan with what column indexes have: all values of a file, or which records can fulfil a filter.
+    """A scan that reads less by column indexes: all values of a file, or which records can fulfil a filter.
 
     None if that would not read less. Its own filter is applied to these records, too. The first record of each file
     with an embedded schema is among them. Those that an `offset` leaves out are not.
     """
-    if reason := not_searched(scan, row_filter):
+    if reason := reason_not_to_search(scan, row_filter):
         logger.debug("column indexes are not searched: %s", reason)
         return None
     from tfrecord_io.index.column_search import column_indexes
@@ -493,51 +495,51 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
     matches: list[FileMatches | None] = []
     if any(indexes):
         matches = column_search(scan, row_filter, _wanted_columns(scan)).files(scan.sources, indexes=indexes)
-    if row_filter is None and scan.options.inspects and any(found is None for found in matches):
+    if row_filter is None and scan.options.inspects and any(match is None for match in matches):
         return None  # a record may be left out
     while any(matches):
-        narrowed, named = _narrowed(scan, matches)
-        wrong = set() if row_filter is None or narrowed is None else _contradicted(narrowed, row_filter, named)
+        narrowed, named = _select_matches(scan, matches)
+        wrong = set() if row_filter is None or narrowed is None else _contradictions(narrowed, row_filter, named)
         if not wrong:
             logger.debug(*_about_search(narrowed, matches))
             return narrowed
-        matches = [None if found in wrong else found for found in matches]
+        matches = [None if match in wrong else match for match in matches]
     logger.debug("column indexes are not used: no file has one with the columns that matches it")
     return None
 
 
 def _about_search(narrowed: Scan | None, matches: Sequence[FileMatches | None]) -> tuple[Any, ...]:
     """The message of a search, and its arguments."""
-    known, files = len(matches) - matches.count(None), counted(len(matches), "file")
+    indexed, files = len(matches) - matches.count(None), counted(len(matches), "file")
     if narrowed is None:
-        return "column indexes are not used, of %d of %s: they would not save reading", known, files
+        return "column indexes are not used, of %d of %s: they would not save reading", indexed, files
     picked = narrowed.picked or ()
     records = sum(len(file.records) for file in picked if file.records is not None)
     opened = len(narrowed.sources) - sum(file.values is not None for file in picked)
     text = "column indexes are used, of %d of %s: to open %s, by them %s"
-    return text, known, files, counted(opened, "file"), counted(records, "record")
+    return text, indexed, files, counted(opened, "file"), counted(records, "record")
 
 
-def _narrowed(
+def _select_matches(
     scan: AnyScan, matches: Sequence[FileMatches | None]
 ) -> tuple[AnyScan | None, Sequence[FileMatches | None]]:
-    """The same scan of the records that match, None if it would not read less; and the matches of what is `picked`."""
+    """A scan of the records that match, None if it would not read less; and the matches of what is `picked`."""
     if any(source.file_bytes is not None for source in scan.sources):
-        scan, matches = _aligned_by(scan, matches)
+        scan, matches = _align_by_index(scan, matches)
     named = matches
     if scan.resolved.source == "embedded":
         pairs = zip(scan.sources, matches, strict=True)
         matches = [
-            found if found is None or found.values is not None else _with_first(found, source.shard)
-            for source, found in pairs
+            match if match is None or match.values is not None else _add_first(match, source.shard)
+            for source, match in pairs
         ]
-    begun, left = _left_out(matches, scan.options.offset)
+    begun, left = _count_skipped_files(matches, scan.options.offset)
     sources, matches, named = scan.sources[begun:], list(matches[begun:]), named[begun:]
-    found = matches[0] if matches else None
-    if left and sources and found is None:  # of how many files more the offset leaves out all records is not known
-        return (scan.over(sources, offset=left) if begun else None), named
-    if left and found is not None and found.values is None:
-        matches[0] = replace(found, records=found.records[found.records >= left])
+    match = matches[0] if matches else None
+    if left and sources and match is None:  # of how many files more the offset leaves out all records is not known
+        return (scan.with_sources(sources, offset=left) if begun else None), named
+    if left and match is not None and match.values is None:
+        matches[0] = replace(match, records=match.records[match.records >= left])
     from tfrecord_io.index.column_search import picked_sources
 
     files = picked_sources(sources, matches)
@@ -545,76 +547,81 @@ def _narrowed(
     if read == list(scan.sources) and not any(file.values is not None for file in files):
         return None, named
     is_whole = bool(files) and files[0].source is sources[0]
-    narrowed = scan.over(read, offset=left if is_whole else 0)
+    narrowed = scan.with_sources(read, offset=left if is_whole else 0)
     return replace(narrowed, picked=tuple(files), left_out=left), named
 
 
-def _contradicted(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches | None]) -> set[FileMatches | None]:
+def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches | None]) -> set[FileMatches | None]:
     """The matches of indexes that name a record which does not fulfil the filter; it warns of them.
 
     Such an index is of another content, so it may leave out others that do. Where only some of a file's content was
     compared, the records that it names are read for this, before any row is delivered.
     """
     asked = [
-        (file, file.source, found)
-        for file, found in zip(scan.picked or (), named, strict=scan.picked is not None)
-        if found is not None and found.is_doubtful and file.source is not None and file.records is not None
+        (file, file.source, match)
+        for file, match in zip(scan.picked or (), named, strict=scan.picked is not None)
+        if match is not None and match.is_doubtful and file.source is not None and file.records is not None
     ]
     if not asked:
         return set()
     from tfrecord_io.index.column_index import REWRITE_COLUMNS
-    from tfrecord_io.index.column_search import kept_frames
+    from tfrecord_io.index.column_search import keep_frames
     from tfrecord_io.index.find_index import warn_of_stale
 
     options: dict[str, Any] = {"offset": 0, "on_error": "raise", "progress": False}
-    every = replace(scan, row_filter=row_filter).only([]).decoded().over((source for _, source, _ in asked), **options)
+    every = (
+        replace(scan, row_filter=row_filter)
+        .only([])
+        .without_filter()
+        .with_sources((source for _, source, _ in asked), **options)
+    )
     wrong: dict[FileMatches | None, str] = {}
     try:
-        with kept_frames(file.frames for file, *_ in asked), open_as_it_is(every) as reader:
+        with keep_frames(file.frames for file, *_ in asked), open_as_it_is(every) as reader:
             row = 0
             for batch in reader:
                 for number, record, count in reader.origins.runs(row, row + len(batch)):
-                    file, _, found = asked[number]
+                    file, _, match = asked[number]
                     run, row, batch = batch.slice(0, count), row + count, batch.slice(count)
-                    passes = [part.mask(run).to_numpy(zero_copy_only=False) for part in found.parts]
+                    passes = [part.mask(run).to_numpy(zero_copy_only=False) for part in match.parts]
                     records = cast(Array, file.records)[record : record + count][~np.all(passes, axis=0)]
-                    if np.isin(records, found.records).any():
-                        wrong[found] = "a record that it names does not meet the filter"
+                    if np.isin(records, match.records).any():
+                        wrong[match] = "a record that it names does not meet the filter"
     except TFRecordError as error:  # if it is not a mistake of an index, reading the files reports it
-        wrong = {found: str(error) for _, _, found in asked}
+        wrong = {match: str(error) for _, _, match in asked}
     advice = f"{REWRITE_COLUMNS}, or delete it; the index is not used"
-    texts = [(printable(found.file.path), wrong[found]) for _, _, found in asked if found in wrong]
+    texts = [(printable(match.file.path), wrong[match]) for _, _, match in asked if match in wrong]
     warn_of_stale(f"{path}: the column index does not match the file: {reason}; {advice}" for path, reason in texts)
     return set(wrong)
 
 
-def _aligned_by(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[AnyScan, list[FileMatches | None]]:
+def _align_by_index(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[AnyScan, list[FileMatches | None]]:
     """The byte ranges of a split moved to record boundaries: where a file has an index, by that."""
-    from tfrecord_io.read.byte_ranges import aligned
+    from tfrecord_io.read.byte_ranges import align_sources
 
     sources: list[Source] = []
     kept: list[FileMatches | None] = []
-    for source, found in zip(scan.sources, matches, strict=True):
+    for source, match in zip(scan.sources, matches, strict=True):
         parts: Sequence[Source] = [source]
-        if source.file_bytes is not None and found is not None:
-            parts = [found.file.piece(*found.index.bounds[[0, -1]].tolist())]
+        if source.file_bytes is not None and match is not None:
+            parts = [match.file.piece(*match.index.bounds[[0, -1]].tolist())]
         elif source.file_bytes is not None:
-            parts = aligned(parts, scan.options.limits.record_bytes)
+            parts = align_sources(parts, scan.options.limits.record_bytes)
         sources += parts
-        kept += [found] * len(parts)
-    return scan.over(sources), kept
+        kept += [match] * len(parts)
+    return scan.with_sources(sources), kept
 
 
-def _left_out(matches: Sequence[FileMatches | None], offset: int) -> tuple[int, int]:
-    """How many files an offset leaves out wholly, by their indexes, and what is left of it for the others."""
-    for number, found in enumerate(matches):
-        if found is None or offset < found.count:
+def _count_skipped_files(matches: Sequence[FileMatches | None], offset: int) -> tuple[int, int]:
+    """The number of files that an offset leaves out wholly, by their indexes, and the offset left for the next."""
+    for number, match in enumerate(matches):
+        if match is None or offset < match.count:
             return number, offset
-        offset -= found.count
+        offset -= match.count
     return len(matches), offset
 
 
-def without_excluded(scan: AnyScan, filters: Any) -> AnyScan:
+def exclude_rows(scan: AnyScan, filters: Any) -> AnyScan:
     """Without the files, and the records of indexed files, that cannot fulfil a condition.
 
     Other rows that do not fulfil it may remain, where it takes less time to decode them: the caller applies it.
@@ -622,28 +629,28 @@ def without_excluded(scan: AnyScan, filters: Any) -> AnyScan:
     filtered = scan.filter(filters).pruned()
     assert filtered.row_filter is not None
     if scan.row_filter is not None:  # its opening searches
-        return scan.over(filtered.sources, offset=filtered.options.offset)
-    indexed = search_indexes(filtered.needed(), filtered.row_filter)
+        return scan.with_sources(filtered.sources, offset=filtered.options.offset)
+    indexed = search_indexes(filtered.with_required_columns(), filtered.row_filter)
     if indexed is not None:
-        return scan.over(indexed.sources, offset=indexed.options.offset)
+        return scan.with_sources(indexed.sources, offset=indexed.options.offset)
     if 2 * len(scan.schema) < len(scan.compiled.schema):  # most of the time is spent on the names of the features
-        return scan.over(filtered.sources)
+        return scan.with_sources(filtered.sources)
     return replace(filtered, row_filter=replace(filtered.row_filter, is_hint=True), may_be_indexed=False)
 
 
-def _with_first(found: FileMatches, shard: ManifestShard | None) -> FileMatches:
+def _add_first(match: FileMatches, shard: ManifestShard | None) -> FileMatches:
     """With the first record, which may have another schema; a file that has none may have columns in any record.
 
     Where a manifest states the schema of all files, one without a match is not read for its own.
     """
-    if shard is not None and shard.manifest.schema is not None and not len(found.records):
-        return found
-    count = len(found.index)
-    if not found.has_schema:
-        return replace(found, records=np.arange(count))
-    if found.first or not count or (len(found.records) and found.records[0] == 0):
-        return found
-    return replace(found, records=np.concatenate([[0], found.records]))
+    if shard is not None and shard.manifest.schema is not None and not len(match.records):
+        return match
+    count = len(match.index)
+    if not match.has_schema:
+        return replace(match, records=np.arange(count))
+    if match.first or not count or (len(match.records) and match.records[0] == 0):
+        return match
+    return replace(match, records=np.concatenate([[0], match.records]))
 
 
 def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, Array, Array]:
@@ -652,7 +659,7 @@ def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, 
     First those of indexes that are known to be of the content of their file, then others that an index names, all of
     which should fulfil it.
     """
-    exact, doubtful, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    exact, doubtful, unindexed = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for file, matches in enumerate(search.files(files.sources, files.warn_of_stale)):
         first, count = int(files.first[file]), files.count(file)
         is_partly = matches is not None and matches.is_doubtful and not matches.exact
@@ -663,8 +670,8 @@ def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, 
             or matches.version != files.version(file)  # replaced since it was opened
             or not np.array_equal(matches.index.bounds, files.indexes[file].bounds)
         ):
-            others.append(np.arange(first, first + count, dtype=np.int64))
+            unindexed.append(np.arange(first, first + count, dtype=np.int64))
         else:
-            kind = others if not matches.exact else doubtful if matches.is_doubtful else exact
+            kind = unindexed if not matches.exact else doubtful if matches.is_doubtful else exact
             kind.append(first + matches.records)
-    return np.concatenate(exact), np.concatenate(doubtful), np.concatenate(others)
+    return np.concatenate(exact), np.concatenate(doubtful), np.concatenate(unindexed)

@@ -37,29 +37,29 @@ class PartitionColumns:
     declared_order: tuple[str, ...] = ()  # all columns of a declared schema, including those of features
 
     @classmethod
-    def in_folders_of(cls, sources: Sequence[Source], *, stated: bool = True) -> Self:
+    def from_folders(cls, sources: Sequence[Source], *, stated: bool = True) -> Self:
         """The partition columns of the directories that contain the files, of the types `stated` by a manifest."""
         types = _stated_types(sources) if stated else None
         if types is not None:
             return cls(tuple(types))
         values: dict[str, set[str]] = {}
-        known: dict[str, set[pa.DataType | None]] = {}
+        types_of_columns: dict[str, set[pa.DataType | None]] = {}
         of_manifest: dict[bytes | None, dict[str, pa.DataType]] = {None: {}}
         for source in sources:
             content = _stated_content(source) if stated else None
             if content not in of_manifest:
-                of_manifest[content] = {field.name: field.type for field in _unpacked(content) or ()}
+                of_manifest[content] = {field.name: field.type for field in _unpack_schema(content) or ()}
             for name, value in source.partitions:
                 values.setdefault(name, set()).update(() if value is None else (value,))
-                known.setdefault(name, set()).add(of_manifest[content].get(name))
-        return cls(tuple(pa.field(name, _type_of(texts, known[name])) for name, texts in values.items()))
+                types_of_columns.setdefault(name, set()).add(of_manifest[content].get(name))
+        return cls(tuple(pa.field(name, _type_of(texts, types_of_columns[name])) for name, texts in values.items()))
 
     @property
     def names(self) -> list[str]:
         return [field.name for field in self.fields]
 
-    def declared(self, schema: Schema, sources: Sequence[Source]) -> tuple[PartitionColumns, Schema]:
-        """These columns as a schema declares them, and the rest of the schema, for the features.
+    def declare_types(self, schema: Schema, sources: Sequence[Source]) -> tuple[PartitionColumns, Schema]:
+        """Apply a declared schema to these columns, and return the rest of the schema, for the features.
 
         SchemaError if a directory name is not a value of the declared type.
         """
@@ -69,24 +69,24 @@ class PartitionColumns:
             for name, field in declared.items():
                 _value(field, dict(source.partitions).get(name), source)
         fields = tuple(declared.get(field.name, field) for field in self.fields)
-        rest = schema.select(name for name in schema.names if name not in declared)
-        return replace(self, fields=fields, declared_order=tuple(schema.names)), rest
+        features = schema.select(name for name in schema.names if name not in declared)
+        return replace(self, fields=fields, declared_order=tuple(schema.names)), features
 
-    def overridden(
+    def override_types(
         self, overrides: Mapping[str, Any] | None, sources: Sequence[Source]
     ) -> tuple[PartitionColumns, dict[str, Any]]:
-        """These columns with the types of ``schema_overrides=``, and what that declares of features.
+        """Apply ``schema_overrides=`` to these columns, and return the rest of the overrides, for the features.
 
         SchemaError if a directory name is not a value of the declared type.
         """
-        given = dict(overrides or {})
-        own = {key: type_ for key, type_ in given.items() if matches_any(key, self.names)}
-        if not own:
-            return self, given
-        types, _ = self.declared(apply_overrides(pa.schema(self.fields), own), sources)
-        names = {*self.names, *(key for key in own if not is_glob(key))}
-        rest = {key: type_ for key, type_ in given.items() if key not in names}
-        return replace(self, fields=types.fields), rest
+        all_overrides = dict(overrides or {})
+        of_partitions = {key: type_ for key, type_ in all_overrides.items() if matches_any(key, self.names)}
+        if not of_partitions:
+            return self, all_overrides
+        types, _ = self.declare_types(apply_overrides(pa.schema(self.fields), of_partitions), sources)
+        names = {*self.names, *(key for key in of_partitions if not is_glob(key))}
+        of_features = {key: type_ for key, type_ in all_overrides.items() if key not in names}
+        return replace(self, fields=types.fields), of_features
 
     def refuse_features(self, features: Iterable[str], sources: Sequence[Source]) -> None:
         """Raise SchemaError if a feature and a directory define the same column."""
@@ -99,7 +99,7 @@ class PartitionColumns:
                 advice = "rename the directories, or read their files by an explicit list"
                 raise SchemaError(reason, path=source.path, feature=name, hint=advice)
 
-    def extended(self, schema: pa.Schema, projection: Projection) -> pa.Schema:
+    def extend_schema(self, schema: pa.Schema, projection: Projection) -> pa.Schema:
         """`schema` with the selected partition columns: at the end, or in the order of the projection."""
         selected = [field for field in self.fields if projection(field.name)]
         if not selected:
@@ -146,7 +146,7 @@ class PartitionColumns:
 
 
 def shard_of(source: Source) -> ManifestShard | None:
-    """What a manifest states about a file, also of one with some of its records only."""
+    """The entry of a manifest about a file, also about one with only some of its records."""
     return source.shard or getattr(source.derived, "shard", None)
 
 
@@ -156,7 +156,7 @@ def _stated_content(source: Source) -> bytes | None:
     return None if shard is None else shard.manifest.partition_schema
 
 
-def _unpacked(content: bytes | None) -> pa.Schema | None:
+def _unpack_schema(content: bytes | None) -> pa.Schema | None:
     with suppress(EmbeddedSchemaUnreadable):
         return None if content is None else unpack(content).schema
     return None
@@ -165,13 +165,13 @@ def _unpacked(content: bytes | None) -> pa.Schema | None:
 def _stated_types(sources: Sequence[Source]) -> pa.Schema | None:
     """The types of the partition columns, if one manifest states them for all files."""
     contents = set(map(_stated_content, sources))
-    types = _unpacked(contents.pop()) if len(contents) == 1 else None
+    types = _unpack_schema(contents.pop()) if len(contents) == 1 else None
     names = [name for name, _ in sources[0].partitions] if types is not None else []
     return types if types is not None and names and types.names == names else None
 
 
 def _type_of(texts: set[str], stated: set[pa.DataType | None]) -> pa.DataType:
-    """The type of a column with these texts, by what the manifests of its files state; None: one states nothing."""
+    """The type of a column with these texts, given the types of the manifests; None: one states nothing."""
     if len(stated) == 1 and (type_ := next(iter(stated))) is not None:
         return type_
     may_be_integers = all(type_ is None or pa.types.is_integer(type_) for type_ in stated)

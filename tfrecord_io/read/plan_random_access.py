@@ -33,12 +33,14 @@ def plan_records(files: IndexedFiles, options: ReadOptions, part: Scan | None = 
     A `part` of a dataset has its schema.
     """
     if part is not None:
-        scan = part.over(files.sources, threads=options.threads, on_error=options.on_error).needed()
+        scan = part.with_sources(
+            files.sources, threads=options.threads, on_error=options.on_error
+        ).with_required_columns()
         scan.refuse_conflicts()
         return scan
     embedded: EmbeddedSchema | None = None
     while True:
-        scan = plan_scan(files.sources, options, embedded=embedded).close().needed()
+        scan = plan_scan(files.sources, options, embedded=embedded).close().with_required_columns()
         scan.refuse_conflicts()
         if scan.settings.as_bytes:
             return scan
@@ -98,4 +100,4 @@ def index_around_damage(
             sizes.append(frames.lengths + FRAME_BYTES)
             intact.append(np.ones(len(frames.starts), np.bool_))
             end += frames.consumed
-    return RecordIndex.of_sizes(np.concatenate(sizes)), np.flatnonzero(np.concatenate(intact))
+    return RecordIndex.from_sizes(np.concatenate(sizes)), np.flatnonzero(np.concatenate(intact))

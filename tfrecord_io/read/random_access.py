@@ -40,12 +40,12 @@ from tfrecord_io.read.chunks.recovery import (
     recovery_of,
 )
 from tfrecord_io.read.open_scan import (
+    add_condition_columns,
+    apply_filter,
     column_search,
-    filtered,
     indexed_fields,
     matching_numbers,
     numbered_files,
-    with_columns_of,
 )
 from tfrecord_io.read.plan_random_access import index_around_damage, plan_records
 from tfrecord_io.read.report import ReadReport
@@ -111,7 +111,7 @@ class RandomAccess(Closing, Shared):
             yield from self._decode(chunk, leaves_out=leaves_out)
 
     def _decode(self, numbers: Array, *, leaves_out: bool) -> Iterator[tuple[Array, pa.RecordBatch]]:
-        data, ends = self._files.joined(numbers)
+        data, ends = self._files.join_frames(numbers)
         files, records = self._files.locate(numbers)
         rows = len(numbers)
 
@@ -137,12 +137,14 @@ class RandomAccess(Closing, Shared):
                 self._check_embedded(location(done), progress.embedded)
                 decoder.accept_embedded()
             expansion.add(decoder.value_bytes)
-            columns, part = decoder.by_feature(), slice(first, done)
-            for own, batch in self._built(columns, files[part], records[part], expansion, leaves_out=leaves_out):
+            columns, part = decoder.take_columns(), slice(first, done)
+            for kept, batch in self._build_batches(
+                columns, files[part], records[part], expansion, leaves_out=leaves_out
+            ):
                 with self._lock:
                     self.report.records += len(batch)
-                    self.report.bytes += int(ends[first + own.stop] - ends[first + own.start])
-                yield numbers[part][own], batch
+                    self.report.bytes += int(ends[first + kept.stop] - ends[first + kept.start])
+                yield numbers[part][kept], batch
             if error is not None:
                 done, consumed = done + 1, int(ends[done + 1])
         if consumed != len(data):
@@ -151,7 +153,7 @@ class RandomAccess(Closing, Shared):
             advice = "rebuild the index: tfr index"
             raise CorruptRecordError(reason, path=path, record=record, offset=offset, hint=advice)
 
-    def _built(
+    def _build_batches(
         self, columns: Columns, files: Array, records: Array, expansion: Expansion, *, leaves_out: bool
     ) -> Iterator[tuple[slice, pa.RecordBatch]]:
         """Batches of decoded records and their places, but for those whose values do not fit, if they are left out."""
@@ -179,7 +181,7 @@ class RandomAccess(Closing, Shared):
             yield slice(begin, end), part
 
     def _leave_out(self, error: TFRecordError, location: Location) -> bool:
-        """Whether a record may be left out of a table; it counts as skipped, once."""
+        """Leave a record out of a table, if it may be; it counts as skipped, once."""
         if self._recovery is None or not is_damage(error):
             return False
         path, record, offset = self._origin(location)
@@ -241,7 +243,7 @@ class RandomAccess(Closing, Shared):
             return self._table(np.arange(*key.indices(len(self)), dtype=np.int64))
         number = key if type(key) is int else _as_integer(key)
         if number is None:
-            return self._table(_normalized(_as_integers(key), len(self)))
+            return self._table(_normalize(_as_integers(key), len(self)))
         count = len(self._files)
         if not -count <= number < count:
             by_key = "" if self._keys is None else f"; lookup({number}) finds a record by its key"
@@ -258,7 +260,7 @@ class RandomAccess(Closing, Shared):
                 with self._lock:
                     self.report.records += 1
                     self.report.bytes += len(frame)
-                return row if self._is_of_features else self._with_constants(row, file)
+                return row if self._is_of_features else self._add_constants(row, file)
         ((_, batch),) = self.batches(np.array([number]))
         return _cells(batch)
 
@@ -271,7 +273,7 @@ class RandomAccess(Closing, Shared):
             return PayloadDicts(settings.plan, builder.schema.names[0]) if len(builder.schema) == 1 else None
         return RecordDicts.from_builder(builder, settings.plan)
 
-    def _with_constants(self, row: dict[str, Any], file: int) -> dict[str, Any]:
+    def _add_constants(self, row: dict[str, Any], file: int) -> dict[str, Any]:
         """A row with the columns whose values are those of its file."""
         constants = self._constants.get(file)
         if constants is None:
@@ -300,8 +302,8 @@ class RandomAccess(Closing, Shared):
             skipped.warn()
         return table
 
-    def _own(self, table: pa.Table) -> pa.Table:
-        """The columns of these records, of a table that has others, too."""
+    def _select_columns(self, table: pa.Table) -> pa.Table:
+        """Select the columns of these records from a table with further ones."""
         return table.select(self.schema.names).replace_schema_metadata(self.schema.metadata)
 
     def select(self, filters: Any) -> SelectedRecords:
@@ -335,31 +337,33 @@ class RandomAccess(Closing, Shared):
         """
         if self._closed:
             raise ValueError("the file is closed")
-        every = filtered(self._scan.over(columns=None), filters)
-        row_filter, scan = every.row_filter, every.only([]).decoded()
+        every = apply_filter(self._scan.with_options(columns=None), filters)
+        row_filter, scan = every.row_filter, every.only([]).without_filter()
         assert row_filter is not None
-        exact, doubtful, others = matching_numbers(self._files, column_search(scan, row_filter))
-        condition = _Condition(self._over(every.only(self.schema.names).decoded(), counts=True), row_filter, scan)
+        exact, doubtful, unindexed = matching_numbers(self._files, column_search(scan, row_filter))
+        condition = _Condition(
+            self._replace_scan(every.only(self.schema.names).without_filter(), counts=True), row_filter, scan
+        )
         selected = SelectedRecords(self, doubtful, condition)
-        if len(self._fulfilling(row_filter, scan, doubtful)) < len(doubtful):
+        if len(self._filter_numbers(row_filter, scan, doubtful)) < len(doubtful):
             selected._search(condition)
             return selected
-        passing = self._fulfilling(row_filter, scan, others)
+        passing = self._filter_numbers(row_filter, scan, unindexed)
         selected.numbers = np.sort(np.concatenate([exact, doubtful, passing]))
         if len(passing) == len(selected.numbers):
             selected._condition = None
         return selected
 
-    def _fulfilling(self, row_filter: RowFilter, scan: Scan, numbers: Array) -> Array:
-        """Those of the records that fulfil a condition, whose columns a scan has."""
-        before, batches = self.report.skipped.total, self._over(scan).batches
+    def _filter_numbers(self, row_filter: RowFilter, scan: Scan, numbers: Array) -> Array:
+        """The numbers of the records that fulfil a condition, from a scan with its columns."""
+        before, batches = self.report.skipped.total, self._replace_scan(scan).batches
         passing = [row_filter.rows(batch, part) for part, batch in batches(numbers, leaves_out=True)]
         if self.report.skipped.total > before:
             self.report.skipped.warn()
         return np.concatenate([numbers[:0], *passing])
 
-    def _over(self, scan: Scan, *, counts: bool = False) -> RandomAccess:
-        """The same records with other columns; of those that are left out, each counts once.
+    def _replace_scan(self, scan: Scan, *, counts: bool = False) -> RandomAccess:
+        """Access the same records with other columns; a record that is left out counts once.
 
         `counts`: what is read counts as read here.
         """
@@ -376,35 +380,35 @@ class RandomAccess(Closing, Shared):
         try:
             scan = self._scan_with(name)
         except FeatureNotFoundError as error:
-            valid = f"valid names: {', '.join(sorted(self._scan.over(columns=None).schema.names))}"
+            valid = f"valid names: {', '.join(sorted(self._scan.with_options(columns=None).schema.names))}"
             raise FeatureNotFoundError("key= names a column that does not exist", feature=name, hint=valid) from error
-        records = self._over(scan.only([name]).decoded())
+        records = self._replace_scan(scan.only([name]).without_filter())
         field = records._scan.compiled.schema.field(name)
         key_type(field)  # raises an error
         self._keys = KeyIndex(field, records.values(by_index=by_index), keep)
 
     def _scan_with(self, name: str) -> Scan:
         """A scan of all columns, with one of this name."""
-        scan = with_columns_of(self._scan.over(columns=None), condition_of([(name, "!=", None)]))
+        scan = add_condition_columns(self._scan.with_options(columns=None), condition_of([(name, "!=", None)]))
         return replace(scan, selected=None)
 
     @cached_property
     def _with_keys(self) -> RandomAccess:
-        """The same records with the column of their keys, which is compared with the key that found them."""
+        """Add the column of keys, to compare each record's key with the key that found it."""
         name = self._held_keys().name
         if name in self.schema.names:
             return self
-        return self._over(self._scan_with(name).only([*self.schema.names, name]).decoded(), counts=True)
+        return self._replace_scan(self._scan_with(name).only([*self.schema.names, name]).without_filter(), counts=True)
 
     def values(self, *, by_index: bool = True) -> list[pa.Array]:
         """The values of the only column in all records, from column indexes where files have one of it."""
         files = self._files
         indexed = indexed_fields(self._scan, self.schema.names) if by_index else []
-        known = indexed_keys(files, indexed[0]) if indexed else [None] * len(files.sources)
+        column_chunks = indexed_keys(files, indexed[0]) if indexed else [None] * len(files.sources)
         chunks: list[pa.Array] = []
-        for file, found in enumerate(known):
+        for file, chunks_of_file in enumerate(column_chunks):
             numbers = np.arange(files.first[file], files.first[file + 1], dtype=np.int64)
-            chunks += self._column(numbers) if found is None else found
+            chunks += self._column(numbers) if chunks_of_file is None else chunks_of_file
         return chunks
 
     def _column(self, numbers: Array) -> list[pa.Array]:
@@ -465,29 +469,29 @@ class RandomAccess(Closing, Shared):
             records are read again, without indexes.
         """
         if isinstance(key, str | bytes | int | np.integer):
-            return self._found(lambda: self._row_of(key))
+            return self._find_by_key(lambda: self._row_of(key))
         if not isinstance(key, Iterable):
             self._held_keys().find(key)  # raises a TypeError
         asked = key if hasattr(key, "__len__") else list(key)  # it may be found twice
-        return self._found(lambda: self._table_of(asked))
+        return self._find_by_key(lambda: self._table_of(asked))
 
     def get(self, key: Key, default: Any = None) -> Any:
         """The record with a key as a dict, as `lookup`; `default` if no record has it."""
-        return default if self._held_keys().find(key) < 0 else self._found(lambda: self._row_of(key, default))
+        return default if self._held_keys().find(key) < 0 else self._find_by_key(lambda: self._row_of(key, default))
 
-    def _found(self, find: Callable[[], Any]) -> Any:
-        """What is found by keys; if a record has another key now, the keys are read again."""
-        found = find()
-        if found is not _OTHER:
-            return found
+    def _find_by_key(self, find: Callable[[], Any]) -> Any:
+        """Find by keys; if a record has another key now, the keys are read again."""
+        result = find()
+        if result is not _OTHER:
+            return result
         keys = self._held_keys()
         reason = f"the column '{printable(keys.name)}' has other keys than when they were read, or than an index has"
         self._files.warn_of_stale([f"{reason}; they are read again from the records of {self._scan.describe()}"])
         self._read_keys(keys.name, keys.keep, by_index=False)
-        found = find()
-        if found is _OTHER:
+        result = find()
+        if result is _OTHER:
             raise CorruptRecordError(f"{reason}: the files are being changed", path=self._files.sources[0].path)
-        return found
+        return result
 
     def _row_of(self, key: Key | np.integer[Any], *default: Any) -> Any:
         keys, records = self._held_keys(), self._with_keys
@@ -497,16 +501,16 @@ class RandomAccess(Closing, Shared):
                 return default[0]
             raise KeyError(key)
         row = records._row(number)
-        own = row[keys.name] if records is self else row.pop(keys.name)
-        return row if keys.is_of(number, own) else _OTHER
+        key_of_row = row[keys.name] if records is self else row.pop(keys.name)
+        return row if keys.is_key_of(number, key_of_row) else _OTHER
 
     def _table_of(self, asked: Iterable[Key]) -> Any:
         keys, records = self._held_keys(), self._with_keys
         table = records._table_if(
             keys.find_all(asked),
-            lambda numbers, batch: all(map(keys.is_of, numbers.tolist(), batch.column(keys.name).to_pylist())),
+            lambda numbers, batch: all(map(keys.is_key_of, numbers.tolist(), batch.column(keys.name).to_pylist())),
         )
-        return _OTHER if table is None else self._own(table)
+        return _OTHER if table is None else self._select_columns(table)
 
     def __contains__(self, key: object) -> bool:
         if self._keys is None:  # one of the dicts
@@ -535,14 +539,14 @@ class RandomAccess(Closing, Shared):
 
 
 class _Condition(NamedTuple):
-    """The condition of `RandomAccess.select`, applied to records that indexes found for it when they are read."""
+    """The condition of `RandomAccess.select`, checked when records found by indexes are read."""
 
     wider: RandomAccess  # the same records, with the columns of the condition
     row_filter: RowFilter
     scan: Scan  # of these
 
     def holds(self, _: Any, batch: pa.RecordBatch) -> bool:
-        """Whether all rows of a batch fulfil it."""
+        """True if all rows of a batch fulfil the condition."""
         return len(self.row_filter.rows(batch, np.arange(len(batch)))) == len(batch)
 
 
@@ -580,31 +584,31 @@ class SelectedRecords:
         """One record as a dict, or several as a pyarrow.Table; see `RandomAccess`."""
         condition, records = self._condition, self._records
         if condition is not None:
-            chosen = self._chosen(key)
+            chosen = self._select_numbers(key)
             if isinstance(chosen, int):
                 ((_, batch),) = condition.wider.batches(np.array([chosen]))
                 if condition.holds(chosen, batch):
                     return _cells(batch.select(records.schema.names))
             elif (table := condition.wider._table_if(chosen, condition.holds)) is not None:
-                return records._own(table)
+                return records._select_columns(table)
             self._search(condition)
-        return records[self._chosen(key)]
+        return records[self._select_numbers(key)]
 
     def _search(self, condition: _Condition) -> None:
         """Find the records without indexes, as one that an index found does not fulfil the condition."""
         records, (_, row_filter, scan) = self._records, condition
         reason = f"a record that a column index found does not meet '{row_filter.condition.text}'"
         records._files.warn_of_stale([f"{reason}; all records of {scan.describe()} are read, the index is not used"])
-        self.numbers = records._fulfilling(row_filter, scan, np.arange(len(records)))
+        self.numbers = records._filter_numbers(row_filter, scan, np.arange(len(records)))
         self._condition = None
 
-    def _chosen(self, key: Any) -> Any:
+    def _select_numbers(self, key: Any) -> Any:
         if isinstance(key, slice):
             return self.numbers[key]
         number = _as_integer(key)
         if number is None:
-            return self.numbers[_normalized(_as_integers(key), len(self), "the selection has")]
-        return int(self.numbers[_normalized(np.array([number]), len(self), "the selection has")][0])
+            return self.numbers[_normalize(_as_integers(key), len(self), "the selection has")]
+        return int(self.numbers[_normalize(np.array([number]), len(self), "the selection has")][0])
 
     def to_table(self) -> pa.Table:
         """All of them as a pyarrow.Table, in their order."""
@@ -641,7 +645,7 @@ def _as_integers(key: Any) -> Array:
     return numbers.astype(np.int64)
 
 
-def _normalized(numbers: Array, count: int, owner: str = "the files have") -> Array:
+def _normalize(numbers: Array, count: int, owner: str = "the files have") -> Array:
     """Numbers counted from the start, of `count` records; raises IndexError if one is out of range."""
     invalid = (numbers < -count) | (numbers >= count)
     if invalid.any():
@@ -725,16 +729,16 @@ def open_random(
     FileNotFoundError, DecodeError, SchemaError
         As `read_tfrecord`.
     """
-    given = ReadOptions.of_call(open_random, locals(), source)
-    check_on_error(given.on_error, ("raise", "skip"))
+    requested = ReadOptions.of_call(open_random, locals(), source)
+    check_on_error(requested.on_error, ("raise", "skip"))
     if not isinstance(key, str | None):
         raise TypeError(f"key={key!r}: expected the name of one column")
     if keep is not None and (keep != "first" or key is None):
         raise ValueError(f'keep={keep!r}: expected "first", with key=')
-    sampling: OnError = "raise" if raises(given.on_error) else "skip"  # a callable is asked when records are read
-    stated = replace(given, threads=1, on_error=sampling)
-    sources, options, part = numbered_files(source, stated)
-    recovery = recovery_of(given.on_error, sources)
+    sampling: OnError = "raise" if raises(requested.on_error) else "skip"  # a callable is asked when records are read
+    sampling_options = replace(requested, threads=1, on_error=sampling)
+    sources, options, part = numbered_files(source, sampling_options)
+    recovery = recovery_of(requested.on_error, sources)
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
     recover = None if recovery is None else partial(index_around_damage, recovery, options)
@@ -742,7 +746,7 @@ def open_random(
         sources,
         index_sources,
         options.limits.record_bytes,
-        checks=Checks.of_call(options.check_crc),
+        checks=Checks.from_check_crc(options.check_crc),
         named=index is not None,
         recover=recover,
     )

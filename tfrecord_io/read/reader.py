@@ -76,7 +76,7 @@ class Planned:
         return self.scan
 
 
-def begin(
+def plan_read(
     scan: Scan,
     reader: ChunkReader | IndexedChunks | None = None,
     *,
@@ -104,7 +104,7 @@ def begin(
 def open_as_it_is(scan: Scan, absent: AbsentColumns | None = None, *, whole: bool = False) -> Reader:
     """Open all files of a scan: no index is searched."""
     scan.refuse_conflicts()
-    return Reader(begin(scan, whole=whole, absent=absent))
+    return Reader(plan_read(scan, whole=whole, absent=absent))
 
 
 class Reader(BatchStream):
@@ -143,7 +143,7 @@ class Reader(BatchStream):
         # At the end, of what is left out; False if the caller does, who may leave out more rows: `report.skipped.warn`.
         self.warns_of_damage = True
         self._may_unite = False  # whether all is read again if a file without an embedded schema has more features
-        self._batches: Generator[pa.RecordBatch] = self._joined()
+        self._batches: Generator[pa.RecordBatch] = self._join_batches()
 
     def _begin(self, planned: Planned) -> None:
         self._planned = planned
@@ -168,10 +168,10 @@ class Reader(BatchStream):
     def __repr__(self) -> str:
         return f"<Reader of {self.scan.files_and_columns()}>"
 
-    def _built(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """What `_of_chunks` yields; an error for lack of memory names the files."""
+    def _build_batches(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
+        """Yield from `_chunk_batches`; an error for lack of memory names the files."""
         try:
-            yield from self._of_chunks()
+            yield from self._chunk_batches()
         except RecordMemoryError:
             raise
         except MemoryError as error:
@@ -181,8 +181,8 @@ class Reader(BatchStream):
             reason = f" ({error})" if str(error) else ""
             raise MemoryError(f"{what}: not enough memory for the rows{reason}; {advice}") from error
 
-    def _of_chunks(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """Yield (batch, whether it ends a joined one) for each chunk, then raise the error that ended the read.
+    def _chunk_batches(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
+        """Yield each chunk's batch, with True at the end of a joined batch, then raise the error that ended the read.
 
         A revision in the last chunk is kept instead, and ends the iteration.
         """
@@ -206,9 +206,9 @@ class Reader(BatchStream):
                 if file.first_record == 0 and is_begun and scan.sources[file.file].begins_file:
                     self._begun.add(file.path)
             if error is not None and last.path in self._begun:
-                revision = self._governed(error)
+                revision = self._restart_error(error)
             self.report.bytes, self.report.files = self._planned.reader.bytes, self._planned.reader.files
-            batches = deque(starmap(partial(self._delivered, chunk), parts))
+            batches = deque(starmap(partial(self._deliver, chunk), parts))
             del chunk, parts, batch
             while batches:
                 yield batches.popleft(), ends and len(batches) == 0  # only the consumer keeps it from here on
@@ -221,7 +221,7 @@ class Reader(BatchStream):
                 return
             if error is not None:
                 verdict.decide()
-                self._stop(_located(error, scan.sources[last.file]))
+                self._stop(_locate_error(error, scan.sources[last.file]))
                 return
         verdict.decide()
         options = scan.decode_options
@@ -262,11 +262,13 @@ class Reader(BatchStream):
 
     def _warn_of_absent(self, absent: AbsentColumns) -> None:
         if self._planned.early is not None and self.report.records:  # columns of rows that do not pass: not decoded
-            absent.observe_until_found(lambda names: open_as_it_is(self.scan.of_all_rows(names).over(on_error="raise")))
+            absent.observe_until_found(
+                lambda names: open_as_it_is(self.scan.select_all_rows(names).with_options(on_error="raise"))
+            )
         absent.finish(self.scan.sources, self.scan.decode_options, self.report.records)
 
     def _parts(self, chunk: DecodedChunk) -> tuple[list[tuple[int, pa.RecordBatch]], Exception | None, int]:
-        """The batches of a chunk, its error, and the number of records that were read before that and not left out.
+        """The batches of a chunk, its error, and the number of records before the error that are not left out.
 
         Each batch has the index of its first row among those held; there are several where rows are left out.
         """
@@ -294,7 +296,7 @@ class Reader(BatchStream):
             error = fault.to_error(at.path, at.record)
         intact = rows - len(left_out)
         if dropped := min(self._to_drop, intact):
-            parts = _without_rows(chunk, parts, dropped, left_out)
+            parts = _drop_rows(chunk, parts, dropped, left_out)
             self._to_drop -= dropped
         self.report.records += intact - dropped
         path_column = scan.options.include_file_paths
@@ -313,14 +315,14 @@ class Reader(BatchStream):
         files = ((self.scan.sources[file.file], file) for file in chunk.files())
         return [source for source, file in files for _ in range(max(file.begin, first), min(file.end, first + rows))]
 
-    def _delivered(self, chunk: DecodedChunk, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """What is delivered of a batch of the rows of a chunk, of those held from the `first` on."""
+    def _deliver(self, chunk: DecodedChunk, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns and rows to deliver of a batch, which begins at the row `first` of those held."""
         names, row_filter = self.scan.selected, self.scan.row_filter
         if row_filter is None:
             chosen, numbers = batch if names is None else batch.select(names), None
         else:
             names = self.scan.compiled.schema.names if names is None else names
-            chosen, numbers = row_filter.chosen(batch, names, self._left)
+            chosen, numbers = row_filter.select_rows(batch, names, self._left)
         if chunk.kept is None and len(chosen) == len(batch):
             for file in chunk.files():
                 begin, end = max(file.begin, first), min(file.end, first + len(batch))
@@ -336,7 +338,7 @@ class Reader(BatchStream):
             self._left -= len(chosen)
         return chosen
 
-    def _governed(self, error: Exception) -> TFRecordError | None:
+    def _restart_error(self, error: Exception) -> TFRecordError | None:
         """An error that ends the read, if all is to be read again with its feature; else make it name the schema."""
         if self._may_unite and self._planned.reader.check.is_of_foreign_feature(error):
             self._may_unite = False
@@ -351,7 +353,7 @@ class Reader(BatchStream):
         self.report.stopped = end_read(error, self.scan.options.on_error)
         self._warn_of_left_out()
 
-    def _joined(self) -> Generator[pa.RecordBatch]:
+    def _join_batches(self) -> Generator[pa.RecordBatch]:
         """Batches of the requested size: those of small files are joined, a large one stays as it is."""
         pending: list[pa.RecordBatch] = []
         schema = self.scan.compiled.schema
@@ -360,7 +362,7 @@ class Reader(BatchStream):
             for source in self.scan.sources:
                 source.read_once()
         try:
-            for batch, ends in self._built():
+            for batch, ends in self._build_batches():
                 if pending and (not joins() or sum(map(value_bytes, batch.columns)) > _MOST_COPIED):
                     yield _join(pending)
                 if len(batch):
@@ -386,7 +388,7 @@ class Reader(BatchStream):
 
     @property
     def schema(self) -> pa.Schema:
-        """Of every batch."""
+        """The schema of every batch."""
         return self.scan.schema
 
     def read_all(self) -> pa.Table:
@@ -400,19 +402,19 @@ class Reader(BatchStream):
         with self._lock:
             self._refuse_used()
             if self._started:
-                return self._with_common_index(to_table(list(self), self.schema))
+                return self._keep_common_index(to_table(list(self), self.schema))
             replan = self._planned.replan
             self._may_unite = replan is not None
             try:
                 while True:
-                    batches = [batch for batch, _ in self._built() if len(batch)]
+                    batches = [batch for batch, _ in self._build_batches() if len(batch)]
                     if self._revision is None:
                         break
                     if replan is None:
                         self._raise_late(self._revision)
                     batches.clear()
                     self._begin(replan(self._planned.reader, self._revision))
-                table = self._with_common_index(to_table(batches, self.scan.schema))
+                table = self._keep_common_index(to_table(batches, self.scan.schema))
                 self._started = self._ended = True
                 return table
             except Exception as error:
@@ -422,7 +424,7 @@ class Reader(BatchStream):
                 self._interrupted(interrupt)
                 raise
 
-    def _with_common_index(self, table: pa.Table) -> pa.Table:
+    def _keep_common_index(self, table: pa.Table) -> pa.Table:
         """The table; its metadata states an index only if all files that were read have it."""
         if self.report.schema_source != "embedded" or self._planned.reader.check.index_is_in(self._begun):
             return table
@@ -443,11 +445,11 @@ class Reader(BatchStream):
 
     @property
     def goes_on(self) -> bool:
-        """Whether damage may be left out: with ``on_error="skip"`` or a callable."""
+        """True if damage may be left out: with ``on_error="skip"`` or a callable."""
         return self._planned.reader.recovery is not None
 
     def leave_out(self, fault: RowFault) -> bool:
-        """Whether the row of a fault, counted from the first one delivered, may be left out; it counts as skipped."""
+        """Leave out the row of a fault, counted from the first row delivered, if it may be; it counts as skipped."""
         file, path, record = self.origins.place(fault.row)
         left_out = leave_out(self._planned.reader.recovery, fault, path, file, record)
         self.report.records -= left_out
@@ -458,7 +460,7 @@ class Reader(BatchStream):
         file, path, record = self.origins.place(fault.row)
         error = fault.to_error(path, record)
         error.__cause__ = fault.__cause__
-        return _located(error, self.scan.sources[file])
+        return _locate_error(error, self.scan.sources[file])
 
     def _close(self) -> None:
         self._batches.close()
@@ -505,8 +507,8 @@ class NumberedRows:
         """The numbers of consecutive records of a file, as the reader counts both."""
         at = self._read_files[file]
         records = self._picked[at].records
-        own = np.arange(record, record + rows) if records is None else records[record : record + rows]
-        return self._first_number(at) + own
+        records_of_run = np.arange(record, record + rows) if records is None else records[record : record + rows]
+        return self._first_number(at) + records_of_run
 
     def _first_number(self, at: int) -> int:
         """The number of the first record of a file, or after the last one; all before it have been read."""
@@ -523,7 +525,7 @@ class NumberedRows:
         return bisect_left(rows, number, key=lambda row: int(self._numbers(*next(runs(row, row + 1)))[0]))
 
 
-def _located(error: E, source: Source) -> E:
+def _locate_error(error: E, source: Source) -> E:
     """An error of a source, which may be a part of a file."""
     if isinstance(error, TFRecordError):
         error.in_piece(source.begin)
@@ -533,10 +535,10 @@ def _located(error: E, source: Source) -> E:
     return error
 
 
-def _without_rows(
+def _drop_rows(
     chunk: DecodedChunk, parts: list[tuple[int, pa.RecordBatch]], rows: int, left_out: Sequence[int]
 ) -> list[tuple[int, pa.RecordBatch]]:
-    """The batches of a chunk without its first `rows`, not counting those that are `left_out`."""
+    """The batches of a chunk without its first `rows`, to which rows `left_out` do not count."""
     kept = []
     for first, batch in parts:
         number = rows + bisect(left_out, first)

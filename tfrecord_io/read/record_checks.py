@@ -1,4 +1,4 @@
-"""What is checked of records besides their columns: that they are Examples, and as many as their sidecars state.
+"""Check records for more than their columns: that they are Examples, and as many as their sidecars state.
 
 And the declared columns that no record has: which they are, and which names were probably meant.
 """
@@ -40,7 +40,7 @@ warn_of_schema = partial(warn, category=SchemaWarning)
 
 
 class AbsentColumns:
-    """The declared columns that had no value so far, in one read of all its records.
+    """The declared columns without a value so far, in one read of all its records.
 
     `columns` are those that are read; `issue` takes the text of the warning. Columns with a default, and those declared
     with ``required=False``, may be absent. A column with ``required=True`` that a record lacks is an error of the
@@ -85,9 +85,9 @@ class AbsentColumns:
             for f in absent:
                 _refuse_other_part(f, wanted[f.column], names, records)
         if absent:
-            known = set().union(*(_features(f) for f in self._columns))
-            candidates = [name for name in names if name not in known]
-            notes = [(_quoted(f), _suggestion(f, wanted[f.column], names, candidates)) for f in absent]
+            declared_features = set().union(*(_features(f) for f in self._columns))
+            candidates = [name for name in names if name not in declared_features]
+            notes = [(_quote_field(f), _suggestion(f, wanted[f.column], names, candidates)) for f in absent]
             self._issue(_message(notes, records, candidates))
 
 
@@ -95,18 +95,18 @@ def _message(notes: Sequence[tuple[str, str]], records: int, candidates: Collect
     records_read = f"none of {records:,} record{'' if records == 1 else 's'}"
     if len(notes) == 1:
         ((name, suggestion),) = notes
-        shown = ", ".join(f"'{printable(other)}'" for other in sorted(candidates)[:_MAX_LISTED])
+        shown = ", ".join(f"'{printable(candidate)}'" for candidate in sorted(candidates)[:_MAX_LISTED])
         suggestion = suggestion or (shown and f"other features are {shown}{and_more(len(candidates) - _MAX_LISTED)}")
         suggestion = suggestion and f"; {suggestion}"
         end = "" if suggestion.endswith("?") else "."
         return f"{name} occurs in {records_read}{suggestion}{end} Declare it with {_ADVICE}"
     listed = [name + (suggestion and f" ({suggestion})") for name, suggestion in notes[:_MAX_LISTED]]
     more = and_more(len(notes) - _MAX_LISTED)
-    these = f"{len(notes):,} declared columns occur in {records_read}: {', '.join(listed)}{more}"
-    return f"{these}. Declare them with {_ADVICE}"
+    summary = f"{len(notes):,} declared columns occur in {records_read}: {', '.join(listed)}{more}"
+    return f"{summary}. Declare them with {_ADVICE}"
 
 
-def _quoted(field: Field) -> str:
+def _quote_field(field: Field) -> str:
     column = "" if field.feature == field.column else f" (column '{printable(field.column)}')"
     return f"'{printable(field.feature)}'{column}"
 
@@ -114,17 +114,17 @@ def _quoted(field: Field) -> str:
 def _refuse_other_part(
     field: Field, features: frozenset[str], names: Mapping[str, Collection[str]], records: int
 ) -> None:
-    part, other = ("feature lists", "context") if field.part == FEATURE_LIST else ("context", "feature lists")
-    own = "tfr.sequence" if field.part == FEATURE_LIST else "tfr.list_" if t.is_list(field.type) else "tfr.scalar"
+    part, other_part = ("feature lists", "context") if field.part == FEATURE_LIST else ("context", "feature lists")
+    maker = "tfr.sequence" if field.part == FEATURE_LIST else "tfr.list_" if t.is_list(field.type) else "tfr.scalar"
     makers = "tfr.scalar or tfr.list_" if field.part == FEATURE_LIST else "tfr.sequence"
     for name in features & names.keys():
         raise SchemaError(
             f"the schema declares it in the {part}, where none of {counted(records, 'record')} has it; "
-            f"it is in the {other}",
+            f"it is in the {other_part}",
             feature=name,
             expected=field.part,
             got=FEATURE_LIST if field.part == CONTEXT else CONTEXT,
-            hint=(f"declare it with {makers}, or declare it with {own}(…, required=False) if it may be missing"),
+            hint=(f"declare it with {makers}, or declare it with {maker}(…, required=False) if it may be missing"),
             hint_cli=f"declare it with {makers}",
         )
 
@@ -132,12 +132,12 @@ def _refuse_other_part(
 def _suggestion(
     field: Field, features: Collection[str], names: Mapping[str, Collection[str]], candidates: Iterable[str]
 ) -> str:
-    """What was probably meant: a feature list of that name (otherwise that is an error), or similar names."""
+    """The probable intention: a feature list of that name (otherwise that is an error), or similar names."""
     if any(name in names for name in features):
         return 'a feature list has that name, and record_type="example" ignores feature lists'
     if field.feature in candidates:
-        other = printable(min(features))
-        return f"the records have it, but {field.type_name} is read from other features, such as '{other}'"
+        example = printable(min(features))
+        return f"the records have it, but {field.type_name} is read from other features, such as '{example}'"
     return did_you_mean(field.feature, candidates)
 
 
@@ -189,14 +189,14 @@ class SidecarSchema:
 
         lengths: dict[str, dict[str, int]] = {}
         for path, count in records.items():
-            directory, name = divided(path, self.depth)
+            directory, name = split_folders(path, self.depth)
             if directory not in lengths:
                 lengths[directory] = shard_lengths(directory, storage_for([directory], self.storage))
             check_length(path, count, lengths[directory].get(name, count))
 
 
-def divided(path: str, depth: int) -> tuple[str, str]:
-    """The directory that is so many folders above that of a file, and the name of the file below it."""
+def split_folders(path: str, depth: int) -> tuple[str, str]:
+    """Split a path into the directory so many folders above its file, and the file's name below there."""
     parts = path.split("/")
     folder, name = "/".join(parts[: -1 - depth]), "/".join(parts[-1 - depth :])
     return folder or ("/" if path.startswith("/") else "."), name
@@ -204,10 +204,10 @@ def divided(path: str, depth: int) -> tuple[str, str]:
 
 def find_sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> SidecarSchema | None:
     """The description of the datasets that files are of, or None; with a warning if it is not used."""
-    found, reason = sidecar_schema(sources, options)
+    sidecar, reason = sidecar_schema(sources, options)
     if reason:
         warn(f"{reason}; types are inferred from the values", SchemaWarning)
-    return found
+    return sidecar
 
 
 def sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[SidecarSchema | None, str]:
@@ -218,19 +218,19 @@ def sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[Sid
     if not sources or any(source.is_file_object for source in sources):
         return None, ""
     folders = {source.path.rpartition("/")[0]: source for source in reversed(sources)}
-    first, *others = reversed(folders)
+    first, *next_folders = reversed(folders)
     try:
-        found = _described(folders[first], options)
-        for folder in others if found is not None else ():
-            if _described(folders[folder], options) != found:
+        sidecar = _read_description(folders[first], options)
+        for folder in next_folders if sidecar is not None else ():
+            if _read_description(folders[folder], options) != sidecar:
                 reason = f"'{printable(folder)}' has another features.json than '{printable(first)}', or none"
                 return None, f"{reason}: read them one by one, or pass schema="
     except SchemaError as error:
         return None, f"the features.json next to the files cannot be used ({error})"
-    return found, ""
+    return sidecar, ""
 
 
-def _described(source: Source, options: ReadOptions) -> SidecarSchema | None:
+def _read_description(source: Source, options: ReadOptions) -> SidecarSchema | None:
     """The description of a file's dataset, or None; SchemaError if it cannot be used.
 
     That of a split may be in a directory above that of the file: TFDS has templates of names with folders.
@@ -241,7 +241,7 @@ def _described(source: Source, options: ReadOptions) -> SidecarSchema | None:
     if not source.may_be_beside(FEATURES):
         return None
     for depth in range(1 if options.split is None else 1 + source.path.count("/")):
-        directory, _ = divided(source.path, depth)
+        directory, _ = split_folders(source.path, depth)
         storage = storage_for([directory], options.storage)
         try:
             schema = Schema.from_tfds(directory, storage_options=storage.given)
@@ -276,10 +276,10 @@ def check_counts(
 
 def warn_of_no_records(sources: Sequence[Source]) -> None:
     """Warn, after a read without a row, that its columns are unknown."""
-    others = f" and {counted(len(sources) - 1, 'more file')}" if len(sources) > 1 else ""
+    more_files = f" and {counted(len(sources) - 1, 'more file')}" if len(sources) > 1 else ""
     reason = "no records, so the columns are unknown"
     advice = "read_table(schema=…) reads no rows of known columns"
-    warn(f"{printable(sources[0].path)}{others}: {reason}; {advice}", SchemaWarning)
+    warn(f"{printable(sources[0].path)}{more_files}: {reason}; {advice}", SchemaWarning)
 
 
 def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ReadOptions) -> None:

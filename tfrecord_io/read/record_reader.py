@@ -88,11 +88,11 @@ class RecordReader(ConsumedOnce[bytes]):
             self.report.skipped = recovery.skipped
         self._sources = sources
         self._prefetcher = SourcePrefetcher(sources)
-        self._walker = BlockWalker.of_options(self._prefetcher, options, recover=recovery)
+        self._walker = BlockWalker.from_options(self._prefetcher, options, recover=recovery)
         self._ready: deque[bytes] = deque()  # threads take from it without the lock, which costs more than the rest
         self._blocks = self._walk(options.check_crc)
-        for each in sources:
-            each.read_once()
+        for input_source in sources:
+            input_source.read_once()
 
     def _walk(self, check_crc: bool) -> Iterator[list[bytes]]:
         walker, report = self._walker, self.report

@@ -1,4 +1,4 @@
-"""What a reader has read so far, of which records, and what it left out.
+"""Report a read: the records that were read, their origins, and the regions left out.
 
 "raise" raises the error after the records before it; "stop" ends the read there with a warning. With "skip" or a
 callable, `tfrecord_io.read.chunks.recovery` goes on behind damage; what comes here then is not about damage, or was not
@@ -25,7 +25,7 @@ from tfrecord_io.storage.read.source import Source
 
 @dataclass(repr=False)
 class ReadReport(Report):
-    """What a reader has read so far; it prints as a line, and a table of what was left out.
+    """The counts of a read so far; it prints as a line, and a table of what was left out.
 
     Attributes
     ----------
@@ -135,8 +135,8 @@ class RowOrigins:
         """Path and record index of a row, also of a file of which an index or a selection finds some records only."""
         file, path, record = self.place(row)
         origin = self._sources[file].origin if self._sources else None
-        found = None if origin is None else origin(record)
-        return (path, record) if found is None or found.record is None else (found.path or path, found.record)
+        place = None if origin is None else origin(record)
+        return (path, record) if place is None or place.record is None else (place.path or path, place.record)
 
     def runs(self, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
         """The rows [begin, end) of a read without a filter: file, first record and number of consecutive records."""
@@ -154,7 +154,7 @@ class RowOrigins:
             yield file, record + (np.arange(end - first) if bits is None else np.flatnonzero(np.unpackbits(bits)))
 
     def place(self, row: int) -> tuple[int, str, int]:
-        """Number and path of a row's file, as a path may be given twice, and which record it is of those read of it."""
+        """The file number, path and record index of a row: a path may be given twice."""
         if row >= self.rows:
             raise IndexError("no such row was read")
         return self._locate(row)

@@ -41,7 +41,7 @@ from tfrecord_io.read.chunks.embedded_schemas import (
 )
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.reader import Planned, begin
+from tfrecord_io.read.reader import Planned, plan_read
 from tfrecord_io.read.record_checks import (
     AbsentColumns,
     check_record_type,
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What decoding takes for granted. The records may disprove each assumption once, in one direction."""
+    """The assumptions of decoding. The records may disprove each assumption once, in one direction."""
 
     record_type: RecordType  # DETECT may become SEQUENCE_EXAMPLE
     fold_tensors: bool  # whether companion features are read, and turn bytes into tensors; may become False
@@ -106,11 +106,11 @@ def plan_scan(
     if `has_united`, it covers all files, or they have none if it is None: it is not looked for. `keeps_conflicts`: a
     read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
-    sources, stated = resolve_sources(path, options), options
+    sources, stated_options = resolve_sources(path, options), options
     if options.filters is not None and _declares(options):
-        options = _with_types_of_filter(sources, options)
+        options = _add_filter_types(sources, options)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
-    planner.narrow_options = None if options is stated else stated
+    planner.narrow_options = None if options is stated_options else stated_options
     if has_united:
         planner.all_embedded, planner.has_united = embedded, True
     folds = not options.stable_types and (with_evidence or options.schema is None)
@@ -133,23 +133,23 @@ def plan_scan(
     return plan_scan(sources, options, whole=whole, with_index=with_index, only_sample=only_sample)
 
 
-def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> ReadOptions:
+def _add_filter_types(sources: Sequence[Source], options: ReadOptions) -> ReadOptions:
     """The options with the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
     if takes_payloads(options.record_type):
         return options
-    declared, partitions = Schema.parse(options.schema), PartitionColumns.in_folders_of(sources).names
-    known = {*declared.names, *partitions, options.include_file_paths}
-    missing = [name for name in options.filters.columns if name not in known]
+    declared, partitions = Schema.parse(options.schema), PartitionColumns.from_folders(sources).names
+    known_names = {*declared.names, *partitions, options.include_file_paths}
+    missing = [name for name in options.filters.columns if name not in known_names]
     if not missing or any(map(is_glob, missing)) or not all(source.can_be_read_again for source in sources):
         return options
-    Projection(options.columns).check(filter(None, [*known]))
+    Projection(options.columns).check(filter(None, [*known_names]))
     try:
-        found = plan_scan(sources, _of_the_file(options).changed(columns=tuple(missing)), only_sample=True).close()
+        scan = plan_scan(sources, _options_of_file(options).changed(columns=tuple(missing)), only_sample=True).close()
     except FeatureNotFoundError:  # the next one lists all names
         return options
-    added = [field for field in found.features if field.column in missing]
+    added = [field for field in scan.features if field.column in missing]
     for feature in added:
-        owner = next((own for own in declared if (own.feature, own.part) == (feature.feature, feature.part)), None)
+        owner = next((f for f in declared if (f.feature, f.part) == (feature.feature, feature.part)), None)
         if owner is not None:
             reason = f"the filter names the feature, which is the column '{printable(owner.column)}' of schema="
             raise FeatureNotFoundError(reason, feature=feature.feature, hint="name the column")
@@ -159,7 +159,7 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
 
 
 def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], options: ReadOptions) -> None:
-    """Make the error for a column that a filter names list those of the files, not only those that are read."""
+    """Make an error about a column of a filter list all names of the files, not only the selected ones."""
     if options.columns is None and not _declares(options):
         return
     if not all(source.can_be_read_again for source in sources):
@@ -168,11 +168,11 @@ def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], opti
         return
     with suppress(TFRecordError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        names = plan_scan(sources, _of_the_file(options), only_sample=True).close().schema.names
+        names = plan_scan(sources, _options_of_file(options), only_sample=True).close().schema.names
         error.advice = name_advice(str(error.feature), names)
 
 
-def _of_the_file(options: ReadOptions) -> ReadOptions:
+def _options_of_file(options: ReadOptions) -> ReadOptions:
     """The options to plan a read of all columns, with the types that the files state, or that are inferred."""
     changes: dict[str, Any] = {"schema": None} if _declares(options) else {"schema": options.schema}
     changes |= {"columns": None, "filters": None, "schema_overrides": None, "offset": 0, "limit": None}
@@ -192,30 +192,30 @@ class _Sample(NamedTuple):
 
 
 def _declares(options: ReadOptions) -> bool:
-    """Whether ``schema=`` declares the types."""
+    """True if ``schema=`` declares the types."""
     return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
 
 
-def _unfiltered(
+def _remove_filter(
     options: ReadOptions, sources: tuple[Source, ...], partitions: PartitionColumns
 ) -> tuple[ReadOptions, tuple[Source, ...]]:
-    """The options to decode all rows that ``filters=`` is applied to, and the files that can have rows which pass."""
-    from tfrecord_io.read.row_filter import RowFilter, with_filter_columns
+    """The options to decode all rows before ``filters=``, and the files that can have rows which pass."""
+    from tfrecord_io.read.row_filter import RowFilter, add_filter_columns
 
     names = options.filters.columns
     if _declares(options):
-        partitions, _ = partitions.declared(Schema.parse(options.schema), sources)
+        partitions, _ = partitions.declare_types(Schema.parse(options.schema), sources)
     if partitions.fields and not options.offset:  # which counts the records of all files
         possible = RowFilter(options.filters, names).possible(sources, partitions)
         sources = possible or sources[:1]  # a file has the schema of no rows
     columns = options.columns
     if columns is not None:
-        columns = with_filter_columns(columns, [name for name in names if name != options.include_file_paths])
+        columns = add_filter_columns(columns, [name for name in names if name != options.include_file_paths])
     return options.changed(columns=columns, filters=None, limit=None), sources
 
 
 class _Planner:
-    """What all attempts at a plan share; it does not change."""
+    """The common part of all attempts at a plan; it does not change."""
 
     def __init__(
         self, sources: tuple[Source, ...], options: ReadOptions, *, whole: bool, with_index: bool, with_evidence: bool
@@ -223,7 +223,7 @@ class _Planner:
         self.sources = sources
         self._partitions = PartitionColumns()
         if any(map(attrgetter("partitions"), sources)):
-            self._partitions, overrides = PartitionColumns.in_folders_of(sources).overridden(
+            self._partitions, overrides = PartitionColumns.from_folders(sources).override_types(
                 options.schema_overrides, sources
             )
             options = options.changed(schema_overrides=overrides or None)
@@ -231,22 +231,22 @@ class _Planner:
         entries, paths = options.columns or (), options.include_file_paths
         if paths is not None and (paths in entries or f"!{paths}" in entries):
             self._delivered = Projection(entries)
-            others = tuple(entry for entry in entries if entry.removeprefix("!") != paths)
-            options = options.changed(columns=others if others or paths in entries else None)
+            entries_of_columns = tuple(entry for entry in entries if entry.removeprefix("!") != paths)
+            options = options.changed(columns=entries_of_columns if entries_of_columns or paths in entries else None)
         self._requested = options
         self._whole, self._with_index, self._with_evidence = whole, with_index, with_evidence
         if options.filters is not None:
-            options, self.sources = _unfiltered(options, sources, self._partitions)
+            options, self.sources = _remove_filter(options, sources, self._partitions)
         self.options = options
         self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
         self._all_sources = sources
         self.all_embedded: EmbeddedSchema | None = None
         self.narrow_options: ReadOptions | None = None  # see `Scan`
-        self.has_united = False  # what `_united` found, if it has looked
+        self.has_united = False  # what `_unite_files` found, if it has looked
 
     @property
     def _reads_all(self) -> bool:
-        """Whether all records are read: a file that the schema does not cover is found in time to begin again."""
+        """True if all records are read: a file that the schema does not cover is found in time to begin again."""
         requested, is_pruned = self._requested, len(self.sources) < len(self._all_sources)
         is_part = requested.offset or requested.limit is not None or not raises(requested.on_error) or is_pruned
         return self._whole and not is_part
@@ -260,29 +260,29 @@ class _Planner:
         try:
             while True:
                 try:
-                    attempt = self._attempt(reader, assumptions)
+                    attempt = self._try_plan(reader, assumptions)
                 except SchemaError as error:  # a later file may have the column, or its type if this one has no value
                     is_of_argument = isinstance(error, FeatureNotFoundError) or error.of_argument
-                    wider = self._wider(assumptions) if is_of_argument else None
+                    wider = self._widen(assumptions) if is_of_argument else None
                     if wider is None:
                         raise
                     attempt = wider
                 if isinstance(attempt, Planned):
                     break
                 assumptions = attempt
-                reader = reader.restarted()
+                reader = reader.restart()
         except BaseException:
             reader.close()
             raise
         attempt.replan = partial(self._replan, assumptions)
         return attempt
 
-    def _wider(self, assumptions: Assumptions) -> Assumptions | None:
-        """The assumptions with which columns may be found that other files have; None if there are none."""
+    def _widen(self, assumptions: Assumptions) -> Assumptions | None:
+        """The assumptions by which columns of further files may be found; None if there are none."""
         if self.options.schema is not None or takes_payloads(self.options.record_type):
             return None
         if not self.has_united:
-            united = self._united(assumptions.embedded)
+            united = self._unite_files(assumptions.embedded)
             return None if united is None else replace(assumptions, embedded=united)
         if not self._whole or assumptions.unites or self.all_embedded is None:
             return None
@@ -294,14 +294,14 @@ class _Planner:
         self, assumptions: Assumptions, reader: ChunkReader, revision: SchemaRevision | TFRecordError
     ) -> Planned:
         if not isinstance(revision, SchemaRevision):  # an error about a feature of a file that has none
-            return self.plan(reader.restarted(), replace(assumptions, unites=True))
+            return self.plan(reader.restart(), replace(assumptions, unites=True))
         revision.warn_if_late()
-        embedded = revision.embedded if revision.declared else self._united(revision.embedded)
-        planned = self.plan(reader.restarted(), replace(assumptions, embedded=embedded))
+        embedded = revision.embedded if revision.declared else self._unite_files(revision.embedded)
+        planned = self.plan(reader.restart(), replace(assumptions, embedded=embedded))
         planned.scan.refuse_conflicts()
         return planned
 
-    def _attempt(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
+    def _try_plan(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         options = self.options
         uses_embedded = options.schema is None
         if isinstance(message := options.record_type, MessageType):
@@ -309,11 +309,11 @@ class _Planner:
         if options.record_type == "bytes":
             return self._payloads(reader)
         if _declares(options):
-            return self._declared(reader, assumptions)
+            return self._plan_declared(reader, assumptions)
         reader.check = EmbeddedSchemaCheck(uses_embedded, assumptions.embedded)
         is_stated = uses_embedded and schemas_are_stated(self.sources)  # also columns that no file has yet
         if assumptions.embedded is None and is_stated:  # no file is opened for it
-            assumptions = replace(assumptions, embedded=self._united(None))
+            assumptions = replace(assumptions, embedded=self._unite_files(None))
         elif assumptions.embedded is None:
             is_sequence, revision = reader.peek()
             if is_sequence and assumptions.record_type is RecordType.DETECT:
@@ -324,42 +324,42 @@ class _Planner:
                 revision.warn_if_late()
             embedded = None if revision is None else revision.embedded
             if uses_embedded and len(self._all_sources) > 1 and not self._reads_all:
-                embedded = self._united(embedded, begin=1)
+                embedded = self._unite_files(embedded, begin=1)
             assumptions = replace(assumptions, embedded=embedded)
         record_type = assumptions.record_type
         embedded = assumptions.embedded or (schema_of_empty(self.sources) if uses_embedded else None)
         if embedded is not None and assumptions.unites:
-            return self._with_foreign_features(reader, assumptions, embedded)
+            return self._add_foreign_features(reader, assumptions, embedded)
         if embedded is not None:
-            schema = self._overridden(Schema.parse(embedded.schema))
+            schema = self._override_types(Schema.parse(embedded.schema))
             if options.record_type == "example":
                 warn_of_feature_lists(self.sources, options, schema)
-            return self._planned(reader, ResolvedSchema(schema, "embedded", record_type, embedded))
+            return self._plan_schema(reader, ResolvedSchema(schema, "embedded", record_type, embedded))
         sidecar = find_sidecar_schema(self.sources, options) if uses_embedded else None
         if sidecar is not None:
-            resolved = ResolvedSchema(self._overridden(sidecar.schema), "features.json", record_type)
-            return self._planned(reader, resolved, sidecar=sidecar)
+            resolved = ResolvedSchema(self._override_types(sidecar.schema), "features.json", record_type)
+            return self._plan_schema(reader, resolved, sidecar=sidecar)
         try:
-            return self._inferred(reader, assumptions)
+            return self._plan_inferred(reader, assumptions)
         except FeatureNotFoundError as error:
             is_any_known = error.advice != name_advice(str(error.feature), ())
             if not is_any_known and (options.offset or not reader.bytes):
                 error.advice = "no record was read, so no name is known; pass schema="
             raise
 
-    def _declared(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
+    def _plan_declared(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
         """The plan for ``schema=``, whose columns are read as they are stored, where an embedded schema says how."""
-        partitions, schema = self._partitions.declared(Schema.parse(self.options.schema), self.sources)
-        schema = self._overridden(schema)
+        partitions, schema = self._partitions.declare_types(Schema.parse(self.options.schema), self.sources)
+        schema = self._override_types(schema)
         if assumptions.embedded is not None:
             schema = as_stored(schema, Schema.parse(assumptions.embedded.schema), self._projection)
-        for verdict in self._stored_otherwise(reader, schema):
+        for verdict in self._find_stored_forms(reader, schema):
             schema = as_stored(schema, Schema.parse(verdict.embedded.schema))
         resolved = ResolvedSchema(schema, "schema=", assumptions.record_type)
-        return self._planned(reader, resolved, partitions=partitions)
+        return self._plan_schema(reader, resolved, partitions=partitions)
 
-    def _stored_otherwise(self, reader: ChunkReader, declared: Schema) -> Iterator[SchemaRevision]:
-        """What manifests, or else the first record, say of declared columns that are stored as several features."""
+    def _find_stored_forms(self, reader: ChunkReader, declared: Schema) -> Iterator[SchemaRevision]:
+        """The embedded schemas, of manifests or the first record, by which declared columns are several features."""
         if all(f.is_common for f in declared):  # which are only checked where the records are read
             return
         check = reader.check = EmbeddedSchemaCheck(False, None, declared, self._projection)
@@ -379,7 +379,7 @@ class _Planner:
         """The plan to read records as bytes: nothing is parsed, and no schema is looked for."""
         if self.options.schema not in (None, "infer"):
             raise ValueError('record_type="bytes" has one column of its own: schema= does not apply')
-        return self._planned(reader, ResolvedSchema(Schema.from_arrow(PAYLOAD_SCHEMA), 'record_type="bytes"'))
+        return self._plan_schema(reader, ResolvedSchema(Schema.from_arrow(PAYLOAD_SCHEMA), 'record_type="bytes"'))
 
     def _messages(self, reader: ChunkReader, type_: MessageType) -> Planned:
         """The plan to read messages: their fields are the columns."""
@@ -392,14 +392,14 @@ class _Planner:
         self._check_names(names)
         tree = message_tree(type_.descriptor, self._projection.order(names), self.options.limits.features)
         schema = Schema.from_arrow(pa.schema([(field.name, field.type) for field in tree.fields]))
-        return begin(self._scan(ResolvedSchema(schema, f"record_type={type_.name}")), reader, whole=self._whole)
+        return plan_read(self._scan(ResolvedSchema(schema, f"record_type={type_.name}")), reader, whole=self._whole)
 
-    def _planned(self, reader: ChunkReader, resolved: ResolvedSchema, **known: Any) -> Planned:
+    def _plan_schema(self, reader: ChunkReader, resolved: ResolvedSchema, **known: Any) -> Planned:
         """The plan to read under a schema that needs no sample; `known` are fields of the scan."""
         self._check_names(resolved.schema)
         scan = self._scan(resolved, **known)
         absent = AbsentColumns(scan.features, warn_of_schema) if resolved.source == "schema=" else None
-        return begin(scan, reader, whole=self._whole, absent=absent)
+        return plan_read(scan, reader, whole=self._whole, absent=absent)
 
     def _scan(self, resolved: ResolvedSchema, **known: Any) -> Scan:
         fields = {"partitions": self._partitions, "with_index": self._with_index, **known}
@@ -410,8 +410,8 @@ class _Planner:
         from tfrecord_io.read.row_filter import RowFilter
 
         are_requested = self._requested.columns == self.options.columns  # then nothing else is compiled
-        own = self._requested.changed(filters=None)
-        requested = scan if are_requested else Scan(self.sources, own, resolved, **fields)
+        row_options = self._requested.changed(filters=None)
+        requested = scan if are_requested else Scan(self.sources, row_options, resolved, **fields)
         names = requested.schema.names
         if self._delivered is not None:
             names = [*self._delivered.order(names), *requested.compiled.added_index]
@@ -433,8 +433,10 @@ class _Planner:
             names = [*names, *self._partitions.names]
         Projection(self._requested.columns).check(names)
 
-    def _overridden(self, schema: Schema, *, of: Collection[str] | None = None, left_out: Iterable[str] = ()) -> Schema:
-        """The schema with the types of ``schema_overrides=``, or those of its keys that name one of some columns.
+    def _override_types(
+        self, schema: Schema, *, of: Collection[str] | None = None, left_out: Iterable[str] = ()
+    ) -> Schema:
+        """Apply ``schema_overrides=`` to the schema, or only its keys that match a column in `of`.
 
         Keys that name only features that are `left_out` by ``columns=`` declare no column.
         """
@@ -443,22 +445,22 @@ class _Planner:
         if of is not None:
             overrides = {key: type_ for key, type_ in overrides.items() if matches_any(key, of)}
         elif left_out := set(left_out) - names:
-            own = [key for key in overrides if matches_any(key, names) or not matches_any(key, left_out)]
-            overrides = {key: overrides[key] for key in own}
+            keys = [key for key in overrides if matches_any(key, names) or not matches_any(key, left_out)]
+            overrides = {key: overrides[key] for key in keys}
         if not overrides:
             return schema
         declared = apply_overrides(schema, overrides)
         refuse_other_features(declared, schema)
         return declared
 
-    def _with_foreign_features(
+    def _add_foreign_features(
         self, reader: ChunkReader, assumptions: Assumptions, embedded: EmbeddedSchema
     ) -> Planned | Assumptions:
         """Decode everything, and add columns for the features that only files without an embedded schema have."""
         from tfrecord_io.read.inference import inferred_schema, observe_chunks, refuse_undeclared
 
         declared = Schema.parse(embedded.schema)
-        declared = self._overridden(declared, of={*declared.names})
+        declared = self._override_types(declared, of={*declared.names})
         untyped = {field.feature for field in declared if pa.types.is_null(field.type)}
         resolved = ResolvedSchema(declared, "embedded", assumptions.record_type, embedded)
         known_plan = Scan(self.sources, self.options, resolved, self._partitions).settings.plan
@@ -473,41 +475,41 @@ class _Planner:
             select=self._projection.filter,
             text=self._text,
         )
-        known = {column.name for column in plan.columns}
+        known_names = {column.name for column in plan.columns}
         check = reader.check = EmbeddedSchemaCheck(True, embedded)
         reader.settings = DecodeSettings(plan)
         budget = row_budget(self.options, whole=True)
         sample = list(reader.chunks(budget))
         if sample and (revision := sample[-1].revision) is not None:
             revision.warn_if_late()
-            return replace(assumptions, embedded=self._united(revision.embedded))
+            return replace(assumptions, embedded=self._unite_files(revision.embedded))
         if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in sample):
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
-        refuse_undeclared(sample, known, lambda path: not check.is_foreign(path))
+        refuse_undeclared(sample, known_names, lambda path: not check.is_foreign(path))
         is_declared = self._newly_declared(assumptions)
-        seen = observe_chunks(sample, known, may_differ=is_declared)
+        seen = observe_chunks(sample, known_names, may_differ=is_declared)
         if seen.contested:
-            own = {name: seen.observations[name] for name in seen.contested}
-            return replace(assumptions, declared={**assumptions.declared, **own})
+            declared_now = {name: seen.observations[name] for name in seen.contested}
+            return replace(assumptions, declared={**assumptions.declared, **declared_now})
         observations = {**assumptions.declared, **seen.observations}
         failed = next((at + 1 for at, chunk in enumerate(sample) if chunk.error is not None), None)
-        if failed is not None and (united := self._united(embedded)) is not embedded:
+        if failed is not None and (united := self._unite_files(embedded)) is not embedded:
             return replace(assumptions, embedded=united)
         added = {field.column: field for field in inferred_schema(observations, self.options, {})}
         fields = [added.pop(field.column, field) for field in declared]
         new_names = set(map(itemgetter(0), chain.from_iterable(chunk.new_names for chunk in sample)))
-        columns = self._overridden(Schema([*fields, *added.values()], declared.metadata), left_out=new_names)
+        columns = self._override_types(Schema([*fields, *added.values()], declared.metadata), left_out=new_names)
         if failed is None:
             self._check_names({*columns.names, *new_names})  # also those that are left out
         scan = self._scan(ResolvedSchema(columns, "embedded", assumptions.record_type, embedded))
-        planned = begin(scan, reader, whole=self._whole)
+        planned = plan_read(scan, reader, whole=self._whole)
         reader.check, planned.budget = check, budget
         planned.sample = [chunk for chunk in sample[:failed] if chunk.rows or chunk.ends_batch or chunk.ends_read]
         return planned
 
     # Inference --------------------------------------------------------------------------------------------------
 
-    def _sampled(self, reader: ChunkReader, assumptions: Assumptions) -> _Sample:
+    def _decode_sample(self, reader: ChunkReader, assumptions: Assumptions) -> _Sample:
         """Decode a sample, of columns that are not known but for those whose type was contested or is declared."""
         from tfrecord_io.read.inference import SampledNames, observe_chunks, sampled_chunks
 
@@ -541,33 +543,39 @@ class _Planner:
         observations = {**assumptions.declared, **columns.observations}
         return _Sample(sample, names, columns.contested, observations, budget, failed, error)
 
-    def _disproved(self, assumptions: Assumptions, sample: _Sample) -> Assumptions | None:
+    def _revise(self, assumptions: Assumptions, sample: _Sample) -> Assumptions | None:
         """The assumptions without those that the schemas or the types in a sample disprove; None if none is."""
         from tfrecord_io.arrow.decode.inferred_column import count_kinds
 
         if sample.chunks and (revision := sample.chunks[-1].revision) is not None:
             revision.warn_if_late()
-            return replace(assumptions, embedded=self._united(revision.embedded))
-        if sample.failed is not None and self.options.schema is None and (embedded := self._united(None)) is not None:
+            return replace(assumptions, embedded=self._unite_files(revision.embedded))
+        if (
+            sample.failed is not None
+            and self.options.schema is None
+            and (embedded := self._unite_files(None)) is not None
+        ):
             return replace(assumptions, embedded=embedded)
         if any(map(sample.names.is_companion, sample.contested)):
             return replace(assumptions, fold_tensors=False)
         if not sample.contested:
             return None
-        own = {name: sample.observations[name] for name in filter(self._newly_declared(assumptions), sample.contested)}
+        declared = {
+            name: sample.observations[name] for name in filter(self._newly_declared(assumptions), sample.contested)
+        }
         contested = dict(assumptions.contested)
-        for name in (name for name in sample.contested if name not in own):
+        for name in (name for name in sample.contested if name not in declared):
             columns = [(c.columns[name], c.record_of) for c in sample.chunks if name in c.columns]
             contested[name, columns[0][0].steps is not None] = count_kinds(columns)
-        return replace(assumptions, contested=contested, declared={**assumptions.declared, **own})
+        return replace(assumptions, contested=contested, declared={**assumptions.declared, **declared})
 
-    def _inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
+    def _plan_inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         from tfrecord_io.read.inference import evidence_of, folded_columns, inferred_schema
         from tfrecord_io.schema.inferred_schema import InferredSchema
 
-        options, sample = self.options, self._sampled(reader, assumptions)
-        if (disproved := self._disproved(assumptions, sample)) is not None:
-            return disproved
+        options, sample = self.options, self._decode_sample(reader, assumptions)
+        if (revised := self._revise(assumptions, sample)) is not None:
+            return revised
         chunks, names, observations = sample.chunks, sample.names, sample.observations
         counts = sum((chunk.counts for chunk in chunks), RecordCounts())
         new_names = chain(assumptions.contested, *(chunk.new_names for chunk in chunks))
@@ -575,7 +583,7 @@ class _Planner:
         if sample.failed is None and not seen and self._names_columns_of_no_rows():
             every = options.changed(offset=0, limit=None, progress=False)
             first = plan_scan(self._all_sources, every, only_sample=True)
-            planned = begin(self._scan(first.close().resolved), reader, whole=self._whole)
+            planned = plan_read(self._scan(first.close().resolved), reader, whole=self._whole)
             planned.budget = sample.budget
             return planned
         if sample.failed is None:
@@ -589,7 +597,7 @@ class _Planner:
             # One feature list makes all records SequenceExamples, also those that were decoded as Examples.
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
         folded = folded_columns(chunks, observations, self._may_fold()) if assumptions.fold_tensors else {}
-        schema = self._overridden(inferred_schema(observations, options, folded), left_out=seen)
+        schema = self._override_types(inferred_schema(observations, options, folded), left_out=seen)
         resolved = ResolvedSchema(
             schema,
             "companions" if folded else "inferred",
@@ -604,7 +612,7 @@ class _Planner:
             if sample.error is not None and options.counts_all:
                 raise sample.error from None  # without which the name may be known
             raise
-        planned = begin(scan, reader, whole=self._whole)
+        planned = plan_read(scan, reader, whole=self._whole)
         check_record_type(counts, self.sources, options)
         if self._with_evidence:
             evidence = evidence_of(chunks, observations, assumptions.contested)
@@ -614,7 +622,7 @@ class _Planner:
         return planned
 
     def _names_columns_of_no_rows(self) -> bool:
-        """Whether a read of no rows, of which no column is known, names some: they are those of the first records."""
+        """True if a read of no rows names columns of an unknown schema: they are those of the first records."""
         requested = self._requested
         names_any = requested.columns is not None or requested.filters is not None or bool(requested.schema_overrides)
         is_part = requested.offset > 0 or requested.limit == 0 or len(self.sources) < len(self._all_sources)
@@ -622,7 +630,7 @@ class _Planner:
         return names_any and is_part and not self._with_evidence and can_be_planned_again
 
     def _newly_declared(self, assumptions: Assumptions) -> Callable[[str], bool]:
-        """Whether ``schema_overrides=`` declares the type of a feature, and it is not decoded as such yet."""
+        """A predicate: ``schema_overrides=`` declares the type of a feature that is not yet decoded as declared."""
         is_overridden = overridden_by(self.options.schema_overrides)
         return lambda name: name not in assumptions.declared and is_overridden(name)
 
@@ -632,12 +640,12 @@ class _Planner:
 
         if not declared:
             return []
-        schema = self._overridden(inferred_schema(declared, self.options, {}), of=declared)
+        schema = self._override_types(inferred_schema(declared, self.options, {}), of=declared)
         steps = frozenset(name for name, seen in declared.items() if seen.steps is not None)
         compiled = plan_columns(schema, text=Text.STRICT, steps=steps)
         return [column for column in compiled.columns if column.name in declared]
 
-    def _united(self, embedded: EmbeddedSchema | None, begin: int = 0) -> EmbeddedSchema | None:
+    def _unite_files(self, embedded: EmbeddedSchema | None, begin: int = 0) -> EmbeddedSchema | None:
         """The schema that covers `embedded` and the embedded schemas of all files, which are looked for once.
 
         So a type and the order of the columns do not depend on which files are read: it begins with the manifest, or
@@ -648,20 +656,20 @@ class _Planner:
 
         if not self.has_united:
             self.has_united = True
-            known = schemas_are_stated(self._all_sources)
-            begins = not known and self._all_sources[:begin] == self.sources[:begin]
+            are_stated = schemas_are_stated(self._all_sources)
+            begins = not are_stated and self._all_sources[:begin] == self.sources[:begin]
             sources = self._all_sources[begin:] if begins else self._all_sources
             self.all_embedded = unite_embedded(embedded if begins else None, first_contents(sources, self.options))
             has_conflicts = self.all_embedded is not None and bool(self.all_embedded.conflicts)
             if self.all_embedded is not None and has_conflicts and len(self.sources) < len(self._all_sources):
-                own = unite_embedded(None, first_contents(self.sources, self.options))
-                self.all_embedded = self.all_embedded if own is None else of_read_files(self.all_embedded, own)
+                schema = unite_embedded(None, first_contents(self.sources, self.options))
+                self.all_embedded = self.all_embedded if schema is None else of_read_files(self.all_embedded, schema)
         if self.all_embedded is None or embedded is None:
             return embedded or self.all_embedded
         return merge(self.all_embedded, embedded)
 
     def _may_fold(self) -> Callable[[str], bool]:
-        """Whether a feature may become a tensor: it is selected, and neither it nor a companion has a declared type."""
+        """A predicate: a feature may become a tensor, if selected and without a declared type (its companions, too)."""
         is_overridden = overridden_by(self.options.schema_overrides)
         return lambda name: self._projection(name) and not any(map(is_overridden, (name, *companions(name))))
 

@@ -43,7 +43,7 @@ class RowFilter:
 
     @classmethod
     def for_schema(cls, filters: Any, schema: pa.Schema) -> RowFilter:
-        """A filter, as `condition_of` takes it, on rows of a schema, which has all columns that it may name.
+        """Make a filter, as `condition_of` takes it, for rows of a schema.
 
         FeatureNotFoundError if it names another column; SchemaError if it does not apply to the types of the columns,
         or is not a condition, as text is none that is compared with a column of dates or times.
@@ -59,7 +59,7 @@ class RowFilter:
             arrays = [pa.nulls(0, schema.field(name).type) for name in condition.columns]
             empty = pa.RecordBatch.from_arrays(arrays, condition.columns)
             values = values_of(condition, empty)
-            type_ = (_evaluated(condition, empty) if values is None else values).type
+            type_ = (_evaluate(condition, empty) if values is None else values).type
         except SchemaError as error:
             error.of_argument = True
             raise
@@ -71,35 +71,35 @@ class RowFilter:
         columns = dict.fromkeys([*self.columns, *other.columns])
         return RowFilter(self.condition & other.condition, tuple(columns))
 
-    def within(self, names: Collection[str]) -> RowFilter | None:
-        """The parts of the condition that name some of these columns and no other; None if it has no such part.
+    def restrict_to(self, names: Collection[str]) -> RowFilter | None:
+        """Restrict the condition to the parts that name only these columns, and some; None if it has no such part.
 
         A row that passes fulfils them.
         """
         parts = self.condition.conjuncts
         if all(map(attrgetter("columns"), parts)) and set(names).issuperset(self.columns):
             return self
-        own = [part for part in parts if part.columns and all(name in names for name in part.columns)]
-        if not own:
+        parts_of_columns = [part for part in parts if part.columns and all(name in names for name in part.columns)]
+        if not parts_of_columns:
             return None
-        condition = Condition.all_of(own)
+        condition = Condition.all_of(parts_of_columns)
         return RowFilter(condition, tuple(name for name in self.columns if name in condition.columns))
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        """Whether each row of a batch, which has all of `columns`, fulfils the condition; null counts as false."""
+        """A boolean for each row of a batch that has all of `columns`: true if the row passes; null counts as false."""
         values = values_of(self.condition, batch)
         if values is None:
-            values = _evaluated(self.condition, batch.select(list(self.columns))).cast(pa.bool_())
+            values = _evaluate(self.condition, batch.select(list(self.columns))).cast(pa.bool_())
         return values.fill_null(False) if values.null_count else values
 
     def rows(self, batch: pa.RecordBatch, values: Array) -> Array:
-        """Those of `values`, one for each row of a batch, whose row fulfils the condition."""
+        """Select from `values`, one for each row of a batch, where the row fulfils the condition."""
         return values[self.mask(batch).to_numpy(zero_copy_only=False)]
 
     def may_pass(
         self, builder: AnyBatchBuilder, max_expansion: int, columns: Mapping[str, ColumnBuffers], rows: int
     ) -> Array:
-        """Whether each row of decoded columns passes; true, too, where that is an error, which a batch of it has.
+        """A boolean for each row of decoded columns: true if it passes, or its evaluation is an error.
 
         Threads may share it; `builder` makes the columns of the filter.
         """
@@ -133,7 +133,9 @@ class RowFilter:
             mask[:first] = values(batch.slice(0, first))
             return mask
 
-    def chosen(self, batch: pa.RecordBatch, names: Sequence[str], most: int | None) -> tuple[pa.RecordBatch, Array]:
+    def select_rows(
+        self, batch: pa.RecordBatch, names: Sequence[str], most: int | None
+    ) -> tuple[pa.RecordBatch, Array]:
         """Columns of the rows of a batch that pass, of a hint all; at most so many, and the numbers of these rows."""
         if self.is_hint:
             return batch.select(names), np.arange(len(batch))
@@ -152,10 +154,10 @@ class RowFilter:
         if not set(partitions.names) & set(self.columns):
             return tuple(sources)
         folders = {source.partitions: source for source in sources}  # a file of each
-        possible = self._that_may_hold([*folders.values()], partitions)
+        possible = self._possible_folders([*folders.values()], partitions)
         return tuple(source for source in sources if source.partitions in possible)
 
-    def _that_may_hold(self, sources: Sequence[Source], partitions: PartitionColumns) -> set[Any]:
+    def _possible_folders(self, sources: Sequence[Source], partitions: PartitionColumns) -> set[Any]:
         """The values of the partition columns that leave the condition open, in all folders.
 
         Parts that need no other column are evaluated once for all folders; pyarrow simplifies the rest for each folder.
@@ -165,20 +167,20 @@ class RowFilter:
         from pyarrow.fs import LocalFileSystem
 
         types = pa.schema(partitions.fields)
-        known = partitions.rows_of(sources, types, None)
-        own = self.within(types.names)
+        folders = partitions.rows_of(sources, types, None)
+        by_folder = self.restrict_to(types.names)
         # pyarrow has no function for a condition on the values of lists.
         parts = [part for part in self.condition.conjuncts if CONTAINS not in part.functions]
         try:
-            if own is not None:
-                mask = replace(own, condition=with_typed_literals(own.condition, types)).mask(known)
-                sources, known = [*compress(sources, mask.to_pylist())], known.filter(mask)
+            if by_folder is not None:
+                mask = replace(by_folder, condition=with_typed_literals(by_folder.condition, types)).mask(folders)
+                sources, folders = [*compress(sources, mask.to_pylist())], folders.filter(mask)
                 parts = [part for part in parts if not part.columns or not set(part.columns).issubset(types.names)]
             if not parts:
                 return {source.partitions for source in sources}
-            fields, format_, files = list(map(pc.field, known.schema.names)), ds.IpcFileFormat(), LocalFileSystem()
+            fields, format_, files = list(map(pc.field, folders.schema.names)), ds.IpcFileFormat(), LocalFileSystem()
             fragments = []  # of no file: the path is the number of a folder
-            for number, row in enumerate(zip(*known.columns, strict=True)):
+            for number, row in enumerate(zip(*folders.columns, strict=True)):
                 guarantee = pc.scalar(True)
                 for field, value in zip(fields, row, strict=True):
                     guarantee &= (field == value) if value.is_valid else field.is_null()
@@ -191,10 +193,10 @@ class RowFilter:
         except (pa.ArrowException, SchemaError):  # such as null instead of a feature, whose type is not known
             if len(sources) == 1:
                 return {sources[0].partitions}
-            return set().union(*(self._that_may_hold([source], partitions) for source in sources))
+            return set().union(*(self._possible_folders([source], partitions) for source in sources))
 
 
-def with_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> Sequence[str] | None:
+def add_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> Sequence[str] | None:
     """The ``columns=`` that selects the columns of a filter, too.
 
     >>> with_filter_columns(["!image", "!id"], ["id"])
@@ -208,12 +210,12 @@ def with_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[s
     return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
 
 
-def _evaluated(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
     """The values of a condition for the rows of a batch, in their order."""
     from pyarrow import acero
 
     if CONTAINS in condition.functions:
-        condition, batch = _with_list_matches(condition, batch)
+        condition, batch = _add_list_matches(condition, batch)
     batch = with_comparable_columns(batch)
     if not batch.num_columns:  # a table without columns loses its rows
         batch = pa.RecordBatch.from_arrays([pa.nulls(len(batch))], [""])
@@ -228,29 +230,29 @@ def _evaluated(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
         raise SchemaError(text, hint="cast the column or the value") from error
 
 
-def _with_list_matches(condition: Condition, batch: pa.RecordBatch) -> tuple[Condition, pa.RecordBatch]:
+def _add_list_matches(condition: Condition, batch: pa.RecordBatch) -> tuple[Condition, pa.RecordBatch]:
     """The condition with a further column of the batch for each such part: whether the row's list has the value.
 
     SchemaError if the column has no lists, or the value cannot be compared with that of the lists.
     """
     added: dict[str, pa.Array] = {}
 
-    def replaced(part: Condition) -> Condition:
+    def replace_matches(part: Condition) -> Condition:
         if part.name != CONTAINS:
-            return part.replaced([replaced(argument) for argument in part.arguments])
+            return part.replaced([replace_matches(argument) for argument in part.arguments])
         name = f"\0{len(added)}"
         while name in batch.schema.names:
             name += "\0"
         added[name] = _matches(part, batch)
         return Condition("field", path=(name,))
 
-    without_lists = replaced(condition)
+    without_lists = replace_matches(condition)
     arrays, names = [*batch.columns, *added.values()], [*batch.schema.names, *added]
     return without_lists, pa.RecordBatch.from_arrays(arrays, names)
 
 
 def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
-    """Whether each list has a value that is equal to the literal; null where it is missing."""
+    """A boolean for each list: true if it has a value that is equal to the literal; null where it is missing."""
     import pyarrow.compute as pc
 
     (column, *inner), literal = part.arguments[0].path, part.arguments[1]
@@ -263,7 +265,7 @@ def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
     items = pa.RecordBatch.from_arrays([lists.flatten()], [column])
     equal = Condition("call", "equal", arguments=(Condition("field", path=(column,)), literal))
     condition = with_typed_literals(equal, items.schema)
-    hits = np.asarray(_evaluated(condition, items).fill_null(False))
+    hits = np.asarray(_evaluate(condition, items).fill_null(False))
     ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0)), dtype=np.int64)
     counts = np.diff(np.concatenate(([0], np.cumsum(hits)))[np.concatenate(([0], ends))])
     return pa.array(counts > 0, mask=np.asarray(lists.is_null()))

@@ -1,4 +1,4 @@
-"""What is read, as a value: it can be pickled, narrowed, split, and opened any number of times."""
+"""Scan: a read as a value, which can be pickled, narrowed, split, and opened any number of times."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ResolvedSchema:
         return self.source in ("inferred", "companions")
 
     def declares(self, overrides: Mapping[str, Any] | None) -> Callable[[str], bool]:
-        """Whether the type of a column was declared, and not found in the records."""
+        """A predicate: the type of a column was declared, and not found in the records."""
         return overridden_by(overrides) if self.is_inferred or self.source == "embedded" else lambda name: True
 
 
@@ -102,7 +102,7 @@ class _Compiled:
             self.settings()  # at once, as it may raise; of an inferred schema often no record remains to be decoded
         self.schema = self.builder.schema
         if scan.partitions.fields:
-            self.schema = scan.partitions.extended(self.schema, Projection(options.columns))
+            self.schema = scan.partitions.extend_schema(self.schema, Projection(options.columns))
         if (path_column := options.include_file_paths) is not None:
             if path_column in self.schema.names:
                 reason = "include_file_paths= names a column that exists"
@@ -117,7 +117,7 @@ class _Compiled:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scan(Configured):
-    """What is read, and under which schema; it holds no open file, thread or lock.
+    """A read of files under a schema; it holds no open file, thread or lock.
 
     SchemaError if a column cannot be read, or its name is used twice.
     """
@@ -153,14 +153,14 @@ class Scan(Configured):
 
     @property
     def is_of_first_rows(self) -> bool:
-        """Whether all rows may have more columns, or other types, than the schema, which the first ones have."""
+        """True if the schema is of the first rows only: later rows may have more columns, or other types."""
         if self.resolved.source == "embedded":
             return len(self.sources) > 1 and not schemas_are_stated(self.sources)
         return self.resolved.is_inferred
 
     @property
     def has_schema(self) -> bool:
-        """Whether its schema is known, which is found when it is first needed: see `tfrecord_io.dataset`."""
+        """True if the schema is known, which is found when it is first needed: see `tfrecord_io.dataset`."""
         try:
             object.__getattribute__(self, "resolved")
         except AttributeError:
@@ -169,7 +169,7 @@ class Scan(Configured):
 
     @property
     def is_read_once(self) -> bool:
-        """Whether the first call that reads it finds its schema: a file object, or a pipe, is among its files."""
+        """True if the first call that reads the scan finds its schema: a file object, or a pipe, is among its files."""
         return not self.has_schema and any(s.is_file_object or s.pipe is not None for s in self.sources)
 
     @property
@@ -182,14 +182,14 @@ class Scan(Configured):
 
     @property
     def is_as_stated(self) -> bool:
-        """Whether it is all that `origin` says: nothing else was selected of it."""
+        """True if the scan is all of its `origin`: nothing else was selected of it."""
         if not self.has_schema:
             return True
         if self.origin is None or self.selected is not None or self.picked is not None:
             return False
-        own, found = self.origin[1], None if self.row_filter is None else self.row_filter.condition.text
-        stated = None if own.filters is None else own.filters.text
-        return (self.options.offset, self.options.limit, found) == (own.offset, own.limit, stated)
+        options, condition = self.origin[1], None if self.row_filter is None else self.row_filter.condition.text
+        expected = None if options.filters is None else options.filters.text
+        return (self.options.offset, self.options.limit, condition) == (options.offset, options.limit, expected)
 
     @property
     def added_index(self) -> Sequence[str]:
@@ -198,7 +198,7 @@ class Scan(Configured):
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the batches: the selected columns, in order."""
+        """The schema of the batches: the selected columns, in order."""
         schema = self.compiled.schema
         if self.selected is None:
             return schema
@@ -206,7 +206,7 @@ class Scan(Configured):
 
     @property
     def features(self) -> Schema:
-        """Of the features, also of those that are not selected."""
+        """The schema of the features, also of those that are not selected."""
         return self.compiled.columns
 
     @property
@@ -254,20 +254,20 @@ class Scan(Configured):
 
     @property
     def gathers_categories(self) -> bool:
-        """Whether the categories of a column are those of all records."""
+        """True if the categories of a column are those of all records."""
         dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
         return any(has_dictionary(f.type) and f.feature not in dictionaries for f in self.features)
 
     @property
     def has_values(self) -> bool:
-        """Whether column indexes have all values of some files, which are not read."""
+        """True if column indexes have all values of some files, which are not read."""
         return self.picked is not None and any(file.values is not None for file in self.picked)
 
     def conflicts(self) -> Mapping[str, SchemaError]:
         """The columns that are read for which the embedded schemas of files have no common type, and the errors."""
-        found = self.resolved.embedded.conflicts if self.resolved.embedded is not None else {}
+        conflicts = self.resolved.embedded.conflicts if self.resolved.embedded is not None else {}
         names, is_overridden = set(self.features.names), overridden_by(self.options.schema_overrides)
-        return {name: error for name, error in found.items() if name in names and not is_overridden(name)}
+        return {name: error for name, error in conflicts.items() if name in names and not is_overridden(name)}
 
     def refuse_conflicts(self) -> None:
         """Raise SchemaError if a column that is read has another type in a file that is read, and none holds both."""
@@ -277,8 +277,9 @@ class Scan(Configured):
             from tfrecord_io.schema.merged_schema import of_read_files
 
             governing = self.resolved.embedded
-            own = unite_embedded(None, first_contents(self.sources, self.options))  # files may have been left out since
-            left = governing if own is None else of_read_files(governing, own)
+            # Files may have been left out since.
+            current = unite_embedded(None, first_contents(self.sources, self.options))
+            left = governing if current is None else of_read_files(governing, current)
             for name, error in conflicts.items():
                 if name in left.conflicts or left.schema.field(name).type != governing.schema.field(name).type:
                     raise error
@@ -293,7 +294,7 @@ class Scan(Configured):
         return f"{printable(self.sources[0].path)}{more}: {summary_of(self.compiled.schema, self.shown_type)}"
 
     def shown_type(self, field: pa.Field) -> str:
-        """The name of a column's type for display, with that of its values in a record if they are stored as another.
+        """The name of a column's type for display, with the type of its stored values if they differ.
 
         Messages have fields of float64.
         """
@@ -320,20 +321,25 @@ class Scan(Configured):
 
     # Narrowing ----------------------------------------------------------------------------------------------------
 
-    def over(self, sources: Iterable[Source] | None = None, **changes: Any) -> Self:
-        """A scan of other files, or with other options, under the same schema; nothing is inferred or resolved again.
+    def with_options(self, **changes: Any) -> Self:
+        """A scan with other options, under the same schema; nothing is inferred or resolved again.
 
         `changes` are options of `ReadOptions`, which are valid: a column selection, `offset`, `limit`, `threads`, the
         size of batches.
         """
+        return replace(self, **self._change_options(changes))
+
+    def with_sources(self, sources: Iterable[Source], **changes: Any) -> Self:
+        """A scan of other files, and with other options, as `with_options`."""
+        options = self._change_options(changes)
+        return replace(self, sources=tuple(sources), sidecar=None, picked=None, origin=None, **options)
+
+    def _change_options(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that depend on the options."""
         options = self.options.changed(**changes) if changes else self.options
         if "columns" in changes:
             Projection(options.columns).check([*self.resolved.schema.names, *self.partitions.names])
-        compiled: Any = self.compiled if changes.keys() <= _OF_ROWS else None
-        if sources is None:
-            return replace(self, options=options, compiled=compiled)
-        changed: dict[str, Any] = {"sidecar": None, "picked": None, "origin": None, "compiled": compiled}
-        return replace(self, options=options, sources=tuple(sources), **changed)
+        return {"options": options, "compiled": self.compiled if changes.keys() <= _OF_ROWS else None}
 
     def select(self, columns: Sequence[str] | str) -> Self:
         """Only some of the columns.
@@ -371,9 +377,9 @@ class Scan(Configured):
         """At most the first rows."""
         limit = rows if self.options.limit is None else min(rows, self.options.limit)
         limit = check_integer("limit", limit, 0, INT64_MAX)
-        return self.over(limit=limit)
+        return self.with_options(limit=limit)
 
-    def with_levels_of_index(self) -> Self:
+    def add_index_levels(self) -> Self:
         """With the columns that are the index of the DataFrame that was written."""
         scan = replace(self, with_index=True, compiled=None)  # type: ignore[arg-type]
         if self.selected is None:
@@ -386,10 +392,10 @@ class Scan(Configured):
         if self.row_filter is None or self.options.offset:  # an offset counts the records of all files
             return self
         sources = self.row_filter.possible(self.sources, self.partitions)
-        return self if len(sources) == len(self.sources) else self.over(sources)
+        return self if len(sources) == len(self.sources) else self.with_sources(sources)
 
-    def needed(self) -> Self:
-        """The same, which decodes only the columns that are needed: the selected ones and those of the filter."""
+    def with_required_columns(self) -> Self:
+        """Restrict decoding to the columns that are needed: the selected ones and those of the filter."""
         if self.selected is None:
             return self
         names = dict.fromkeys([*self.selected, *(self.row_filter.columns if self.row_filter else ())])
@@ -399,20 +405,20 @@ class Scan(Configured):
         # A name that begins with "!" could not be selected by itself; patterns also select what no schema names.
         if not is_all and not any(name.startswith("!") for name in names):
             changes["columns"] = tuple(name for name in names if name != path_column)
-        return self.over(**changes)
+        return self.with_options(**changes)
 
-    def without_columns(self) -> Self:
-        """The same rows, to count them; with the columns where rows are left out whose values do not fit."""
+    def drop_columns(self) -> Self:
+        """Select no columns, to count rows; with the columns where rows are left out whose values do not fit."""
         return self.select([]) if self.options.counts_all else self
 
-    def decoded(self) -> Self:
+    def without_filter(self) -> Self:
         """All rows, of the columns that are needed: what is decoded to select columns and rows from."""
-        scan = replace(self.needed(), selected=None, row_filter=None)
-        return scan if self.row_filter is None else scan.over(limit=None)
+        scan = replace(self.with_required_columns(), selected=None, row_filter=None)
+        return scan if self.row_filter is None else scan.with_options(limit=None)
 
     @property
     def decode_options(self) -> ReadOptions:
-        """The options to decode all rows of which those that pass the filter are chosen."""
+        """The options to decode all rows, before the filter chooses some."""
         return self.options if self.row_filter is None else self.options.changed(limit=None)
 
     # Splitting ----------------------------------------------------------------------------------------------------
@@ -420,7 +426,7 @@ class Scan(Configured):
     def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
         """Split into at most `n` scans of about the same size, in order, or into those of about `max_bytes`.
 
-        Large plain files are split into byte ranges, and `aligned` finds their records; compressed files stay whole.
+        Large plain files are split into byte ranges, whose records `align_ranges` finds; compressed files stay whole.
         ValueError if `n` or `max_bytes` is less than 1, `n` is over a million, or the read has an `offset`, a `limit`
         or ``on_error="stop"``.
         """
@@ -438,8 +444,8 @@ class Scan(Configured):
             reason = "each would end at its own damage"
             raise ValueError(f"a read with on_error='stop' cannot be split into pieces: {reason}; pass on_error='skip'")
         runs = split_sources(scan.sources, n, compression=options.compression)
-        scans = [scan.over(sources) for sources in runs]
-        return (scans if scan.row_filter is None else _with_known_indexes(scans)) or [scan]
+        scans = [scan.with_sources(sources) for sources in runs]
+        return (scans if scan.row_filter is None else _mark_unindexed(scans)) or [scan]
 
     def tasks(self, n: int | None, max_bytes: int) -> list[Self]:
         """As `split`, for an engine that runs a task on each core, in processes with other working directories.
@@ -450,27 +456,27 @@ class Scan(Configured):
         parts = self.absolute().split(n, max_bytes)
         if len(parts) == 1 or self.options.threads is not None:
             return parts
-        return [part.over(threads=1) for part in parts]
+        return [part.with_options(threads=1) for part in parts]
 
-    def aligned(self) -> Self:
-        """The same with the records that begin in the byte ranges of `split`, which are found in the files.
+    def align_ranges(self) -> Self:
+        """Find the records that begin in the byte ranges of `split`, in the files.
 
         CorruptRecordError if a file was changed since it was split.
         """
         if all(source.file_bytes is None for source in self.sources):
             return self
-        from tfrecord_io.read.byte_ranges import aligned
+        from tfrecord_io.read.byte_ranges import align_sources
 
-        return self.over(aligned(self.sources, self.options.limits.record_bytes))
+        return self.with_sources(align_sources(self.sources, self.options.limits.record_bytes))
 
     def absolute(self) -> Self:
-        """The same, for a process with another working directory."""
-        return self.over(source.absolute() for source in self.sources)
+        """Make paths absolute, for a process with another working directory."""
+        return self.with_sources(source.absolute() for source in self.sources)
 
     # What the columns of the filter need --------------------------------------------------------------------------
 
     def early_filter(self, *, rereads: bool) -> EarlyFilter | None:
-        """The part of the filter that need not wait for the columns that it does not name, or None.
+        """The part of the filter that can be applied before the other columns are decoded, or None.
 
         `rereads`: other columns are read again at the end, of all rows.
         """
@@ -479,12 +485,14 @@ class Scan(Configured):
             return None
         if rereads and not all(source.can_be_read_again for source in self.sources):
             return None
-        own = self.row_filter.within([name for name in self.features.names if not name.startswith("!")])
-        return None if own is None else EarlyFilter(self, own)
+        filter_of_features = self.row_filter.restrict_to(
+            [name for name in self.features.names if not name.startswith("!")]
+        )
+        return None if filter_of_features is None else EarlyFilter(self, filter_of_features)
 
     @property
     def chooses_rows(self) -> str:
-        """What chooses some of the rows of its files, for display; empty if nothing does."""
+        """The selection of rows of the files, for display; empty if nothing does."""
         if self.has_schema:
             condition = None if self.row_filter is None else self.row_filter.condition
         else:
@@ -501,7 +509,7 @@ class Scan(Configured):
 
     @property
     def chooses_columns(self) -> bool:
-        """Whether some columns of its files are left out."""
+        """True if some columns of the files are left out."""
         if self.stated.columns is not None:
             return True
         return self.has_schema and self.selected is not None and self.selected != self._declared_names
@@ -513,9 +521,9 @@ class Scan(Configured):
             return None
         declared = Schema.parse(self.narrow_options.schema).to_arrow()
         path = self.narrow_options.include_file_paths
-        return (*self.partitions.extended(declared, Projection(None)).names, *([] if path is None else [path]))
+        return (*self.partitions.extend_schema(declared, Projection(None)).names, *([] if path is None else [path]))
 
-    def of_all_rows(self, names: Sequence[str]) -> Scan:
+    def select_all_rows(self, names: Sequence[str]) -> Scan:
         """Some of the columns, of all rows."""
         options = self.decode_options.changed(columns=tuple(names), include_file_paths=None, progress=False)
         changes: dict[str, Any] = {"selected": None, "row_filter": None, "with_index": False, "compiled": None}
@@ -530,13 +538,13 @@ class Scan(Configured):
         return _unpickle, (type(self), PackedSources.pack(self.sources), *state.values())
 
     def __dask_tokenize__(self) -> object:
-        """What names a task of Dask that reads this: its pickled form, which Dask would otherwise take apart."""
+        """A name for Dask's tasks on this scan: its pickled form, which Dask would otherwise take apart."""
         return "tfrecord_io", pickle.dumps(self)
 
 
 @dataclass
 class EarlyFilter:
-    """The part of a scan's filter that need not wait for the columns that it does not name.
+    """The part of a scan's filter that can be applied before the other columns are decoded.
 
     Its own columns are compiled when it is applied for the first time: to small files it is not, unless a row has a
     value that does not fit.
@@ -546,21 +554,21 @@ class EarlyFilter:
     row_filter: RowFilter
 
     @cached_property
-    def _own(self) -> Scan:
-        return self.scan.of_all_rows(self.row_filter.columns)
+    def _filter_scan(self) -> Scan:
+        return self.scan.select_all_rows(self.row_filter.columns)
 
     def may_pass(self, columns: Mapping[str, ColumnBuffers], rows: int) -> Array:
-        """Whether each row of decoded columns may pass; see `RowFilter.may_pass`."""
+        """A boolean for each row of decoded columns: true if it may pass; see `RowFilter.may_pass`."""
         return self.row_filter.may_pass(
-            self._own.compiled.builder, self.scan.options.limits.expansion_bytes, columns, rows
+            self._filter_scan.compiled.builder, self.scan.options.limits.expansion_bytes, columns, rows
         )
 
     def settings(self) -> DecodeSettings:
-        """How its columns are decoded, and all columns of the records that pass it."""
+        """The settings to decode the filter's columns, and all columns of the records that pass."""
         from tfrecord_io.engine.filtering_decoder import DecodingChoice, Prefilter
 
         settings = self.scan.settings
-        names = {column.name for column in self._own.settings.plan.columns}
+        names = {column.name for column in self._filter_scan.settings.plan.columns}
         if all(column.name in names for column in settings.plan.columns):
             return settings
         assert self.scan.row_filter is not None
@@ -610,20 +618,20 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
 
 
 def _is_unexpected(selected: Callable[[str], bool] | None, conflicts: tuple[str, ...], name: str) -> bool:
-    """Whether a feature that no schema names is an error: not if it belongs to a column with conflicting types."""
+    """True if a feature that no schema names is an error: not if it belongs to a column with conflicting types."""
     of_conflict = any(name == column or name.startswith(f"{column}/") for column in conflicts)
     return not of_conflict and (selected is None or selected(name))
 
 
-def _with_known_indexes(scans: Sequence[Any]) -> list[Any]:
-    """The same scans; those of which no file, or no piece that is not small, has a column index do not look for one.
+def _mark_unindexed(scans: Sequence[Any]) -> list[Any]:
+    """Make scans without any index skip the search: no file, and no piece that is not small, has one.
 
     Local files are left to them, as a look for one takes no request.
     """
     from tfrecord_io.index.column_search import column_indexes
 
-    known = [s for scan in scans for s in scan.sources if s.span is not None or s.remote is not None]
-    largest = {source.path: source for source in sorted(known, key=lambda source: source.size or 0)}
+    candidates = [s for scan in scans for s in scan.sources if s.span is not None or s.remote is not None]
+    largest = {source.path: source for source in sorted(candidates, key=lambda source: source.size or 0)}
     indexes = dict(zip(largest, column_indexes(list(largest.values())), strict=True))
     return [
         scan

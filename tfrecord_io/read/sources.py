@@ -1,10 +1,10 @@
-"""What a call reads: a path, a file object, a dataset or a piece of one, or a list of those.
+"""Resolve the source of a call: a path, a file object, a dataset or a piece of one, or a list of those.
 
 A path is found by `tfrecord_io.storage.paths.resolve`. A dataset, as a `Scan`, has its files already, its options
-(`Options.from_keywords` brings them to a call) and a selection. Calls that read rows narrow the scan itself (`narrowed`
-in `tfrecord_io.read.open_scan`). Calls that go through records get files which have the selected records only
-(`record_sources`), and calls that change or check files get their paths (`whole_files`). What a dataset states and a
-call does not take is an error, when the options of the call are made.
+(`Options.from_keywords` brings them to a call) and a selection. Calls that read rows narrow the scan itself
+(`apply_selection` in `tfrecord_io.read.open_scan`). Calls that go through records get files which have the selected
+records only (`record_sources`), and calls that change or check files get their paths (`whole_files`). Where a dataset
+states what a call does not take, that is an error, when the options of the call are made.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _STATED = tuple(field.name for field in fields(ReadOptions) if field.name not in
 
 
 def is_source(value: object) -> bool:
-    """Whether a value that may be data is a path, a dataset, or a list of those."""
+    """True if a value that may be data is a path, a dataset, or a list of those."""
     parts = value if isinstance(value, list | tuple) and value else [value]
     return all(isinstance(part, str | os.PathLike | DatasetValue) for part in parts)
 
@@ -85,8 +85,8 @@ def one_path(source: Any, verb: str) -> str | os.PathLike[str]:
     return path
 
 
-def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
-    """What a call reads: instead of a dataset without a schema yet its files, and the options with its selection.
+def resolve_selection(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
+    """Resolve the source of a call to files and a selection: a dataset without a schema becomes its files.
 
     Of several parts of one dataset, it is one scan of their rows.
 
@@ -94,23 +94,23 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
     more of how it is read, or the read is `whole` and its schema is that of the first rows only.
     ValueError if the call states more of how it is read, and both select rows or columns: this is not one read.
     """
-    source, options = unwrapped(source), with_types_of_folders(source, options)
+    source, options = unwrapped(source), add_folder_types(source, options)
     if isinstance(source, list | tuple) and isinstance(options, ReadOptions) and _are_of_one_dataset(source):
-        return chosen(*source), options.changed(columns=None) if source[0].chooses_columns else options
+        return unite_parts(*source), options.changed(columns=None) if source[0].chooses_columns else options
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
         return source, options
-    own = source.origin[1]
+    opened = source.origin[1]
     names = _STATED if isinstance(options, ReadOptions) else ("on_error",)
     more = [
-        name for name in names if hasattr(options, name) and not _is_same(getattr(options, name), getattr(own, name))
+        name for name in names if hasattr(options, name) and not _is_same(getattr(options, name), getattr(opened, name))
     ]
     if source.has_schema:
         infers = whole and source.is_of_first_rows
         if not (infers or more) or not source.is_as_stated:
             return source, options
-    selected = _selections(own)
-    of_columns = _of_columns(options)
-    is_one = isinstance(options, ReadOptions) and _is_one(selected, _selections(options))
+    selected = _selections(opened)
+    of_columns = _complete_columns(options)
+    is_one = isinstance(options, ReadOptions) and _is_one_read(selected, _selections(options))
     if selected and not is_one:
         if more and not getattr(options, "inspects", False):
             raise differing(more[0])
@@ -118,8 +118,8 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
     return list(source.sources), of_columns.changed(**selected) if selected else of_columns
 
 
-def with_types_of_folders(source: Any, options: AnyOptions) -> AnyOptions:
-    """The options with the types that columns of folders have in the dataset of pieces, which are in few of them.
+def add_folder_types(source: Any, options: AnyOptions) -> AnyOptions:
+    """Take over the types of partition columns from a dataset of which a list has pieces.
 
     Beside other sources, whose folders may have any names: with those that are text.
     """
@@ -127,16 +127,20 @@ def with_types_of_folders(source: Any, options: AnyOptions) -> AnyOptions:
     pieces = [part for part in parts if isinstance(part, Scan) and part.origin is None]
     if not pieces or not hasattr(options, "schema_overrides"):
         return options
-    inferred = {*PartitionColumns.in_folders_of([source for part in pieces for source in part.sources]).fields}
-    known = [{field.with_metadata(None) for field in part.partitions.fields} for part in pieces]
-    types = {field.name: field.type for field in set.union(*known) - inferred if all(field in each for each in known)}
+    inferred = {*PartitionColumns.from_folders([source for part in pieces for source in part.sources]).fields}
+    by_piece = [{field.with_metadata(None) for field in part.partitions.fields} for part in pieces]
+    types = {
+        field.name: field.type
+        for field in set.union(*by_piece) - inferred
+        if all(field in fields for fields in by_piece)
+    }
     if len(pieces) < len(parts):
         types = {name: type_ for name, type_ in types.items() if pa.types.is_string(type_)}
     return options.changed(schema_overrides={**types, **(options.schema_overrides or {})}) if types else options
 
 
-def _of_columns(options: AnyOptions) -> AnyOptions:
-    """Options that select columns of a dataset, the paths of files among them, as those of a read of the files."""
+def _complete_columns(options: AnyOptions) -> AnyOptions:
+    """Make a selection of columns of a dataset, the paths of files among them, one of a read of the files."""
     paths, columns = getattr(options, "include_file_paths", None), getattr(options, "columns", None)
     chosen = Projection(columns)
     if columns is None or paths is None or chosen(paths):
@@ -146,7 +150,7 @@ def _of_columns(options: AnyOptions) -> AnyOptions:
 
 
 def _is_same(value: Any, own: Any) -> bool:
-    """Whether an option is that of a dataset; columns of a schema have an order."""
+    """True if an option is that of a dataset; columns of a schema have an order."""
     return bool(value == own) and (not isinstance(own, Mapping) or list(value) == list(own))
 
 
@@ -154,17 +158,17 @@ def _selections(options: ReadOptions) -> dict[str, Any]:
     return {name: value for name in OF_SELECTION if (value := getattr(options, name)) != getattr(ReadOptions, name)}
 
 
-def _is_one(first: dict[str, Any], then: dict[str, Any]) -> bool:
-    """Whether two selections, one after the other, are those of one read: it takes an offset, filters, then a limit."""
+def _is_one_read(first: dict[str, Any], then: dict[str, Any]) -> bool:
+    """True if two selections in a row are possible as one read: it takes an offset, filters, then a limit."""
     order = ("offset", "filters", "limit")
     latest = max((order.index(name) for name in first if name in order), default=-1)
     return not first.keys() & then.keys() and all(order.index(name) > latest for name in then if name in order)
 
 
 def absolute_paths(path: Any, storage: StorageOptions, directory: str) -> Any:
-    """The paths of a source, for another working directory than the one in which they were meant."""
+    """Make the relative paths of a source absolute, for a process with another working directory."""
     if isinstance(path, list | tuple):
-        return [absolute_paths(each, storage, directory) for each in path]
+        return [absolute_paths(part, storage, directory) for part in path]
     if not isinstance(path, str | os.PathLike):
         return path
     fs, name = locate(path, storage)
@@ -180,12 +184,12 @@ def storage_of(source: Any) -> dict[str, Any]:
 def paths_of(source: Any) -> list[Any]:
     """The paths by which the files of a source were looked up, or their own."""
     parts = source if isinstance(source, list | tuple) else [source]
-    found: list[Any] = []
+    paths: list[Any] = []
     for part in map(unwrapped, parts):
-        own = part.files if isinstance(part, Scan) and part.origin is None else part
-        own = own.origin[0] if isinstance(own, Scan) and own.origin is not None else own
-        found += own if isinstance(own, list | tuple) else [own]
-    return found
+        looked_up = part.files if isinstance(part, Scan) and part.origin is None else part
+        looked_up = looked_up.origin[0] if isinstance(looked_up, Scan) and looked_up.origin is not None else looked_up
+        paths += looked_up if isinstance(looked_up, list | tuple) else [looked_up]
+    return paths
 
 
 def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = False) -> list[Source]:
@@ -194,7 +198,7 @@ def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = Fals
     The first record of each has the schema that the files of the scan embed, unless they are to be `as_they_are`.
     `intact`: without those that its ``on_error=`` leaves out.
     """
-    scan = scan.aligned()
+    scan = scan.align_ranges()
     is_chosen = bool(scan.chooses_rows) or (intact and not raises(scan.stated.on_error))
     if not is_chosen and (as_they_are or all(source.begins_file for source in scan.sources)):
         return list(scan.sources)  # whose schema is not looked for
@@ -205,18 +209,18 @@ def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = Fals
     return [ChosenRecords(chosen, number, carries=carries).source() for number in range(len(scan.sources))]
 
 
-def chosen(*parts: AnyScan) -> AnyScan:
-    """The rows of parts of a dataset as all those of other files, so that an added filter counts after a limit."""
-    sources = (record_sources(part) if part.chooses_rows else part.aligned().sources for part in parts)
-    return replace(parts[0].over(chain.from_iterable(sources), offset=0, limit=None), row_filter=None)
+def unite_parts(*parts: AnyScan) -> AnyScan:
+    """Make one scan of the rows of parts of a dataset, so that an added filter counts after a limit."""
+    sources = (record_sources(part) if part.chooses_rows else part.align_ranges().sources for part in parts)
+    return replace(parts[0].with_sources(chain.from_iterable(sources), offset=0, limit=None), row_filter=None)
 
 
 def _are_of_one_dataset(parts: Sequence[Any]) -> bool:
-    """Whether these are parts of a dataset, of which not all are whole, so that they are read under its schema."""
+    """True if parts are of one dataset and not all are whole, to be read under the dataset's schema."""
     if not all(isinstance(part, Scan) for part in parts) or all(part.is_as_stated for part in parts):
         return False
     read = [(part.resolved, part.partitions) for part in parts]
-    return all(each == read[0] for each in read)
+    return all(schema == read[0] for schema in read)
 
 
 class PieceStream:
@@ -246,7 +250,7 @@ class PieceStream:
 
 
 def made_records(path: str, content: Any, origins: Any, options: ReadOptions) -> tuple[list[Source], dict[str, Any]]:
-    """Records that are made of files as those of one TFRecord file, and the keywords with which that is to be read.
+    """A source of records made of files, as one TFRecord file, and the keywords to read the source with.
 
     `content` and `origins` are a `DerivedContent` and `Origins` of `tfrecord_io.storage.read.source`.
     """
@@ -256,29 +260,29 @@ def made_records(path: str, content: Any, origins: Any, options: ReadOptions) ->
 
 
 class _RecordNumbers:
-    """The numbers of the records that are rows of a scan, which are found when the first of its files is opened."""
+    """The numbers of the records in a scan, found when the first of its files is opened."""
 
     def __init__(self, scan: Scan, is_chosen: bool) -> None:
         self.scan, self._is_chosen = scan, is_chosen
         self._numbers: list[Array] | None = None
         self._lock = Lock()
 
-    def of(self, file: int) -> Array | None:
+    def numbers_in(self, file: int) -> Array | None:
         """The numbers in a file, ascending; None: all."""
         if not self._is_chosen:
             return None
         with self._lock:
             if self._numbers is None:
-                self._numbers = self._found()
+                self._numbers = self._find_numbers()
             return self._numbers[file]
 
-    def _found(self) -> list[Array]:
+    def _find_numbers(self) -> list[Array]:
         scan = self.scan.pruned()
         place = {id(source): number for number, source in enumerate(self.scan.sources)}
         numbers: list[list[Array]] = [[np.empty(0, np.int64)] for _ in self.scan.sources]
         if not scan.sources:
             return [parts[0] for parts in numbers]
-        with open_as_it_is(scan.without_columns().needed().over(progress=False)) as reader:
+        with open_as_it_is(scan.drop_columns().with_required_columns().with_options(progress=False)) as reader:
             for _ in reader:
                 pass
             for file, records in reader.origins.numbers():
@@ -315,15 +319,15 @@ class ChosenRecords:
         return PieceStream(self._frames())
 
     def read_once(self) -> None:
-        """Its file is opened twice: to find the rows, and to read them."""
+        """Open a file twice: to find the rows, and to read them."""
 
     def __call__(self, record: int) -> Origin | None:
         """The position of a record in its file; see `tfrecord_io.storage.read.source.Origins`."""
         for numbers, offsets in self._places:
             if record < len(numbers):
                 place = Origin(self._file.path, int(numbers[record]), int(offsets[record]))
-                known = None if self._file.origin is None else self._file.origin(int(numbers[record]))
-                return place if known is None else known
+                origin = None if self._file.origin is None else self._file.origin(int(numbers[record]))
+                return place if origin is None else origin
             record -= len(numbers)
         return self._failed
 
@@ -334,20 +338,22 @@ class ChosenRecords:
     def _frames(self) -> Generator[Array]:
         options, engine, begins = self._chosen.scan.options, get_engine(), self.schema is not None
         try:
-            chosen, recovery = self._chosen.of(self._number), recovery_of(options.on_error, [self._file])
+            chosen, recovery = self._chosen.numbers_in(self._number), recovery_of(options.on_error, [self._file])
             if chosen is not None and not len(chosen):
                 return
             with (
                 SourcePrefetcher([self._file]) as sources,
-                closing(BlockWalker.of_options(sources, options, recover=recovery)) as walker,
+                closing(BlockWalker.from_options(sources, options, recover=recovery)) as walker,
             ):
                 for frames in walker.intact_frames(check_crc=options.check_crc):
                     first, end = walker.record, walker.record + len(frames.starts)
-                    own = np.arange(first, end) if chosen is None else chosen[slice(*chosen.searchsorted([first, end]))]
-                    if len(own):
-                        rows = own - first
+                    numbers = (
+                        np.arange(first, end) if chosen is None else chosen[slice(*chosen.searchsorted([first, end]))]
+                    )
+                    if len(numbers):
+                        rows = numbers - first
                         starts, sizes = frames.starts[rows] - HEADER_BYTES, frames.lengths[rows] + FRAME_BYTES
-                        self._places.append((own, self._file.begin + walker.offset + starts))
+                        self._places.append((numbers, self._file.begin + walker.offset + starts))
                         data = walker.data
                         if begins:
                             yield self._first(data[int(starts[0]) : int(starts[0] + sizes[0])])
@@ -362,9 +368,9 @@ class ChosenRecords:
     def _first(self, frame: Array) -> Array:
         """The first record, with the schema of the files instead of its own."""
         assert self.schema is not None
-        own = embedded_content(frame, check_crc=False)
+        embedded = embedded_content(frame, check_crc=False)
         payload = frame[HEADER_BYTES : len(frame) - (FRAME_BYTES - HEADER_BYTES)].tobytes()
-        payload = payload if own is None else payload.removeprefix(field_bytes(own))
+        payload = payload if embedded is None else payload.removeprefix(field_bytes(embedded))
         return np.frombuffer(get_engine().frame([field_bytes(self.schema) + payload]), np.uint8)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -172,9 +172,9 @@ def embedded_content(frame: Any, *, check_crc: bool = True) -> bytes | None:
 
 def field_bytes(content: bytes) -> bytes:
     """The field as it is stored in a record: tag, length, content."""
-    from tfrecord_io.format.varint import delimited
+    from tfrecord_io.format.varint import delimited_field
 
-    return delimited(FIELD, content)
+    return delimited_field(FIELD, content)
 
 
 def embedded_dictionaries(dictionaries: Mapping[str, pa.Array]) -> dict[str, pa.Array]:

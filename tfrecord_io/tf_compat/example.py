@@ -19,7 +19,7 @@ from tfrecord_io.format.example_messages import Feature
 from tfrecord_io.format.feature_types import Kind, Text, image_advice
 from tfrecord_io.format.framing import FOOTER_BYTES, crc32c, mask_crc
 from tfrecord_io.format.missing_values import has_missing
-from tfrecord_io.format.varint import delimited
+from tfrecord_io.format.varint import delimited_field
 from tfrecord_io.options.limits import too_large
 from tfrecord_io.typing import BytesLike
 
@@ -75,7 +75,7 @@ def float_feature(value: Any) -> Any:
     if not (isinstance(items, np.ndarray) and items.dtype.kind in "fiu"):
         items = [_to_float(item) for item in items]
     feature = Feature()  # of bytes: Python's floats would quiet signalling NaNs
-    feature.float_list.MergeFromString(delimited(1, _as_float32(items).astype("<f4", copy=False).tobytes()))
+    feature.float_list.MergeFromString(delimited_field(1, _as_float32(items).astype("<f4", copy=False).tobytes()))
     feature.float_list.SetInParent()
     return feature
 
@@ -157,10 +157,12 @@ def encode_features(features: Sequence[tuple[str, Any]]) -> bytes:
     entries = []
     for name, feature in features:
         try:
-            entries.append(delimited(1, delimited(1, name.encode()) + delimited(2, feature.SerializeToString())))
+            entries.append(
+                delimited_field(1, delimited_field(1, name.encode()) + delimited_field(2, feature.SerializeToString()))
+            )
         except NotSerialized:  # its values have 2 GiB or more
             raise EncodeError(too_large(), feature=name, hint=_ELSEWHERE) from None
-    payload = delimited(1, b"".join(entries))
+    payload = delimited_field(1, b"".join(entries))
     if len(payload) > MAX_RECORD_BYTES:
         raise EncodeError(too_large(), hint=_ELSEWHERE)
     return payload

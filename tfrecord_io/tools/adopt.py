@@ -125,7 +125,7 @@ def adopt(
     stem = _stem(names)
     place = place_of(fs, directory, stem)
     counts, checksums = _counted(sources, options)
-    types = pa.schema(PartitionColumns.in_folders_of(sources).fields)
+    types = pa.schema(PartitionColumns.from_folders(sources).fields)
     schema, shown = _schema(sources, counts, options)
     codecs = {None if (codec := CODECS.of_path(path)) is None else codec.name for path in names}
     manifest = Manifest(

@@ -13,11 +13,11 @@ from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Checks
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
-from tfrecord_io.index.find_index import written_index
+from tfrecord_io.index.find_index import write_index
 from tfrecord_io.log import logger
 from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.build_column_index import FileIndex, at_a_time, index_columns, withdraw_if_replaced
+from tfrecord_io.read.build_column_index import FileIndex, files_at_a_time, index_columns, withdraw_if_replaced
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain
@@ -48,15 +48,15 @@ def write_indexes(
 
         def write_one(source: Source) -> FileIndex:
             with open_plain(source, "an index") as ranges:
-                checks = Checks.of_call(options.check_crc)
+                checks = Checks.from_check_crc(options.check_crc)
                 index = scan_index(source.path, ranges, options.limits.record_bytes, meter, checks=checks)
             fs, target = source.remote or (None, source.path)
-            written_index(target + SUFFIX, index, StorageOptions(filesystem=fs)).commit()
+            write_index(target + SUFFIX, index, StorageOptions(filesystem=fs)).commit()
             logger.info("written: %s, the index of %s", source.path + SUFFIX, counted(len(index), "record"))
             return FileIndex(source.path, source.path + SUFFIX, len(index), index.end)
 
         calls = (partial(write_one, source) for source in sources)
-        indexes = list(ordered(calls, at_a_time(sources), "index"))
+        indexes = list(ordered(calls, files_at_a_time(sources), "index"))
     withdraw_if_replaced(sources, SUFFIX)
     return indexes
 
@@ -143,7 +143,7 @@ def check_indexes(
             partial(_check_one, source, file, options, meter)
             for source, file in zip(sources, find_indexes(sources), strict=True)
         )
-        return list(ordered(calls, at_a_time(sources), "index"))
+        return list(ordered(calls, files_at_a_time(sources), "index"))
 
 
 def _check_one(source: Source, file: Source | None, options: FrameOptions, meter: ProgressMeter) -> FileIndex:
@@ -152,10 +152,10 @@ def _check_one(source: Source, file: Source | None, options: FrameOptions, meter
             if file is None:
                 reason = "the file has no index"
                 raise CorruptRecordError(reason, path=source.path, hint="write one with tfr index")
-            how = {"checks": Checks.of_call(options.check_crc)}
+            how = {"checks": Checks.from_check_crc(options.check_crc)}
             index, error = compare_index(source, file, ranges, options.limits.record_bytes, meter, **how), None
         except TFRecordError as raised:
-            index, error = RecordIndex.of_sizes([]), raised
+            index, error = RecordIndex.from_sizes([]), raised
         return FileIndex(source.path, None if file is None else file.path, len(index), ranges.size, error)
 
 

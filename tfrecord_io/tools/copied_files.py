@@ -286,7 +286,7 @@ def matching(manifest: Manifest, filters: Any, version: ManifestVersion) -> tupl
         sources.append(Source(file.path, file.bytes, True, shard=shard, partitions=folders_of(f"/{file.path}", "/")))
     if not sources:
         return ()
-    columns = PartitionColumns.in_folders_of(sources)
+    columns = PartitionColumns.from_folders(sources)
     condition = RowFilter.for_schema(filters, pa.schema(columns.fields))
     possible = {source.path for source in condition.possible(sources, columns)}
     return tuple(file for file in manifest.files if file.path in possible)

@@ -32,7 +32,7 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import ResolvedSchema, Scan
-from tfrecord_io.read.sources import paths_of, with_types_of_folders
+from tfrecord_io.read.sources import add_folder_types, paths_of
 from tfrecord_io.schema.column_features import FEATURE_LIST
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, matches
 from tfrecord_io.schema.embedded import (
@@ -76,7 +76,7 @@ class CopiedRecords:
     """
 
     def __init__(self, src: InputPath, options: CopyOptions, folders: Mapping[str, list[Source]] | None = None) -> None:
-        typed = with_types_of_folders(src, options)
+        typed = add_folder_types(src, options)
         options = typed if options.partitions == "features" else options
         self.options, self.src = options, paths_of(src)
         self.largest = (0, 0, "")  # size, number and path of the largest record that was read
@@ -126,7 +126,7 @@ class CopiedRecords:
         with (
             ProgressMeter(self.options.progress, total(source.size for source in self.sources), "bytes") as progress,
             SourcePrefetcher(self.sources) as prefetched,
-            closing(BlockWalker.of_options(prefetched, self.options.reading, progress=progress)) as walker,
+            closing(BlockWalker.from_options(prefetched, self.options.reading, progress=progress)) as walker,
         ):
             for frames in walker.intact_frames():
                 source, data = self.sources[walker.number], walker.data[: frames.consumed]
@@ -208,8 +208,8 @@ class CopiedSchema:
         SchemaError, DecodeError
             The declared schema does not describe the records.
         """
-        folders = PartitionColumns.in_folders_of(sources if options.partitions == "features" else ())
-        folders, overrides = folders.overridden(options.schema_overrides, sources)
+        folders = PartitionColumns.from_folders(sources if options.partitions == "features" else ())
+        folders, overrides = folders.override_types(options.schema_overrides, sources)
         is_declared = options.schema is not None
         united = None if is_declared else _united(stored, overrides)
         schema_of_copies = united if without is None else None
@@ -221,7 +221,7 @@ class CopiedSchema:
         if is_declared or overrides:
             described = schema_of_copies or united
             columns = apply_overrides(pa.schema([]) if described is None else described.schema, overrides)
-            folders, features = folders.declared(columns, sources)
+            folders, features = folders.declare_types(columns, sources)
             if schema_of_copies is not None:
                 schema_of_copies = EmbeddedSchema(
                     embedded_schema(features.to_arrow()), schema_of_copies.dictionaries, schema_of_copies.path
@@ -230,7 +230,7 @@ class CopiedSchema:
         if schema_of_copies is None:
             return cls(None, (), united, None, folders)
         _refuse(folders, schema_of_copies.schema.names, sources)
-        schema = folders.extended(schema_of_copies.schema, Projection(None))
+        schema = folders.extend_schema(schema_of_copies.schema, Projection(None))
         is_stored = len(stored) == 1 and not is_declared and not overrides and not folders.fields
         content = next(iter(stored)) if is_stored else pack(schema, schema_of_copies.dictionaries)
         declared = Schema.parse(schema) if is_declared or overrides else None
@@ -293,8 +293,8 @@ def _check_described(known: EmbeddedSchema, sources: Sequence[Source], reading: 
 
 def _warn_of_lost_types(sources: Sequence[Source], types_of_dataset: Mapping[str, Any] | None) -> None:
     """Warn of columns of folders with another type in the copy: the manifest's type, or the type of all folders."""
-    folder_columns, _ = PartitionColumns.in_folders_of(sources).overridden(types_of_dataset, sources)
-    inferred = PartitionColumns.in_folders_of(sources, stated=False)
+    folder_columns, _ = PartitionColumns.from_folders(sources).override_types(types_of_dataset, sources)
+    inferred = PartitionColumns.from_folders(sources, stated=False)
     types = {field.name: field.type for field in inferred.fields}
     for field in folder_columns.fields:
         if (other_type := types.get(field.name, field.type)) != field.type:
@@ -445,7 +445,7 @@ def _first_schema(source: Source, reading: ReadOptions) -> tuple[bool, bytes | N
     if source.shard is not None and (source.shard.records == 0 or source.shard.manifest.schema is not None):
         content = source.shard.manifest.schema
         return source.shard.records > 0, content if _is_readable(content) else None
-    with closing(BlockWalker.of_options(iter([source]), reading)) as walker:
+    with closing(BlockWalker.from_options(iter([source]), reading)) as walker:
         if not walker.load():  # a selection without rows has the columns of its dataset
             return False, None if source.derived is None else source.derived.schema
         content = first_embedded(walker)

@@ -17,7 +17,7 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import count_scan
 from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import given
+from tfrecord_io.read.sources import resolve_selection
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.typing import InputPath, OnError, Path, ProgressLike, StorageLike
 
@@ -73,9 +73,9 @@ def count(
     """
     options = FrameOptions.of_call(count, locals(), source)
     reads_all = bool(check_crc)
-    path, options = given(source, options)
+    path, options = resolve_selection(source, options)
     if isinstance(path, Scan) and (path.chooses_rows or path.chooses_columns):
-        path = replace(path.over(columns=None), selected=None)
+        path = replace(path.with_options(columns=None), selected=None)
         if index is None and not reads_all and raises(options.on_error):
             return count_scan(path)
     sources = resolve_sources(path, options)

@@ -23,7 +23,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import ReplacedError, printable
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
-from tfrecord_io.index.find_index import KnownCounts, found_again, open_columns, unless_stale, warn_of_stale
+from tfrecord_io.index.find_index import KnownCounts, find_again, open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import SUFFIX
 from tfrecord_io.log import logger
 from tfrecord_io.options import ReadOptions
@@ -234,7 +234,7 @@ class _Deletion:
     def find(self, filters: Any) -> None:
         """Find the rows that fulfil the condition, in each file."""
         condition = condition_of(filters)
-        in_folders = PartitionColumns.in_folders_of(self._sources).names
+        in_folders = PartitionColumns.from_folders(self._sources).names
         is_of_folders = self._replacement is not None and set(condition.columns) <= set(in_folders)
         options = replace(self._options, filters=condition, columns=())
         if not is_of_folders:
@@ -287,7 +287,7 @@ class _Deletion:
     def _read(scan: Scan, source: Source, threads: int) -> _Found:
         assert scan.row_filter is not None
         count, rows = 0, [np.empty(0, np.int64)]
-        with open_as_it_is(scan.decoded().over([source], threads=threads, progress=False)) as reader:
+        with open_as_it_is(scan.without_filter().with_sources([source], threads=threads, progress=False)) as reader:
             for batch in reader:
                 rows.append(scan.row_filter.rows(batch, np.arange(count, count + len(batch))))
                 count += len(batch)
@@ -374,7 +374,7 @@ class _Deletion:
         prefix = b""  # for the next record: the schema of the first one, which is removed
         with (
             SourcePrefetcher(sources) as prefetched,
-            closing(BlockWalker.of_options(prefetched, self._options, progress=self._meter)) as walker,
+            closing(BlockWalker.from_options(prefetched, self._options, progress=self._meter)) as walker,
         ):
             for frames in walker.intact_frames():
                 data, sizes = walker.data[: frames.consumed], frames.lengths + FRAME_BYTES
@@ -461,7 +461,7 @@ def _indexed_columns(sources: Sequence[Source]) -> list[tuple[str, ...] | None]:
         try:
             return None if index is None else names(source, index)
         except (FileNotFoundError, ReplacedError):
-            latest = found_again(source, COLUMNS_SUFFIX)
+            latest = find_again(source, COLUMNS_SUFFIX)
             return None if latest is None else names(source, latest)
 
     pairs = zip(sources, find_sidecars(sources, (COLUMNS_SUFFIX,)), strict=True)

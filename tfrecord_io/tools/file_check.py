@@ -21,7 +21,7 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.format.feature_types import RECORD_TYPES, Kind, Layout, RecordType, Text
 from tfrecord_io.format.framing import HEADER_BYTES, crc32c, frame_size
-from tfrecord_io.index.find_index import found_again
+from tfrecord_io.index.find_index import find_again
 from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
@@ -178,7 +178,7 @@ class RecordChecker:
 
 def _kinds(decoder: Decoder, plan: Plan | None) -> dict[FeatureName, Kind]:
     """Take the rows; returns the feature types of the new names that have values in them."""
-    columns = decoder.by_feature().values()
+    columns = decoder.take_columns().values()
     new = [] if plan is None or not decoder.new_names else [*columns][len(plan.columns) :]
     kinds = [(column, column.kind if column.steps is None else column.steps.kind) for column in new]
     return {(column.name, column.steps is not None): Kind(kind) for column, kind in kinds if kind != Kind.NONE}
@@ -531,7 +531,7 @@ class FileChecker:
             if isinstance(error, ReplacedError) and error.filename != index.path:
                 raise
             # The index was removed or written again since files were looked up.
-            if not is_latest and (latest := found_again(self.source)) is not None:
+            if not is_latest and (latest := find_again(self.source)) is not None:
                 self._check_index(latest, is_latest=True)
         except TFRecordError as error:
             if error.path == index.path or self._before is None:  # else the damage has been reported

@@ -63,7 +63,7 @@ class ReadIdentity:
         if scan.row_filter is not None:
             own.options["filter"] = scan.row_filter.condition.key
         if leaves_out(scan.options.on_error):
-            fields = [(f.name, logical_name(f.type, f.metadata), f.nullable) for f in scan.decoded().schema]
+            fields = [(f.name, logical_name(f.type, f.metadata), f.nullable) for f in scan.without_filter().schema]
             own.options[_LEFT_OUT] = hashlib.sha256(repr(sorted(fields)).encode()).hexdigest()
         return own
 

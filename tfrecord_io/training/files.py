@@ -94,7 +94,7 @@ class Files(RowSource):
         return ReadIdentity.of_scan(self.scan, options)
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
-        scan = self.scan.decoded()
+        scan = self.scan.without_filter()
         fields = leaf_fields(scan.schema)
         lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
         if not lists:
@@ -115,7 +115,7 @@ class Files(RowSource):
             most = scan.options.limit  # not that of the options, which counts the rows that fulfil a filter
             limit = options.sample if most is None else min(options.sample, most)
         size = 0
-        with open_as_it_is(scan.over(limit=limit)) as reader, suppress(TFRecordError, OSError):
+        with open_as_it_is(scan.with_options(limit=limit)) as reader, suppress(TFRecordError, OSError):
             # An error ends the sample; the read itself raises it again, after the records before it.
             reader.warns_of_damage = False
             for batch in reader:
@@ -146,7 +146,7 @@ class FileEpochs(Epochs):
     def __init__(self, scan: Scan, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
         super().__init__()
         self._delivered = scan
-        self._scan = scan = scan.decoded()
+        self._scan = scan = scan.without_filter()
         self._seed, self._counts = seed, counts
         self._share = share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
         window = options.offset > 0 or options.limit is not None
@@ -175,9 +175,9 @@ class FileEpochs(Epochs):
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
         sources = list(map(self.sources.__getitem__, self.order(position.epoch)))
         if not leaves_out(options.on_error):
-            scan = self._scan.over(sources, offset=begin, limit=limit)
+            scan = self._scan.with_sources(sources, offset=begin, limit=limit)
         else:  # rows that were left out have no number: they are found again only by decoding all rows
-            scan = self._scan.over(sources, offset=options.offset, limit=options.limit)
+            scan = self._scan.with_sources(sources, offset=options.offset, limit=options.limit)
         is_whole = position.epoch == 0 and begin == options.offset and self._share.workers == 1
         is_declared = self._scan.resolved.source == "schema="
         absent = AbsentColumns(self._scan.features, self.warnings.append) if is_whole and is_declared else None
@@ -203,7 +203,7 @@ class FileEpochs(Epochs):
 
     def _dealt(self, epoch: int, begin: int) -> EpochReader:
         """The rows that fulfil the filter, distributed to the workers: each reads all of them, from the first on."""
-        scan = self._scan.over([self.sources[i] for i in self.order(epoch)])
+        scan = self._scan.with_sources([self.sources[i] for i in self.order(epoch)])
         limit, counted, times = self._delivered.options.limit, None, 1
         if self._counts is not None:
             counted = self._rows()
@@ -234,7 +234,7 @@ class FileEpochs(Epochs):
             limit = None if last == ends[files[-1]] else last - first
             sources, offset = [self.sources[order[i]] for i in files], first - int(bounds[files[0]])
             of_files = bounds[files[0] : files[-1] + 2] - first
-            runs.append((self._scan.over(sources, offset=offset, limit=limit), of_files))
+            runs.append((self._scan.with_sources(sources, offset=offset, limit=limit), of_files))
         return runs
 
     def _rows(self) -> int:

@@ -19,13 +19,13 @@ from tfrecord_io.errors import DamagedDataWarning, warn
 from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions, raises, stops
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
-from tfrecord_io.read.deferred_schema import LazyScan
-from tfrecord_io.read.open_scan import narrowed
+from tfrecord_io.read.lazy_scan import LazyScan
+from tfrecord_io.read.open_scan import apply_selection
 from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import given
+from tfrecord_io.read.sources import resolve_selection
 from tfrecord_io.training.background_generator import BackgroundGenerator
 from tfrecord_io.training.batching import ArrayChunk, Batching
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
@@ -429,14 +429,14 @@ def iter_arrays(
     keywords = IterOptions.stated(iter_arrays, locals())
     options = IterOptions.from_keywords(keywords, iter_arrays, source)
     _refuse_idle_seed(keywords)
-    path, options = given(source, options)
+    path, options = resolve_selection(source, options)
     if isinstance(path, Scan):
         own = {name: value for name, value in keywords.items() if name not in _OF_FILES}
-        return iterate(narrowed(path, options), **own)
+        return iterate(apply_selection(path, options), **own)
     limits = {"batch_size": LIMITS.batch_rows, "batch_bytes": _CHUNK_BYTES}
     reads = ReadOptions.of_read(options, threads=options.thread_count, **limits)
     planned = plan_scan(path, reads, only_sample=True)
-    scan = LazyScan.planned(planned.close())  # its files are opened in each epoch
+    scan = LazyScan.from_scan(planned.close())  # its files are opened in each epoch
     if any(map(attrgetter("is_file_object"), scan.sources)):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
     damage = None if scan.schema.names else planned.error

@@ -73,8 +73,8 @@ class RowSource(ABC):
         return self.scans[0].files_and_columns()
 
     def over(self, **changes: Any) -> Self:
-        """See `Scan.over`."""
-        return self.each(lambda scan: scan.over(**changes))
+        """See `Scan.with_options`."""
+        return self.each(lambda scan: scan.with_options(**changes))
 
     def pruned(self) -> Self:
         """See `Scan.pruned`."""

@@ -21,7 +21,7 @@ from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.count_frames import records_of_files
-from tfrecord_io.read.explode import rows_and_numbers, step_counts, step_values, with_steps
+from tfrecord_io.read.explode import replace_steps, rows_and_numbers, step_counts, step_values
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -90,7 +90,7 @@ class _Episodes:
         steps = np.minimum(steps, self.steps[rows][:, None] - 1) + self._first[rows][:, None]
         taken = int64_array(steps.reshape(-1))
         values = {name: _joined(self._values[name], taken, form.length) for name in form.names}
-        return with_steps(self._batch, rows, values)
+        return replace_steps(self._batch, rows, values)
 
 
 def _joined(values: pa.Array, taken: pa.Array, length: int) -> pa.Array:

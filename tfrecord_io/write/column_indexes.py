@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.errors import ReplacedError
-from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex, check_fields, with_scalars
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex, check_fields, expand_scalars
 from tfrecord_io.index.find_index import unless_stale, warn_of_stale
 from tfrecord_io.log import logger
 from tfrecord_io.options import ReadOptions, StorageOptions
@@ -88,6 +88,6 @@ def check_indexed(columns: Sequence[str], schema: pa.Schema, features: Collectio
     """
     if not columns:
         return
-    entries = with_scalars(columns, schema)
+    entries = expand_scalars(columns, schema)
     Projection(entries).check({*schema.names, *features}, "write_index")
     check_fields(schema.field(name) for name in Projection(entries).order(schema.names))

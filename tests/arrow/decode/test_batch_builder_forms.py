@@ -94,7 +94,7 @@ def decoded(engine: Engine, plan: Plan, data: bytes) -> tuple[Mapping[str, Colum
     decoder = engine.decoder(plan)
     decoder.feed(data)
     rows = decoder.rows
-    return decoder.by_feature(), rows
+    return decoder.take_columns(), rows
 
 
 def outcome(builder: BatchBuilder, columns: Mapping[str, ColumnBuffers], rows: int) -> tuple[Any, ...]:

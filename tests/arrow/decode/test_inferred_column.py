@@ -86,7 +86,7 @@ def test_columns_that_an_engine_holds_show_the_same(chunks: list[list[bytes]], o
     for number in order:
         payloads = chunks[number % len(chunks)]
         decoder.feed(engine.frame(payloads))
-        columns = decoder.by_feature()
+        columns = decoder.take_columns()
         held.add(columns, records_from("file", record))
         made.add(dict(columns.items()), records_from("file", record))
         assert (held.observations, held.contested) == (made.observations, made.contested)

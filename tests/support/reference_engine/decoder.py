@@ -151,8 +151,8 @@ class ReferenceDecoder:
         self._lengths = []
         return taken
 
-    def by_feature(self) -> dict[str, ColumnBuffers]:
-        """See `contract.Decoder.by_feature`."""
+    def take_columns(self) -> dict[str, ColumnBuffers]:
+        """See `contract.Decoder.take_columns`."""
         columns = self.take()
         names = ColumnNames([(column.name, column.is_list) for column in columns])
         return {feature: columns[at] for feature, at in names.index.items()}

@@ -15,7 +15,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from tfrecord_io.format.protobuf import drop_unknown_fields, parsed
+from tfrecord_io.format.protobuf import drop_unknown_fields, parse_message
 from tfrecord_io.format.varint import varint
 
 Nested = dict[int, Any]
@@ -39,10 +39,10 @@ def parse(message_class: Any, data: bytes, nested: Nested) -> tuple[Any, bool]:
     protobuf's DecodeError if `data` is not such a message.
     """
     try:
-        message = parsed(message_class, data)
+        message = parse_message(message_class, data)
     except DecodeError:
         data = _rewritten(data, nested)
-        message = parsed(message_class, data)
+        message = parse_message(message_class, data)
     size, known = drop_unknown_fields(message)
     has_unknown = known < size
     if has_unknown or size < len(data):

@@ -90,7 +90,7 @@ class PayloadDicts:
     def row(self, frame: Any) -> dict[str, Any] | None:
         """See `RecordDicts.row`."""
         plan = self._plan
-        checks = Checks.of_call(plan.check_crc, payloads=True)
+        checks = Checks.from_check_crc(plan.check_crc, payloads=True)
         frames, fault = get_engine().scan(frame, checks=checks, max_record_bytes=plan.max_record_bytes)
         if fault is not None or len(frames.starts) != 1 or frames.consumed != len(frame):
             return None

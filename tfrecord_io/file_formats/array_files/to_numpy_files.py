@@ -365,7 +365,7 @@ def _blocks(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> Itera
         field.name for field in scan.schema if not names.isdisjoint(f.name for f in leaf_fields(pa.schema([field])))
     ]
     selected = scan.only(outer) if outer else scan.select(columns)  # `select` refuses unknown names
-    with open_scan(selected.over(progress=progress)) as reader:
+    with open_scan(selected.with_options(progress=progress)) as reader:
         fields = leaf_fields(reader.schema)
         row = 0
         for batch in chain(reader, [empty_batch(reader.schema)]):

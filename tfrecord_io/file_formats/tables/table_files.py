@@ -27,7 +27,7 @@ from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.row_filter import RowFilter, with_filter_columns
+from tfrecord_io.read.row_filter import RowFilter, add_filter_columns
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import short_type_name
@@ -77,7 +77,7 @@ class SourceOptions:
         if not set(needed) <= set(names):
             return Projection(None)
         columns = self.columns
-        return Projection(with_filter_columns(columns, needed) if needed and columns is not None else columns)
+        return Projection(add_filter_columns(columns, needed) if needed and columns is not None else columns)
 
     def check_count(self, count: int, path: str) -> None:
         """Raise SchemaError if a file has more columns or fields than its limit, of which `count` are known."""
@@ -118,14 +118,14 @@ class TableFiles:
         for match in matches:
             warn_of_left_out(match, formats)
         sources = [source for match in matches for source in match.sources]
-        folders, overrides = PartitionColumns.in_folders_of(sources).overridden(options.schema_overrides, sources)
+        folders, overrides = PartitionColumns.from_folders(sources).override_types(options.schema_overrides, sources)
         if formats[0].typed and overrides:
             name = printable(next(iter(overrides)))
             reason = f"schema_overrides= declares '{name}', but is only for columns of folders (day=1/)"
             raise TypeError(f"{reason}, as the files state their types; schema= casts the columns to write")
         schema = options.schema
         if folders.fields and schema is not None:
-            folders, schema = folders.declared(Schema.parse(schema), sources)
+            folders, schema = folders.declare_types(Schema.parse(schema), sources)
         return cls(sources, folders, replace(options, schema=schema, schema_overrides=overrides, listings=None))
 
     def select_names(self, names: Sequence[str]) -> list[str] | None:

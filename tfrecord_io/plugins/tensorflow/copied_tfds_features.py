@@ -11,7 +11,7 @@ from tfrecord_io.errors import printable, warn
 from tfrecord_io.options import unwrapped
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.record_checks import divided, sidecar_schema
+from tfrecord_io.read.record_checks import sidecar_schema, split_folders
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.formats.tfds_info import FEATURES, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
@@ -38,7 +38,7 @@ class SourceFeatures:
         sidecar, _ = sidecar_schema(scan.sources, scan.options)
         if sidecar is None:
             return None
-        directory, _ = divided(scan.sources[0].path, sidecar.depth)
+        directory, _ = split_folders(scan.sources[0].path, sidecar.depth)
         folder = Directory(directory, sidecar.storage)
         text = folder.read(FEATURES)
         if text is None:

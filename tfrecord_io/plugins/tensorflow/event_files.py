@@ -14,7 +14,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.files_below import list_folder
 from tfrecord_io.file_formats.format_of_path import is_directory
-from tfrecord_io.format.protobuf import message_classes, parsed
+from tfrecord_io.format.protobuf import message_classes, parse_message
 from tfrecord_io.format.serialized_tensor import parse_tensor
 from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import Options, StorageOptions, check_progress
@@ -135,7 +135,7 @@ def _scalars(records: RecordReader, path: str) -> Iterator[_Scalar]:
     plugins: dict[str, str] = {}  # by tag: only the first value of a tag states its plugin
     for number, payload in enumerate(records):
         try:
-            event = parsed(_Event, payload)
+            event = parse_message(_Event, payload)
         except ProtobufError as error:
             reason = "the record is not an Event: these are not TensorBoard's files"
             raise DecodeError(reason, path=path, record=number) from error

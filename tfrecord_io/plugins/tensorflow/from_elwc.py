@@ -28,7 +28,7 @@ from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.sources import PieceStream, given, made_records
+from tfrecord_io.read.sources import PieceStream, made_records, resolve_selection
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source, total
@@ -74,7 +74,7 @@ class _ListSplitter:
         """The framed rows of all files, in pieces."""
         options = self._options
         prefetcher = SourcePrefetcher(list(sources))
-        walker = BlockWalker.of_options(prefetcher, options, progress=progress)
+        walker = BlockWalker.from_options(prefetcher, options, progress=progress)
         try:
             for frames in walker.intact_frames(check_crc=options.check_crc):
                 if (error := (yield from self._block(walker, frames))) is not None:
@@ -183,7 +183,7 @@ class _Names:
         fault = None
         while done < count and fault is None:
             progress = self._decoder.feed(framed, begin)
-            self._decoder.by_feature()
+            self._decoder.take_columns()
             if progress.fault is not None:
                 fault = replace(progress.fault, record=done + progress.fault.record)
             done, begin = done + progress.records, begin + progress.consumed
@@ -373,7 +373,7 @@ def elwc_rows(
 ) -> tuple[list[Source], dict[str, Any]]:
     """The rows of lists as a source of Examples, and the keywords with which it is to be read."""
     check_choice("part", part, (None, *PARTS))
-    path, options = given(path, ReadOptions.from_keywords(keywords, None, path))
+    path, options = resolve_selection(path, ReadOptions.from_keywords(keywords, None, path))
     is_of_payloads = options.record_type == "bytes" and "record_type" not in keywords  # of a dataset that can be opened
     for name in ("include_file_paths",) if is_of_payloads else ("include_file_paths", "record_type"):
         if getattr(options, name) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tfrecord_io.format.format_registry import READING, TFRECORD, Format, by_convert, format_option
+from tfrecord_io.format.format_registry import READING, TFRECORD, Format, convert_hints, format_option
 from tfrecord_io.options.checked_options import Options
 
 
@@ -39,7 +39,7 @@ ARRAY_RECORD = Format(
     options=TensorflowOptions,
     copied=True,
     looks=("a Riegeli or ArrayRecord file",),
-    **by_convert("array_record", where="of an ArrayRecord file, "),
+    **convert_hints("array_record", where="of an ArrayRecord file, "),
     extra="array_record",
 )
 TFDS = Format(

@@ -13,7 +13,7 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import name_advice
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.format.varint import delimited
+from tfrecord_io.format.varint import delimited_field
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, POSITION, RECORD
 from tfrecord_io.schema.column_selection import Projection
@@ -194,14 +194,14 @@ class _Lists:
                     key, shared, parts = row_key, context, []
                 elif context != shared:
                     self._refuse_difference(before if at == 0 else batch.slice(at - 1, 1), batch.slice(at, 1), row + at)
-                parts.append(delimited(EXAMPLES, example))
+                parts.append(delimited_field(EXAMPLES, example))
             row += len(batch)
             before = batch.slice(len(batch) - 1) if len(batch) else before
         if parts:
             yield self._record(parts, shared)
 
     def _record(self, parts: list[bytes], context: bytes) -> bytes:
-        return b"".join([*parts, delimited(CONTEXT, context)] if self.contexts.names else parts)
+        return b"".join([*parts, delimited_field(CONTEXT, context)] if self.contexts.names else parts)
 
     def _check_new(self, key: Any, seen: set[Any], row: int) -> None:
         if key is None:

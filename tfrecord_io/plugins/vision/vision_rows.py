@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfrecord_io.adapters.libraries import Adapter
-from tfrecord_io.format.format_registry import ORDERED, Format, by_convert, format_option
+from tfrecord_io.format.format_registry import ORDERED, Format, convert_hints, format_option
 from tfrecord_io.options.checked_options import Options
 from tfrecord_io.typing import InvalidBoxes, Masks, Path
 
@@ -60,7 +60,7 @@ TAR = Format(
     reads=ORDERED,
     compressed=True,
     looks=("a tar archive",),
-    **by_convert("tar", where="if it is a WebDataset archive, "),
+    **convert_hints("tar", where="if it is a WebDataset archive, "),
     magic=(b"ustar",),
     magic_at=257,
 )

@@ -78,7 +78,7 @@ class RecordFile:
 
     @property
     def gaps(self) -> list[Gap]:
-        """What was left out of a damaged compressed file so far, if it was opened to `recover`."""
+        """The gaps in a damaged compressed file so far, if it was opened to `recover`."""
         return [] if self.recovering is None else self.recovering.gaps
 
     def pass_damage(self) -> Gap | None:
@@ -154,7 +154,7 @@ Recover = Callable[["BlockWalker", Exception], bool]
 _NO_BYTES = np.empty(0, np.uint8)
 
 
-def _in_directory(directory: str, source: Source) -> Source:
+def _resolve_in(directory: str, source: Source) -> Source:
     """A file whose relative path means the same one in another working directory."""
     return source.absolute(directory) if is_elsewhere(directory) else source
 
@@ -184,7 +184,7 @@ class BlockWalker:
         self.error: Exception | None = None  # what ended the walk, to be raised after the records before it
         self.unread = 0  # if reading failed: offset of the first byte that was not consumed
         with suppress(FileNotFoundError):  # the working directory may have been removed
-            sources = map(partial(_in_directory, os.getcwd()), sources)
+            sources = map(partial(_resolve_in, os.getcwd()), sources)
         self._sources = sources
         self._open_file = open_file
         self.progress = progress
@@ -198,7 +198,7 @@ class BlockWalker:
         self._waiting: deque[Source] = deque()  # taken from the sources, and not opened
 
     @classmethod
-    def of_options(
+    def from_options(
         cls,
         sources: Iterator[Source],
         options: FrameOptions,
@@ -232,7 +232,7 @@ class BlockWalker:
 
     @property
     def final(self) -> bool:
-        """Whether the file ends with the current block."""
+        """True if the file ends with the current block."""
         return self.block is not None and self.block.final
 
     @property
@@ -363,8 +363,8 @@ class BlockWalker:
             return True
         if self.block.final:
             return False
-        offset, held = self.offset, np.empty(len(self.data) + SPARE, np.uint8)
-        held[:-SPARE] = self.data
+        offset, joined = self.offset, np.empty(len(self.data) + SPARE, np.uint8)
+        joined[:-SPARE] = self.data
         self.opened.blocks.consume(self._begin)
         self._begin = 0
         while True:
@@ -374,9 +374,9 @@ class BlockWalker:
                 if isinstance(error, CompressionError) and self.opened.recovering is not None:
                     self._passed.append((error, self.opened.pass_damage()))
                     continue
-                self.block = Block(held[:-SPARE], offset, False)
+                self.block = Block(joined[:-SPARE], offset, False)
                 return False
-            self.block = block or Block(held[:-SPARE], offset, True)
+            self.block = block or Block(joined[:-SPARE], offset, True)
             return True
 
     def pass_damage(self) -> Gap | None:
@@ -426,7 +426,7 @@ class BlockWalker:
 
     def checks(self, *, payloads: bool = False) -> Checks:
         """The checksums that are compared: none in a walk without `check_crc`."""
-        return Checks.of_call(self._checks_crc, payloads=payloads)
+        return Checks.from_check_crc(self._checks_crc, payloads=payloads)
 
     def intact_frames(self, max_records: int = -1, *, check_crc: bool = True) -> Iterator[Frames]:
         """The complete records of each block; the walk advances past them, and the damage behind, when it goes on.
@@ -445,9 +445,9 @@ class BlockWalker:
             if error is None:
                 self.read_on()
             elif not self.recover(error):
-                raise self.fail(self.of_file(error))
+                raise self.fail(self.locate_error(error))
 
-    def of_file(self, error: Exception) -> Exception:
+    def locate_error(self, error: Exception) -> Exception:
         """An error about the next record, with its position in the file: a source may have some of its records."""
         if isinstance(error, TFRecordError) and error.record is not None and self.opened.origin is not None:
             place = self.opened.origin(error.record)
@@ -490,7 +490,7 @@ class BlockWalker:
 
     @property
     def splits_record(self) -> bool:
-        """Whether ``data`` ends before the next record does."""
+        """True if ``data`` ends before the next record does."""
         data = self.data
         return len(data) < HEADER_BYTES or len(data) < frame_size(data[:HEADER_BYTES])
 

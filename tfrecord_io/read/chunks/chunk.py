@@ -42,7 +42,7 @@ _NO_RECORDS = RecordCounts()
 
 
 def is_little(size: int) -> bool:
-    """Whether data is not worth a segment."""
+    """True if data is not worth a segment."""
     return size < LIMITS.decoded_file_bytes
 
 
@@ -91,7 +91,7 @@ class DecodedChunk:
         yield FileRun(path, file, first_record, begin, self.rows)
 
     def record_of(self, row: int) -> RecordRef:
-        """The record of a row, or the one that follows the last row in its file."""
+        """The record of a row, or the next record of the file for the number of rows."""
         at = bisect_right(self.more_files, row, key=itemgetter(2)) if self.more_files else 0
         if not at:
             return RecordRef(self.path, self.first_record + row, self.file)
@@ -168,7 +168,7 @@ def first_record_settings(options: ReadOptions) -> DecodeSettings:
 
 @dataclass
 class KnownRecords:
-    """What the records that were decoded so far tell about those to come."""
+    """The facts about the records decoded so far that apply to later ones."""
 
     names: dict[FeatureName, None] = field(default_factory=dict)  # the names outside the plan that they had, as keys
     sequence: bool = False  # whether one was a SequenceExample
@@ -184,7 +184,7 @@ class KnownRecords:
         return settings
 
     def allow(self, chunk: DecodedChunk, plan: Plan) -> bool:
-        """Whether no name in a chunk, which was decoded by `plan`, would be a fault after these records."""
+        """True if the new names of a chunk decoded by `plan` are no fault after these records."""
         new = [name for name in chunk.new_names if name not in self.names] if self.names else chunk.new_names
         if new and len(plan.columns) + len(self.names) + len(new) > plan.max_features:
             return False
@@ -195,7 +195,7 @@ class KnownRecords:
 
 
 class FeedResult(NamedTuple):
-    """What one call of `ChunkDecoder.feed` decoded; at most one of the last three fields is set."""
+    """The result of one call of `ChunkDecoder.feed`; at most one of the last three fields is set."""
 
     records: int
     consumed: int
@@ -251,7 +251,7 @@ class ChunkDecoder:
         chunk.counts, self._counts = counts - self._counts, counts
         chunk.new_names = decoder.new_names[self._names :]
         self._names += len(chunk.new_names)
-        chunk.columns = decoder.by_feature()
+        chunk.columns = decoder.take_columns()
         return chunk
 
 
@@ -291,7 +291,7 @@ class PayloadDecoder:
             data,
             begin,
             max_records=max_records,
-            checks=Checks.of_call(self._check_crc, payloads=True),
+            checks=Checks.from_check_crc(self._check_crc, payloads=True),
             max_record_bytes=self._max_record_bytes,
             final=final,
         )
@@ -325,7 +325,7 @@ class PayloadDecoder:
         self.value_bytes += payload_bytes
         return True
 
-    def by_feature(self) -> Mapping[str, ColumnBuffers]:
+    def take_columns(self) -> Mapping[str, ColumnBuffers]:
         offsets = np.zeros(self.rows + 1, np.int32)
         np.cumsum(self.lengths(), out=offsets[1:], dtype=np.int32)
         values = self._values[0] if len(self._values) == 1 else np.concatenate([np.empty(0, np.uint8), *self._values])
@@ -366,12 +366,12 @@ class RowBudget:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all records are read, in batches as large as possible."""
+        """True if all records are read, in batches as large as possible."""
         return self.batch_rows == _WHOLE_ROWS and self.remaining is None
 
     @property
     def joins(self) -> bool:
-        """Whether one thread decodes a file into one batch, so that no column is copied to join its parts."""
+        """True if one thread decodes a file into one batch: no column is copied to join its parts."""
         return self.is_whole and self.batch_bytes > _WHOLE_BATCH_BYTES
 
     def fit_to(self, plan: Plan) -> None:
@@ -408,7 +408,7 @@ def row_budget(options: ReadOptions, *, whole: bool) -> RowBudget:
 
 
 class BatchLimit:
-    """The payload bytes that a decoder may hold, so that neither they nor its integers in lists exceed a limit.
+    """The payload bytes that a decoder may hold, limited also by the integers in the lists.
 
     A byte of a packed list is at most one integer, of eight bytes, so payloads are allowed in steps: an eighth of what
     the integers may still take, and after these were decoded an eighth of the rest. Where a batch ends depends on its

@@ -48,7 +48,7 @@ _SMALLER = 16  # times: the blocks of a read of few rows
 
 
 def reads_on(options: ReadOptions) -> bool:
-    """Whether files are requested far ahead, as many rows are read."""
+    """True if files are requested far ahead, as many rows are read."""
     return options.limit is None or options.limit > _FEW_ROWS
 
 
@@ -99,7 +99,7 @@ class ChunkReader:
 
     @cached_property
     def _is_little(self) -> bool:
-        """Whether all files are local and, by their names, not compressed, and together not worth another thread."""
+        """True if all files are local, not compressed by their names, and together not worth another thread."""
         size = total(source.size if source.local else None for source in self._sources)
         if size is None or not is_little(size):
             return False
@@ -129,7 +129,7 @@ class ChunkReader:
         """Number of files opened."""
         return self._walker.number + 1
 
-    def restarted(self) -> ChunkReader:
+    def restart(self) -> ChunkReader:
         """Replace this reader by one that starts again; data from a network is not requested twice."""
         prefetcher = self._prefetcher if self._prefetcher.rewind() else None
         if prefetcher is not None:
@@ -257,11 +257,11 @@ class ChunkReader:
         plan, data = self.settings.plan, self._walker.data[fault.offset :]
         columns = tuple(replace(column, layout=Layout.ANY, text=Text.NO) for column in plan.columns)
         decoder = get_engine().decoder(replace(plan, columns=columns, unknown="skip"))
-        other = decoder.feed(data[: frame_size(data[:HEADER_BYTES])]).fault
-        return fault if other is None else replace(other, record=fault.record, offset=fault.offset)
+        first_fault = decoder.feed(data[: frame_size(data[:HEADER_BYTES])]).fault
+        return fault if first_fault is None else replace(first_fault, record=fault.record, offset=fault.offset)
 
     def _recovers(self, error: Exception) -> bool:
-        """Whether the walk goes on behind what an error is about."""
+        """True if the walk goes on behind the cause of an error."""
         if self.recovery is None:
             return False
         plan = self.settings.plan
@@ -323,14 +323,14 @@ class ChunkReader:
 
     def _whole_chunks(self, budget: RowBudget) -> Generator[DecodedChunk, None, None]:
         """All further chunks of a whole read: those of plain files in segments, the others in order."""
-        known, decoder = KnownRecords(), None
-        yield from self._small_chunks(known, budget)
+        known_records, decoder = KnownRecords(), None
+        yield from self._small_chunks(known_records, budget)
         if not self._open_next():
             self.close()
             return
         from tfrecord_io.read.chunks.segments import segment_pool
 
-        with segment_pool(self._options.thread_count) as pool, self._files(pool, budget, known) as segmented:
+        with segment_pool(self._options.thread_count) as pool, self._files(pool, budget, known_records) as segmented:
             while self._open_next():
                 for chunk in segmented.chunks() if pool.threads or not budget.joins else ():
                     decoder = None  # it does not know the names of this chunk
@@ -338,17 +338,17 @@ class ChunkReader:
                     yield chunk
                 if self._walker.file is not None:
                     segmented.look_ahead()
-                    decoder = decoder or self.decoder(known)
+                    decoder = decoder or self.decoder(known_records)
                     following = self.read(decoder, budget.max_rows, budget.max_bytes, begun=budget.rows > 0)
                     if following is None:
                         return
-                    known.add(following)
+                    known_records.add(following)
                     budget.take(following)
                     ends_read = following.ends_read
                     yield following
                     if ends_read:
                         return
-                for chunk in self._small_chunks(known, budget):
+                for chunk in self._small_chunks(known_records, budget):
                     decoder = None
                     yield chunk
         self.close()
@@ -396,7 +396,7 @@ class ChunkReader:
         return chunk
 
     def _begin_segments(self) -> bool:
-        """Whether the next rows are those of segments; opens the next file if none is open."""
+        """True if segments have the next rows; opens the next file if none is open."""
         if self._feed is None and self._segmented is not None and self._open_next():
             file = self._segmented.begin()
             if file is not None:

@@ -91,16 +91,16 @@ def count_each(
             numbers.append(None)
     unknown = [source for source, number in zip(sources, numbers, strict=True) if number is None]
     counted = count_by_reading(unknown, known, recover=recover, threads=threads, progress=progress)
-    return _in_order(numbers, counted)
+    return _fill_counts(numbers, counted)
 
 
 def records_of_files(sources: Sequence[Source], options: FrameOptions) -> list[int]:
     """The number of records of each file; those without an index or a manifest are read for it."""
-    known = KnownCounts(options)
-    return list(count_each(sources, known.indexes(sources), known, threads=options.thread_count))
+    counts = KnownCounts(options)
+    return list(count_each(sources, counts.indexes(sources), counts, threads=options.thread_count))
 
 
-def _in_order(known: Sequence[int | None], counted: Generator[int]) -> Iterator[int]:
+def _fill_counts(known: Sequence[int | None], counted: Generator[int]) -> Iterator[int]:
     """The known numbers, with the counted ones instead of None."""
     with closing(counted):
         for number in known:
@@ -137,7 +137,7 @@ def _count_side_by_side(sources: Sequence[Source], threads: int, count: Any) -> 
     That is done with a damaged file, for the error, or to go on behind the damage.
     """
 
-    def attempt(source: Source) -> int | None:
+    def count_alone(source: Source) -> int | None:
         if not _is_small(source):
             return None
         with suppress(TFRecordError, OSError), segment_pool(1) as alone:
@@ -147,7 +147,7 @@ def _count_side_by_side(sources: Sequence[Source], threads: int, count: Any) -> 
     if threads < 2 or sum(map(_is_small, sources)) < 2:
         yield from [None] * len(sources)
     else:
-        yield from ordered((partial(attempt, source) for source in sources), threads, "count")
+        yield from ordered((partial(count_alone, source) for source in sources), threads, "count")
 
 
 def _is_small(source: Source) -> bool:
@@ -169,12 +169,12 @@ def _count_file(
     TFRecordError at the first fault that `recover` does not pass; ``records_intact`` and ``offset`` show how far the
     walk got.
     """
-    walker = BlockWalker.of_options(iter([source]), known.options, progress=progress, recover=recover)
+    walker = BlockWalker.from_options(iter([source]), known.options, progress=progress, recover=recover)
     walker.number = file - 1
     with closing(walker):
         total = _pass_records(walker, pool, check_crc=check_crc)
         if walker.error is not None:
-            raise walker.of_file(walker.error)
+            raise walker.locate_error(walker.error)
     return total
 
 
@@ -191,7 +191,7 @@ def _count_without_reading(source: Source, index: Source | None, known: KnownCou
         with open_random_access(source) as ranges:
             if codec_of(ranges, source.path) is not None:
                 return None
-            limit, checks = known.options.limits.record_bytes, Checks.of_call(known.options.check_crc)
+            limit, checks = known.options.limits.record_bytes, Checks.from_check_crc(known.options.check_crc)
             return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, limit, checks))
     except OSError as error:
         if error.errno != errno.ESPIPE:  # of a web server without range requests, which may not say so before

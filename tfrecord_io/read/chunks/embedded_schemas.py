@@ -25,7 +25,7 @@ from tfrecord_io.storage.read.source import Source
 
 @dataclass(frozen=True, slots=True)
 class SchemaRevision:
-    """An embedded schema that the plan does not cover, and the record that carries it."""
+    """A record's embedded schema that the plan does not cover."""
 
     embedded: EmbeddedSchema  # covers both the plan and the record
     path: str
@@ -78,7 +78,7 @@ class EmbeddedSchemaCheck:
         if it has more columns than the governing one.
         """
         if not self.obey:
-            return self._stored_otherwise(path, record, offset, content)
+            return self._compare_stored_form(path, record, offset, content)
         with self._lock:
             schema = self._accepted.get(content)
             if schema is None or (record > 0 and self._by_path.get(path, schema) is not schema):
@@ -98,17 +98,17 @@ class EmbeddedSchemaCheck:
             return None
 
     def index_is_in(self, paths: Collection[str]) -> bool:
-        """Whether these files, which were read from their first record on, and all others have the governing index."""
+        """True if the governing index is in these files, read from their first record on, and in all others."""
         with self._lock:
             return not self._index_differs and self._paths.issuperset(paths)
 
     def is_foreign(self, path: str | None) -> bool:
-        """Whether a file that was read has no embedded schema, so that the governing one of another file applies."""
+        """True if a file has been read without finding an embedded schema, so that another file's schema governs it."""
         with self._lock:
             return self.governing is not None and path not in self._paths and path != self.governing.path
 
     def is_of_foreign_feature(self, error: Exception) -> TypeGuard[TFRecordError]:
-        """Whether an error is about a feature of a file without an embedded schema that the governing schema lacks.
+        """True if an error names a feature that the governing schema lacks, in a file without an embedded schema.
 
         A column of the null type, of which no value was written, has no type yet either.
         """
@@ -129,7 +129,7 @@ class EmbeddedSchemaCheck:
             reason = f"this file has no embedded schema, so that of {origin} applies"
             error.advice = reason if error.advice is None else f"{reason}: {error.advice}"
 
-    def _stored_otherwise(
+    def _compare_stored_form(
         self, path: str, record: int, offset: int, content: bytes
     ) -> SchemaError | SchemaRevision | None:
         """Check how declared columns are stored; a revision has only those that are stored as several features."""
@@ -141,15 +141,15 @@ class EmbeddedSchemaCheck:
             except (EmbeddedSchemaUnreadable, SchemaError):  # what is declared is read without it
                 stored = Schema()
             try:
-                found = as_stored(self.declared, stored, self.selects)
+                stored_schema = as_stored(self.declared, stored, self.selects)
             except SchemaError as error:
                 error.path, error.record, error.offset = path, record, offset
                 return error
-            if found == self.declared:
+            if stored_schema == self.declared:
                 self._as_declared.add(content)
                 return None
-        known = set(self.declared)
-        composed = sorted((f for f in found if is_composed(f.encoding)), key=lambda f: f not in known)
+        declared_fields = set(self.declared)
+        composed = sorted((f for f in stored_schema if is_composed(f.encoding)), key=lambda f: f not in declared_fields)
         schema = pa.schema([replace(f, column=f.feature).to_arrow() for f in composed])
         return SchemaRevision(EmbeddedSchema(schema, {}, path), path, record, offset, declared=True)
 
@@ -177,14 +177,14 @@ class EmbeddedSchemaCheck:
                 hint="read the file with schema='infer', or read the files it was merged from one by one",
                 hint_cli="read the file with --schema infer, or read the files it was merged from one by one",
             )
-        other = replace(embedded, path=path, content=content)
+        embedded_here = replace(embedded, path=path, content=content)
         if self.governing is None:
-            return SchemaRevision(other, path, record, offset)
+            return SchemaRevision(embedded_here, path, record, offset)
         if _digest(content) in self.governing.united:
             return None
         from tfrecord_io.schema.merged_schema import merge
 
-        merged = merge(self.governing, other)
+        merged = merge(self.governing, embedded_here)
         return None if merged is self.governing else SchemaRevision(merged, path, record, offset)
 
 
@@ -210,21 +210,21 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
     """
     from tfrecord_io.schema.merged_schema import merge
 
-    found = [] if embedded is None else [embedded]
+    schemas = [] if embedded is None else [embedded]
     seen = {None if embedded is None else embedded.content}
     for content, path in contents:
         if content not in seen:
             seen.add(content)
             with suppress(EmbeddedSchemaUnreadable):
-                found.append(EmbeddedSchema.parse(content, path))
-    if len(found) < 2:
-        return found[0] if found else None
-    united = found
+                schemas.append(EmbeddedSchema.parse(content, path))
+    if len(schemas) < 2:
+        return schemas[0] if schemas else None
+    united = schemas
     while len(united) > 1:  # in pairs: to join many categories with one schema after the other takes quadratic time
         united = [*map(merge, united[::2], united[1::2]), *united[len(united) // 2 * 2 :]]
-    covered = frozenset(_digest(each.content) for each in found if each.content is not None)
+    covered = frozenset(_digest(schema.content) for schema in schemas if schema.content is not None)
     if united[0].conflicts:  # which name the first file that differs from those before it
-        return reduce(merge, found)
+        return reduce(merge, schemas)
     return replace(united[0], united=united[0].united | covered)
 
 
@@ -239,12 +239,12 @@ def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[
 
     Of remote files, the first bytes are requested side by side.
     """
-    unknown = [source for source in sources if _stated(source) is None and _has_first_record(source)]
+    unknown = [source for source in sources if _stated_schema(source) is None and _has_first_record(source)]
     recover = leaves_out(options.on_error)
     open_file = partial(RecordFile, compression=options.compression, block_bytes=LIMITS.head_bytes, recover=recover)
     with SourcePrefetcher(unknown, heads=True) as prefetched:
         for source in sources:
-            content, path = _stated(source) or (None, source.path)
+            content, path = _stated_schema(source) or (None, source.path)
             if content is None and _has_first_record(source):
                 with (
                     suppress(TFRecordError, OSError),
@@ -256,12 +256,12 @@ def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[
 
 
 def schemas_are_stated(sources: Sequence[Source]) -> bool:
-    """Whether the schema of all files is known without reading one."""
-    return None not in map(_stated, sources)
+    """True if the schema of all files is known without reading one."""
+    return None not in map(_stated_schema, sources)
 
 
-def _stated(source: Source) -> tuple[bytes, str] | None:
-    """The schema that a manifest has, or that the rows of a dataset have, and the path of what states it."""
+def _stated_schema(source: Source) -> tuple[bytes, str] | None:
+    """The schema in the manifest, or of the rows of a dataset, and the path of the file that has it."""
     if source.shard is not None and source.shard.manifest.schema is not None:
         return source.shard.manifest.schema, source.shard.manifest.path
     if source.derived is not None and source.derived.schema is not None:
@@ -270,7 +270,7 @@ def _stated(source: Source) -> tuple[bytes, str] | None:
 
 
 def _has_first_record(source: Source) -> bool:
-    """Whether the source begins with the first record of its file, and can be opened once more."""
+    """True if the source begins with the first record of its file, and can be opened once more."""
     return source.begins_file and source.can_be_read_again and source.size != 0
 
 

@@ -46,15 +46,17 @@ class IndexedChunks:
                 for at, file in enumerate(files, number):
                     assert file.source is not None
                     assert file.values is not None
-                    yield from self._of_values(file.source, file.values, at, skipped, budget)
+                    yield from self._chunks_of_values(file.source, file.values, at, skipped, budget)
                     skipped = 0
             else:
-                yield from self._decoded([file.source for file in files if file.source is not None], number, budget)
+                yield from self._decode_files(
+                    [file.source for file in files if file.source is not None], number, budget
+                )
             number += len(files)
             if not budget.max_rows:
                 return
 
-    def _of_values(
+    def _chunks_of_values(
         self, source: Source, values: FileValues, number: int, skipped: int, budget: RowBudget
     ) -> Generator[DecodedChunk]:
         if values.embedded is not None:
@@ -69,7 +71,7 @@ class IndexedChunks:
                 budget.take(chunk)
                 yield chunk
 
-    def _decoded(self, sources: Sequence[Source], number: int, budget: RowBudget) -> Generator[DecodedChunk]:
+    def _decode_files(self, sources: Sequence[Source], number: int, budget: RowBudget) -> Generator[DecodedChunk]:
         options = self._options if number == 0 else self._options.changed(offset=0)
         self._reader = reader = ChunkReader(sources, options, whole=self._whole)
         reader.check = self.check

@@ -34,11 +34,11 @@ def segment_bounds(
     first record; twice as much time if the reader `filters`.
     """
     size, times = end - begin, _FILTERED if filters else 1
-    least, most = (
+    fewest, segments_limit = (
         max(_LEAST_SEGMENTS // times, _LEAST_OF_CORE * cores),
         max(_MOST_SEGMENTS // times, _MOST_OF_CORE * cores),
     )
-    wanted = max(min(size / least, _LARGE_BYTES), size / most)
+    wanted = max(min(size / fewest, _LARGE_BYTES), size / segments_limit)
     wanted = max(
         wanted, LIMITS.window_bytes, LIMITS.segment_records * record_bytes, LIMITS.segment_column_bytes * columns
     )
@@ -69,10 +69,10 @@ class SegmentDecoders:
         """A decoder for a segment; a new one knows the names, which records before the segment had."""
         while self._empty:
             try:
-                known, decoder = self._empty.pop()
+                decoder_settings, decoder = self._empty.pop()
             except IndexError:  # another thread took the last one
                 break
-            if known is settings:
+            if decoder_settings is settings:
                 return decoder
         decoder = settings.decoder(keep_lengths=self.in_parts)
         if names:
@@ -125,11 +125,11 @@ class DecodedPart(Part):
             decoder.complete()
         else:
             chunk.kept = decoder.kept
-            chunk.columns = decoder.by_feature()
+            chunk.columns = decoder.take_columns()
             self.use_again()
 
     def use_again(self) -> None:
-        """Let a later segment use the decoder, unless it has met what its plan does not say."""
+        """Let a later segment use the decoder, unless its records differ from its plan."""
         decoder, plan = self.decoder, self.settings.plan
         del self.decoder
         if not decoder.new_names and decoder.sequence == (plan.record_type is RecordType.SEQUENCE_EXAMPLE):
@@ -194,7 +194,7 @@ class FileDecoder(Segments[DecodedPart]):
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the position is the end of the file."""
+        """True if the position is the end of the file."""
         return self.position.offset >= self._windows.size
 
     def segments(self) -> Iterator[Segment[DecodedPart]]:
@@ -257,6 +257,6 @@ def _measure(windows: FileWindows, settings: DecodeSettings, begin: int) -> tupl
     columns = len(settings.plan.columns) + len(decoder.new_names)
     copied = 0
     if progress.consumed >= _LONG_VALUE * columns:
-        taken = [column.steps or column for column in decoder.by_feature().values()]
-        copied = sum(c.values.nbytes for c in taken if c.kind in _LONG_KINDS and c.values is not None)
+        columns_of_record = [column.steps or column for column in decoder.take_columns().values()]
+        copied = sum(c.values.nbytes for c in columns_of_record if c.kind in _LONG_KINDS and c.values is not None)
     return progress.consumed, columns, copied

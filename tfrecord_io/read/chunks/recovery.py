@@ -73,7 +73,7 @@ class SkippedRegion:
 
     @property
     def bytes(self) -> int | None:
-        """Its size; None if unknown."""
+        """The size of the region; None if unknown."""
         return None if self.begin is None or self.end is None else self.end - self.begin
 
 
@@ -130,7 +130,7 @@ class SkippedRegions(Sequence[SkippedRegion]):
         self._numbers.update(after + file for file in others._numbers)
 
     def has_file(self, file: int) -> bool:
-        """Whether a region of the file with this number was left out."""
+        """True if a region of the file with this number was left out."""
         return file in self._numbers
 
     def __eq__(self, other: object) -> bool:
@@ -208,7 +208,7 @@ class Recovery:
         return self.accept(region, number, error)
 
     def accept(self, region: SkippedRegion, file: int, error: TFRecordError) -> bool:
-        """Whether a region may be left out; it then counts as skipped."""
+        """Leave a region out, if `on_error` allows; it then counts as skipped."""
         in_memory = bool(self._sources) and self._sources[file].is_file_object
         if in_memory and self._sources[file].derived is not None:  # values of a column, which are not bytes of a file
             region = replace(region, begin=None, end=None)
@@ -219,7 +219,7 @@ class Recovery:
         return True
 
     def _place(self, region: SkippedRegion, file: int) -> Hashable:
-        """What identifies a region among those of its path, in every read of the file.
+        """The identity of a region among those of its path, the same in every read of the file.
 
         The bytes of what is derived from a file are none of the file.
         """
@@ -245,7 +245,7 @@ def recovery_of(on_error: object, sources: Sequence[Source]) -> Recovery | None:
 
 
 def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
-    """Whether an error is about a damaged part of a file, after which there may be good ones.
+    """True if an error is about damage of a file, and good records may follow.
 
     Not: an error of the storage, a contradiction between schemas, too little room for intact records, or a file that is
     no TFRecord file at all.
@@ -291,7 +291,7 @@ _FIRST_STEP = 64  # rows that are tried after a fault; twice as many after each 
 def fitting_parts(
     rows: int, make: Callable[[int, int], T | RowFault], passes: Callable[[RowFault], bool]
 ) -> Iterator[tuple[int, int, T | RowFault]]:
-    """What can be made of all rows but those that have a fault, in parts: of each its first row, its end, and the part.
+    """Make parts of all rows but those that have a fault; yield the first row, the end and the part.
 
     `make` makes a part of the rows [begin, end), or returns or raises the fault of the first one that does not fit,
     whose ``row`` is counted from `begin`. `passes` says whether the row of a fault, counted from the start of all rows,
@@ -321,7 +321,7 @@ def fitting_parts(
 
 
 def leave_out(recovery: Recovery | None, fault: RowFault, path: str, file: int, record: int) -> bool:
-    """Whether the record of a row with a fault may be left out; it then counts as skipped."""
+    """Leave out the record of a row with a fault, if `recovery` allows; it then counts as skipped."""
     error = fault.to_error(path, record)
     if recovery is None or not is_damage(error):
         return False
@@ -355,7 +355,7 @@ def chunk_batches(
     budget: RowBudget,
     may_pass: Callable[[Mapping[str, ColumnBuffers], int], Array] | None = None,
 ) -> tuple[list[tuple[int, pa.RecordBatch]], RowFault | None, Sequence[int]]:
-    """The batches of a chunk, the fault of the row that ends them, and the damaged rows that are left out.
+    """The batches of a chunk, the fault of the row that ends them, and the damaged rows left out.
 
     Each batch has the index of its first row. Rows are counted among those that the chunk's columns have. `may_pass` is
     that of an early filter: what does not fit in a row that is known not to pass is not a fault.

@@ -81,9 +81,9 @@ class _PayloadProof:
         self._crc = 0
 
     def copy(self) -> _PayloadProof:
-        other = _PayloadProof(self._engine, self._end)
-        other._crc = self._crc
-        return other
+        proof = _PayloadProof(self._engine, self._end)
+        proof._crc = self._crc
+        return proof
 
     def advance(self, walker: BlockWalker, end: int) -> None:
         """Take the bytes up to `end`, which the walker holds."""
@@ -93,7 +93,7 @@ class _PayloadProof:
             self._end = end
 
     def holds(self, walker: BlockWalker, boundary: int) -> bool:
-        """Whether the payload and its checksum end at `boundary`."""
+        """True if the payload and its checksum end at `boundary`."""
         end = boundary - FOOTER_BYTES
         if end < self._end:
             return False
@@ -134,10 +134,10 @@ class BoundarySearch:
         """Discard the bytes before the boundary; None: all that can be read."""
         walker = self._walker
         while True:
-            held = len(walker.data)
-            wanted = held if boundary is None else boundary - walker.offset
-            walker.discard(min(held, wanted))
-            if (boundary is not None and wanted <= held) or not walker.extend():
+            buffered = len(walker.data)
+            wanted = buffered if boundary is None else boundary - walker.offset
+            walker.discard(min(buffered, wanted))
+            if (boundary is not None and wanted <= buffered) or not walker.extend():
                 return walker.offset
 
     def _behind_payload(self, end: int) -> int | None:
@@ -151,10 +151,10 @@ class BoundarySearch:
             return end
         # Where bytes of the payload are missing, the next record begins before the stated end. Where bytes were put in,
         # that end is inside the payload, and may be the begin of a record there.
-        found = self._search(self._begin + HEADER_BYTES, None, stop=end)
-        if found is None and chain.records and self._ends_in_payload(chain.offset):
+        boundary = self._search(self._begin + HEADER_BYTES, None, stop=end)
+        if boundary is None and chain.records and self._ends_in_payload(chain.offset):
             return self._search(chain.intact_end, None)
-        return end if found is None else found
+        return end if boundary is None else boundary
 
     def _behind_text(self) -> int | None:
         """The boundary behind a record that is intact but for CRLF instead of LF."""
@@ -167,7 +167,7 @@ class BoundarySearch:
         return end if fault is None and len(content) < end - self._begin else None
 
     def _behind_text_header(self) -> tuple[bool, int | None]:
-        """Whether the header is intact but for CRLF instead of LF, and if so, the boundary behind its record.
+        """Return if the header is intact but for CRLF instead of LF, and if so, the boundary behind its record.
 
         Some CRLF of the payload may be its own, so that its end is not known exactly.
         """
@@ -179,8 +179,8 @@ class BoundarySearch:
             return True, None  # the file ends inside the record
         text = self._as_text(size)
         stop = self._walker.offset + len(self._walker.data) if text is None else text[1]
-        found = self._search(self._begin + HEADER_BYTES, None, stop=stop)
-        return True, self._search(stop, None) if found is None else found
+        boundary = self._search(self._begin + HEADER_BYTES, None, stop=stop)
+        return True, self._search(stop, None) if boundary is None else boundary
 
     def _text_header(self) -> bytes | None:
         """The header with LF instead of CRLF, if it is intact then."""
@@ -226,11 +226,11 @@ class BoundarySearch:
         """The offset of the next header from `at` on; bytes before it are discarded unless there is a `stop`."""
         walker = self._walker
         while stop is None or at < stop:
-            found = self._engine.find_header(
+            position = self._engine.find_header(
                 walker.data, max(0, at - walker.offset), max_record_bytes=walker.max_record_bytes
             )
-            if found >= 0:
-                offset = walker.offset + found
+            if position >= 0:
+                offset = walker.offset + position
                 return offset if stop is None or offset < stop else None
             at = max(at, walker.offset + len(walker.data) - HEADER_BYTES + 1)
             if stop is None:
@@ -280,7 +280,7 @@ class BoundarySearch:
             if fault.code is not FaultCode.PAYLOAD_CRC or chain.links == _MOST_LINKS:
                 return _End.BROKEN
             following = chain.offset + frame_size(data[frames.consumed : frames.consumed + HEADER_BYTES])
-            if not self._held(following + HEADER_BYTES):
+            if not self._is_held(following + HEADER_BYTES):
                 if not walker.final:
                     return _End.UNREAD
                 return _End.FILE if following == walker.offset + len(walker.data) else _End.BROKEN
@@ -292,7 +292,7 @@ class BoundarySearch:
     # Files inside payloads --------------------------------------------------------------------------------------
 
     def _ends_in_payload(self, offset: int) -> bool:
-        """Whether a payload ends at `offset`, or after fields of a message that begin there.
+        """True if a payload ends at `offset`, or after fields of a message that begin there.
 
         Its checksum and then the next header, or the end of the file, follow.
         """
@@ -308,7 +308,7 @@ class BoundarySearch:
         return False
 
     def _is_boundary(self, offset: int) -> bool:
-        """Whether a header is at `offset`, or the file ends there."""
+        """True if a header is at `offset`, or the file ends there."""
         if not self._holds(offset + HEADER_BYTES):
             return self._walker.final and offset == self._walker.offset + len(self._walker.data)
         return self._size_at(offset) is not None
@@ -340,23 +340,23 @@ class BoundarySearch:
                 end = self._walker.offset + len(self._walker.data)
                 return end if proof.holds(self._walker, end) else None
             data, base = self._walker.data, self._walker.offset
-            found = self._engine.find_header(data, offset - base, max_record_bytes=self._walker.max_record_bytes)
-            if found < 0:
+            position = self._engine.find_header(data, offset - base, max_record_bytes=self._walker.max_record_bytes)
+            if position < 0:
                 offset = base + len(data) - HEADER_BYTES + 1
                 continue
-            if proof.holds(self._walker, base + found):
-                return base + found
-            offset = base + found + 1
+            if proof.holds(self._walker, base + position):
+                return base + position
+            offset = base + position + 1
         return None
 
     # What the walker holds --------------------------------------------------------------------------------------
 
-    def _held(self, end: int) -> bool:
+    def _is_held(self, end: int) -> bool:
         return end <= self._walker.offset + len(self._walker.data)
 
     def _holds(self, end: int) -> bool:
         """Read on until the walker holds the bytes up to `end`; False if they cannot be read."""
-        while not self._held(end):
+        while not self._is_held(end):
             if not self._walker.extend():
                 return False
         return True

@@ -109,7 +109,7 @@ class SegmentedFiles(Closing):
         return decoder
 
     def look_ahead(self) -> None:
-        """Open the next files, and let the workers decode them, as long as they have room after the current one."""
+        """Open the next files and let the workers decode them, as long as there is room after the current file."""
         last = self._current
         for decoder in self._next:
             if decoder is not None:
@@ -144,7 +144,7 @@ class SegmentedFiles(Closing):
 
 
 class SegmentFeed:
-    """Appends the rows of segments, those of a `file` in parts, which is the current one of `files`, to a decoder.
+    """Appends to a decoder the rows of segments of a `file`, the current one of `files`: in parts if it has them.
 
     The record of the `walker` is that of the position; once the segments are used up, it goes on there.
     """

@@ -111,12 +111,12 @@ class FileWindows:
         return data
 
     def view(self, buffer: Bytes, max_record_bytes: int, most_record_bytes: int | None) -> FileView | None:
-        """What an engine needs to read windows by itself; None for a file in memory."""
+        """The view by which an engine reads windows by itself; None for a file in memory."""
         if self._file.descriptor is None:
             return None
-        most = self.size if most_record_bytes is None else most_record_bytes
+        most_bytes = self.size if most_record_bytes is None else most_record_bytes
         memory = buffer[: len(buffer) - SPARE]
-        return FileView(self._file.descriptor, self.size, memory, self._block_bytes, max_record_bytes, most)
+        return FileView(self._file.descriptor, self.size, memory, self._block_bytes, max_record_bytes, most_bytes)
 
     def find_header(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> int | None:
         """Offset of the first record header that begins in [begin, end)."""
@@ -132,7 +132,7 @@ class FileWindows:
 
 
 class Part:
-    """What is made of the records of a segment, by one thread."""
+    """The records of a segment as one thread takes them."""
 
     is_sound = True  # whether no fault follows the records that were taken
 
@@ -163,7 +163,7 @@ StepT = TypeVar("StepT", bound=Step)
 
 @dataclass(slots=True)
 class Segment(Generic[P]):
-    """The records that begin in a segment, or those before the first that is faulty, too large, or not taken."""
+    """The records that begin in a segment, up to the first that is faulty, too large, or not taken."""
 
     # Offset of the first record; None if none begins in the segment, or none was taken as it is too large.
     begin: int | None
@@ -184,11 +184,11 @@ class SegmentWork:
         self, part: P, begin: int, end: int, *, is_boundary: bool, most_record_bytes: int | None = None
     ) -> Segment[P]:
         """Take the records that begin in [begin, end), as far as none has more than `most_record_bytes`."""
-        windows, most = self.windows, self.max_record_bytes
+        windows, record_limit = self.windows, self.max_record_bytes
         segment = Segment(begin, begin, part)
         with windows.buffer() as buffer:
             try:
-                first = begin if is_boundary else windows.find_header(buffer, begin, end, most)
+                first = begin if is_boundary else windows.find_header(buffer, begin, end, record_limit)
                 if first is None:
                     return Segment(None, end, part)
                 segment.begin = segment.end = first
@@ -198,13 +198,13 @@ class SegmentWork:
                     if windows.ended:
                         raise OSError("the read has ended")
                     if by_file:  # the engine goes on without a step here for each window
-                        file = windows.view(buffer, most, most_record_bytes)
+                        file = windows.view(buffer, record_limit, most_record_bytes)
                         last = min(segment.end + _STEP_BYTES, end)
                         segment.end += 0 if file is None else part.take_file(file, segment.end, last)
                         by_file = segment.end == last
                         continue
                     if self.whole:
-                        data, final = windows.window(buffer, segment.end, end, most, most_record_bytes)
+                        data, final = windows.window(buffer, segment.end, end, record_limit, most_record_bytes)
                     else:
                         data = windows.block(buffer, segment.end, end)
                         final = segment.end + len(data) == windows.size
@@ -226,7 +226,7 @@ class SegmentWork:
 
 
 class Segments(Closing, Generic[P]):
-    """Iterates over the segments of a file as they are in it, each with the bound that it ends at or before.
+    """Iterates over the segments of a file in order, each with the bound at or after its end.
 
     A record begins at the first of the `bounds`. Without a `pool`, this thread alone works on them; records of more
     than `most_record_bytes` are not read ahead. For `max_record_bytes` and `whole` see `SegmentWork`.
@@ -251,12 +251,12 @@ class Segments(Closing, Generic[P]):
         """The part of a segment; called in this thread, also if another will work on it, `ahead` of its turn."""
 
     def is_exact(self, part: P) -> bool:
-        """Whether a part that was made ahead is as it would be made now."""
+        """True if a part that was made ahead equals the part that would be made now."""
         return True
 
     @property
     def is_submitted(self) -> bool:
-        """Whether the pool works on, or has finished, all segments that are not given to this thread."""
+        """True if the pool works on, or has finished, all segments that are not given to this thread."""
         return self._ahead is None or self._ahead.is_submitted
 
     def submit(self) -> None:
@@ -284,9 +284,9 @@ class Segments(Closing, Generic[P]):
 
     def _calls(self) -> Iterator[Callable[[], Segment[P]]]:
         for begin, end in pairwise(self._bounds):
-            most, is_boundary = self._most_record_bytes, begin == self._bounds[0]
+            limit, is_boundary = self._most_record_bytes, begin == self._bounds[0]
             part = self.make_part(True)
-            yield partial(self._work.segment, part, begin, end, is_boundary=is_boundary, most_record_bytes=most)
+            yield partial(self._work.segment, part, begin, end, is_boundary=is_boundary, most_record_bytes=limit)
 
 
 class WalkedPart(Part, Generic[StepT]):
@@ -307,7 +307,7 @@ class WalkedPart(Part, Generic[StepT]):
 
 
 class WalkedSegments(Segments[WalkedPart[StepT]]):
-    """Segments that are passed to steps, each to one of its own that `make_step` makes."""
+    """Segments whose records are passed to steps, one step of `make_step` for each segment."""
 
     def __init__(
         self, windows: FileWindows, pool: WorkerPool, bounds: Sequence[int], make_step: Callable[[], StepT], **how: Any
@@ -405,7 +405,7 @@ class SegmentWalk(Generic[StepT]):
         return records, offset
 
     def _accepts(self, segment: Segment[WalkedPart[StepT]], bound: int) -> bool:
-        """Whether the walk goes on behind a segment, which is as it is in the file."""
+        """True if the walk goes on behind a segment that was read ahead."""
         if not segment.is_sound:
             self._retry, self._pause = bound + self._pause, 2 * self._pause
             return False

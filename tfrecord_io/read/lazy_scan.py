@@ -37,17 +37,17 @@ class LazyScan(Scan):
     __slots__ = ()
 
     @classmethod
-    def described(cls, path: Any, options: ReadOptions, sources: Iterable[Source]) -> Self:
-        """What a path means, as files that were looked up, of which no schema was looked for."""
+    def from_sources(cls, path: Any, options: ReadOptions, sources: Iterable[Source]) -> Self:
+        """A dataset of files that were looked up, without its schema yet."""
         scan, sources = object.__new__(cls), tuple(sources)
-        known = {"directory": working_directory(sources), "sources": sources, "origin": (path, options)}
-        for name, value in known.items():
+        attributes = {"directory": working_directory(sources), "sources": sources, "origin": (path, options)}
+        for name, value in attributes.items():
             object.__setattr__(scan, name, value)
         return scan
 
     @classmethod
-    def planned(cls, scan: Scan) -> Self:
-        """The same as a scan, which has a schema."""
+    def from_scan(cls, scan: Scan) -> Self:
+        """A dataset from a scan, so with its schema."""
         values = {field.name: getattr(scan, field.name) for field in fields(Scan)}
         return cls(**{**values, "directory": scan.directory or working_directory(scan.sources)})
 
@@ -59,8 +59,8 @@ class LazyScan(Scan):
             if not self.has_schema:  # or another thread has found it meanwhile
                 scan = plan_sources(self.sources, self.stated)
                 # "resolved" comes last, which says that the others are there.
-                for found in sorted(_NAMES - {"origin", "directory"}, key="resolved".__eq__):
-                    object.__setattr__(self, found, getattr(scan, found))
+                for attribute in sorted(_NAMES - {"origin", "directory"}, key="resolved".__eq__):
+                    object.__setattr__(self, attribute, getattr(scan, attribute))
             return object.__getattribute__(self, name)
 
         sources = property(partial(_absolute, _SOURCES), _SOURCES.__set__)
