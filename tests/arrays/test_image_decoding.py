@@ -330,7 +330,7 @@ def test_tiffs_of_other_depths() -> None:
         assert (decoded([data], tfr.image(mode="unchanged"))[0][:, :, 0] == pixels).all()
         with pytest.raises(RowFault, match="no 8 bits to take") as caught:
             decoded([data], tfr.image(mode="L"))
-        assert caught.value.advice == 'declare tfr.image(mode="unchanged")'
+        assert caught.value.hint == 'declare tfr.image(mode="unchanged")'
 
 
 @pytest.mark.parametrize("subsampling", [0, 1, 2])

@@ -86,7 +86,7 @@ def test_float64_is_rounded_or_kept_as_in_other_columns(tmp_path: Path) -> None:
 
 def test_batches_and_shuffled_batches_are_matrices(tmp_path: Path) -> None:
     matrix = _matrix(20, 9)
-    tfr.write_tfrecord({"id": np.arange(20), "x": matrix, "l": [[1, 2]] * 20}, tmp_path / "a")
+    tfr.write_tfrecord({"id": np.arange(20), "x": matrix, "l": np.tile([1, 2], (20, 1))}, tmp_path / "a")
     for keywords in ({}, {"shuffle_buffer": 20, "seed": 1}):
         seen = []
         for batch in tfr.iter_arrays(tmp_path / "a", batch_size=6, ragged="csr", **keywords):

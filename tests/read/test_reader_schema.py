@@ -176,9 +176,12 @@ def test_empty_null_reads_no_values_as_an_absent_feature(
 
 
 def test_empty_null_still_checks_the_type(engine: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "a", [example(x=EMPTY), example(x=b"\x12\0")])
+    schema = {"x": tfr.scalar("int64", required=False, empty="null")}
+    path = written(tmp_path / "a", [example(x=EMPTY), example(x=b"\x12\0")])  # a list without values has no type
+    assert tfr.read_table(path, schema=schema)["x"].to_pylist() == [None, None]
+    path = written(tmp_path / "b", [example(x=EMPTY), example(x=floats(1))])
     with pytest.raises(tfr.errors.FeatureTypeError, match=r"record 1.*expected an Int64List, got a FloatList"):
-        tfr.read_table(path, schema={"x": tfr.scalar("int64", required=False, empty="null")})
+        tfr.read_table(path, schema=schema)
 
 
 def test_empty_null_by_schema_overrides(engine: str, tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ class ColumnRepresentation:
         if (row := missing_step(array, self.field)) is not None:
             reason = "an item of its list has no value, which an array cannot represent"
             advice = "read it with read_table, which returns null, or exclude it with columns="
-            raise self._fault(row, reason, "a value", advice=advice, error=DecodeError)
+            raise self._fault(row, reason, "a value", hint=advice, error=DecodeError)
         rows = to_rows(array, self.field, missing=self.may_lack)
         if isinstance(rows, Ragged) and self.layout.max_length is not None:
             rows = rows.truncated(self.layout.max_length, from_left=self.layout.from_left)
@@ -258,7 +258,7 @@ class ColumnRepresentation:
             got = int(lengths[row])
             reason = f"it has {got} values, but {self.layout.named_by} has room for {most}"
             advice = f"pass max_length={ {self.field.name: most}!r} to truncate longer ones, or a larger length"
-            raise self._fault(row, reason, f"at most {most}", got=got, advice=advice, error=SchemaError)
+            raise self._fault(row, reason, f"at most {most}", got=got, hint=advice, error=SchemaError)
 
     def _refuse_lengths(self, rows: Ragged, length: int) -> None:
         bad = rows.lengths != length
@@ -269,7 +269,7 @@ class ColumnRepresentation:
             got = int(rows.lengths[row])
             reason = f"it has {got} values, but all records of the sample have {length}"
             advice = 'pass ragged="object", "offsets" or "pad", or pass a larger sample='
-            raise self._fault(row, reason, length, got=got, advice=advice, error=SchemaError)
+            raise self._fault(row, reason, length, got=got, hint=advice, error=SchemaError)
 
     def _refuse_missing(self, valid: Array | None, representation: str, *, maskable: bool = True) -> None:
         if valid is None or (maskable and self.options.missing == "mask"):
@@ -278,7 +278,7 @@ class ColumnRepresentation:
         advice = 'pass ragged="object", which has None'
         if maskable:
             advice = 'pass missing="mask", or declare a default with schema='
-        raise self._fault(int(valid.argmin()), reason, "a value", advice=advice, error=DecodeError)
+        raise self._fault(int(valid.argmin()), reason, "a value", hint=advice, error=DecodeError)
 
     def _fault(self, row: int, reason: str, expected: object, **details: Any) -> RowFault:
         return RowFault(row, reason, feature=self.field.name, expected=expected, **details)

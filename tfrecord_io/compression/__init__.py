@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tfrecord_io.compression.codec import Codec
 from tfrecord_io.compression.stream import Raw, Stream, open_decompressed
+from tfrecord_io.errors import for_cli
 from tfrecord_io.format.framing import is_record_header
 from tfrecord_io.registry import Registry
 
@@ -63,8 +64,9 @@ def check_level(codec: Codec | None, level: int | None) -> None:
     if codec is not None:
         codec.check_level(level)
     elif level is not None:
-        advice = "pass compression= as well, or a name such as x.tfrecord.gz"
-        raise ValueError(f"compression_level={level!r}: the file is not compressed; {advice}")
+        text = "the file is not compressed; pass {} as well, or a name such as x.tfrecord.gz"
+        error = ValueError(f"compression_level={level!r}: {text.format('compression=')}")
+        raise for_cli(error, f"--compression-level {level}: {text.format('--compression')}")
 
 
 def sniff(head: bytes) -> Codec | None:

@@ -70,7 +70,7 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, Hint]] = {
         Hint(
             "raise tfr.dataset(…, limits=tfr.Limits(record_bytes=…)) if such records are intended (protobuf's own "
             "limit is 2147483647)",
-            "raise --max-record-bytes if such records are intended (protobuf's own limit is 2147483647)",
+            "read it in Python with tfr.dataset(…, limits=tfr.Limits(record_bytes=…)) if such records are intended",
         ),
     ),
     FaultCode.KIND: (FeatureTypeError, "", Hint()),
@@ -107,7 +107,7 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, Hint]] = {
         "more than {f.expected} different feature names",
         Hint(
             "raise tfr.dataset(…, limits=tfr.Limits(features=…)) if they are intended",
-            "raise --max-features if they are intended",
+            "read them in Python with tfr.dataset(…, limits=tfr.Limits(features=…)) if they are intended",
         ),
     ),
     FaultCode.NAME_IN_BOTH: (SchemaError, "the name is used in the context and in the feature lists", Hint()),

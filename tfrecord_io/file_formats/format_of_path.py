@@ -7,7 +7,7 @@ import glob
 import re
 from collections.abc import Sequence
 
-from tfrecord_io.errors import CorruptRecordError, printable, secret_url, warn
+from tfrecord_io.errors import CorruptRecordError, for_cli, printable, secret_url, warn
 from tfrecord_io.file_formats.files_below import has_image
 from tfrecord_io.format import format_registry as formats
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys, load
@@ -91,7 +91,12 @@ def _named(keyword: str, key: str, *paths: str) -> Format:
     """The format that ``source_format=`` or ``target_format=`` names, for these paths."""
     format, is_target = FORMATS.get(str(key)), keyword == "target_format"
     if format is None or not (format.is_target if is_target else format.is_source):
-        check_choice(keyword, key, (None, *keys(written=is_target)))
+        names = keys(written=is_target)
+        try:
+            check_choice(keyword, key, (None, *names))
+        except ValueError as error:
+            option = "--to" if is_target else "--from"
+            raise for_cli(error, f"{option} {key}: expected one of {', '.join(map(repr, names))}") from None
     assert format is not None
     for path in paths:
         _check_compression(path, format)
@@ -211,8 +216,11 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     format = _format_of_names(path, names)
     if format is None and not has_named:
         reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"
-        advice = files_below(fs, entry.name, listing, _is_of_a_format) or 'files="all" embeds files of any kind'
-        raise FileNotFoundError(errno.ENOENT, f"{reason}; {advice}", secret_url(path))
+        advice = files_below(fs, entry.name, listing, _is_of_a_format)
+        embeds = "embeds files of any kind"
+        hint = advice or f'files="all" {embeds}'
+        error = FileNotFoundError(errno.ENOENT, f"{reason}; {hint}", secret_url(path))
+        raise for_cli(error, f"{reason}; {advice or f'--files all {embeds}'}")
     return format or TFRECORD
 
 

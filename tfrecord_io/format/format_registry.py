@@ -19,13 +19,7 @@ from tfrecord_io.typing import MissingFiles, Path
 
 Code = str | Callable[..., Any]
 """A function, or where it is: ``module:name``."""
-_INSTEAD = "write an Arrow file (.arrow), or declare another type with schema=, or exclude the column with columns="
-_INSTEAD_CLI = "write an Arrow file (.arrow), or declare another type with schema=, or exclude the column with columns="
-_INSTEAD_CLI = "write an Arrow file (.arrow), or declare another type with schema=, or exclude the column with columns="
-_INSTEAD_CLI = "write an Arrow file (.arrow), or declare another type with schema=, or exclude the column with columns="
-_INSTEAD_CLI = (
-    "write an Arrow file (.arrow), or declare another type with --schema, or exclude the column with --columns"
-)
+_INSTEAD = "write an Arrow file (.arrow), or declare another type with schema="
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +167,7 @@ CSV = Format(
     plan=f"{_CODE}tables.csv_files:csv_source",
     writer=f"{_CODE}tables.csv_files:csv_writer",
     needs_columns=True,
-    instead=("exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes"),
+    instead="write JSON lines (.jsonl) or Parquet, which hold lists and bytes",
     reads=ORDERED | _CELLS,
     writes=IN_FOLDERS | {"delimiter"},
     named={"delimiter": ","},

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
+from tfrecord_io.errors import for_cli
 from tfrecord_io.options.checked_options import RecordOptions, TransferOptions, check_choice, check_mode
 from tfrecord_io.options.read import FrameOptions, ReadOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
@@ -118,8 +119,9 @@ class WriteOptions(_OfDatasets, RecordOptions):
         if len(set(columns)) < len(columns):
             raise ValueError(f"partition_by={columns!r}: a column is named twice")
         if columns and self.shards is not None:
-            advice = "a folder has as many shards as max_shard_bytes= makes"
-            raise ValueError(f"shards={self.shards!r} is for a dataset without partition_by=; {advice}")
+            text = "{} is for a dataset without {}; a folder has as many shards as {} makes"
+            error = ValueError(text.format(f"shards={self.shards!r}", "partition_by=", "max_shard_bytes="))
+            raise for_cli(error, text.format(f"--shards {self.shards}", "--partition-by", "--max-shard-bytes"))
         if columns and self.write_index is True:
             advice = "write the indexes afterwards: tfr.build_index(path)"
             raise ValueError(f"write_index=True is for a dataset without partition_by=; {advice}")
@@ -127,11 +129,13 @@ class WriteOptions(_OfDatasets, RecordOptions):
     def _check_mode(self) -> None:
         mode = self.mode
         if self.evolve and mode not in ADDING:
-            raise ValueError(
-                "evolve=True is for mode='append' and 'overwrite_partitions': other modes write a schema of their own"
-            )
+            reason = "other modes write a schema of their own"
+            error = ValueError(f"evolve=True is for mode='append' and 'overwrite_partitions': {reason}")
+            raise for_cli(error, f"--evolve is for --mode append and --mode overwrite_partitions: {reason}")
         if mode == "overwrite_partitions" and not self.partition_by:
-            raise ValueError("mode='overwrite_partitions' needs partition_by=, the columns whose folders are replaced")
+            text = "{} needs {}, the columns whose folders are replaced"
+            error = ValueError(text.format("mode='overwrite_partitions'", "partition_by="))
+            raise for_cli(error, text.format("--mode overwrite_partitions", "--partition-by"))
         if mode == "append" and not self.embed_schema and not takes_payloads(self.record_type):
             reason = "mode='append' compares the schemas of the dataset and of the data"
             raise ValueError(f"embed_schema=False: {reason}; leave it out")

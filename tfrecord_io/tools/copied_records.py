@@ -253,9 +253,10 @@ def _united(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> Embedd
         return united
     except SchemaError as error:
         types = [field.type for each in schemas for field in each.schema if field.name == error.feature]
-        error.advice = "copy the files one by one"
+        error.set_hint(hint := "copy the files one by one")
         if len({plain_kind(type_) for type_ in types}) == 1 or any(plain_kind(type_) is None for type_ in types):
-            error.advice = f"declare one type for both with schema_overrides=, or {error.advice}"
+            declare = "declare one type for both with"
+            error.set_hint(f"{declare} schema_overrides=, or {hint}", f"{declare} --type, or {hint}")
         raise
 
 

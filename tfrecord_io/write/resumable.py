@@ -24,7 +24,7 @@ from tfrecord_io.closing import cached_property
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import Checks
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import TFRecordError, printable, warn
+from tfrecord_io.errors import TFRecordError, for_cli, printable, warn
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, crc32c
 from tfrecord_io.options.record_types import takes_payloads
 from tfrecord_io.options.write import WriteOptions
@@ -142,8 +142,10 @@ class ResumableWriter:
                 yield cls(writer, journal, digest, conversion, {}, published=writer.report_of(existing))
                 return
             if begun is None and existing is not None and not overwrite:
-                text = _why_other(existing, [_made_of(source, conversion) for source in sources])
-                raise FileExistsError(errno.EEXIST, f"the dataset exists, {text}", output.path)
+                reason, effect = _why_other(existing, [_made_of(source, conversion) for source in sources])
+                text = f"the dataset exists, {reason}"
+                error = FileExistsError(errno.EEXIST, f"{text}; mode='overwrite' {effect}", output.path)
+                raise for_cli(error, f"{text}; --mode overwrite {effect}")
             target = DistributedTarget.begin(output, options.storage, mode=mode, id=now.id, resumable=True)
             finished: dict[str, list[tuple[Document, Source]]] = {}
             for document, file in () if begun is None else journal.parts(now.id):
@@ -272,7 +274,9 @@ def _resolved(path: Any, options: WriteOptions) -> Output:
         raise ValueError(f"'{text}' states the number of shards: {reason}; write '{printable(spec.stem)}@*'")
     for name in sorted({*WITHOUT, "partition_by"}):
         if getattr(options, name) != getattr(WriteOptions, name):
-            raise TypeError(f"{name}= cannot be used with resume=True, where each source file becomes one shard")
+            text = "cannot be used with {}, where each source file becomes one shard"
+            error = TypeError(f"{name}= {text.format('resume=True')}")
+            raise for_cli(error, f"--{name.replace('_', '-')} {text.format('--resume')}")
     if options.mode == "append":
         raise ValueError("mode='append' cannot be used with resume=True, which compares all sources with the dataset")
     return resolve_output(path, options.storage, shards=1, compression=options.compression, stated=options.any_suffix)
@@ -296,10 +300,10 @@ def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion
     return is_same and _is_readable(manifest.schema)
 
 
-def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> str:
-    """Why a dataset is not that of these sources, and what ``mode="overwrite"`` does."""
+def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> tuple[str, str]:
+    """Say why a dataset is not that of these sources, and what ``mode="overwrite"`` does."""
     if not all(file.sources for file in manifest.files):
-        return "and does not state what all of its shards were made of; mode='overwrite' converts all sources again"
+        return "and does not state what all of its shards were made of", "converts all sources again"
     noted = {str(each.get("path")): each for file in manifest.files for each in file.sources}
     noted |= {str(each.get("path")): each for each in manifest.sources_without_rows}
     paths = {str(source["path"]) for source in wanted}
@@ -313,9 +317,9 @@ def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> str:
     else:
         names, what = [name for name in noted if name not in paths], "is among the sources that it was made of, only"
     if not names:
-        return "and was made of these sources in another order; mode='overwrite' replaces it"
-    advice = "mode='overwrite' converts what is new or changed, takes over the other shards, and replaces the dataset"
-    return f"and '{printable(names[0])}'{and_more(len(names) - 1)} {what}; {advice}"
+        return "and was made of these sources in another order", "replaces it"
+    effect = "converts what is new or changed, takes over the other shards, and replaces the dataset"
+    return f"and '{printable(names[0])}'{and_more(len(names) - 1)} {what}", effect
 
 
 def _is_readable(schema: bytes | None) -> bool:

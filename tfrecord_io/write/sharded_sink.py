@@ -329,34 +329,38 @@ class SchemaUnion:
             before = stored.get(column.name)
             got = new_types[column.name].type if column.name in new_types else None
             types = f"the appended column is {got}, and that of the dataset {None if before is None else before.type}"
+            to_unite: str | None = None  # what evolve=True does
             if column.name in united.conflicts:
-                advice: str = "cast the column"
+                advice = "cast the column"
                 if before is not None:
                     advice += f", or pass schema_overrides={ {column.name: str(before.type)}!r}"
                 reason = f"{types}: no type holds both"
                 if before is not None and before.type == got:
                     reason, advice = (f"{types}, stored in another form", "pass its record_type= and column_encoding=")
             elif before is None:
-                reason, advice = "the dataset has no such column", "leave it out, or pass evolve=True to add it"
+                reason, advice, to_unite = "the dataset has no such column", "leave it out", "add it"
             elif before.type == got != column.type:
                 reason = "its ordered categories are not those of the dataset"
-                advice = "give it the same, or pass evolve=True to have values without categories"
+                advice, to_unite = "give it the same", "have values without categories"
             elif before.type == got and encoding_of(before) != BY_WIRE == encoding_of(column):
                 reason = f"the appended column is {got}, too, but it is stored in another form"
-                advice = "pass the float64= and column_encoding= of the dataset, or evolve=True to store both forms"
+                advice, to_unite = "pass the float64= and column_encoding= of the dataset", "store both forms"
             elif before.type != column.type and not pa.types.is_null(before.type):
-                reason, advice = (f"{types}, which is narrower", "cast the column, or pass evolve=True to widen it")
+                reason, advice, to_unite = f"{types}, which is narrower", "cast the column", "widen it"
             elif column.nullable and not before.nullable:
-                reason, advice = (
-                    "the dataset requires this column",
-                    "fill its nulls, or pass evolve=True to allow them",
-                )
+                reason, advice, to_unite = "the dataset requires this column", "fill its nulls", "allow them"
             else:
                 continue
             if not self.evolve or column.name in united.conflicts:
                 expected = None if before is None else str(before.type)
                 error = {"feature": column.name, "expected": expected, "got": None if got is None else str(got)}
-                raise SchemaError(reason, path=path, hint=advice, **error)
+                hint = hint_cli = advice
+                if to_unite is not None:
+                    hint, hint_cli = (
+                        f"{advice}, or pass evolve=True to {to_unite}",
+                        f"{advice}, or --evolve to {to_unite}",
+                    )
+                raise SchemaError(reason, path=path, hint=hint, hint_cli=hint_cli, **error)
         return old if united is known and not without_rows else pack(united.schema, united.dictionaries)
 
 

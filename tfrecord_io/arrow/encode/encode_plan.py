@@ -107,7 +107,9 @@ class Rounding:
             warn(f"floats were rounded to the schema's float16 or to float32 in {text}", PrecisionWarning)
             return
         rounded = f"float64 values were rounded to float32 in {text}"
-        warn(f"{rounded}; a TFRecord has no float64; {advice}", PrecisionWarning)
+        text_cli = "--float64 raw keeps the bits, or --float64 round accepts the rounding silently"
+        reason = f"{rounded}; a TFRecord has no float64"
+        warn(f"{reason}; {advice}", PrecisionWarning, f"{reason}; {text_cli}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,11 +327,9 @@ def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: R
     if changed.any():
         changed &= ~np.isnan(exact)
         if float64 == "error":
-            reason, advice = (
-                "float32 cannot hold a float64",
-                'float64="raw" keeps its bits, or float64="round" rounds it',
-            )
-            _refuse(changed, exact, rows, reason, advice)
+            hint = 'float64="raw" keeps its bits, or float64="round" rounds it'
+            hint_cli = "--float64 raw keeps its bits, or --float64 round rounds it"
+            _refuse(changed, exact, rows, "float32 cannot hold a float64", hint, hint_cli)
         count = np.count_nonzero(_written(changed, rows))
         if count:
             rounding.add(rows.feature, int(count))
@@ -341,11 +341,11 @@ def _written(flags: Array, rows: Rows) -> Array:
     return flags & rows.valid if rows.valid is not None and rows.offsets is None else flags
 
 
-def _refuse(bad: Array, numbers: Array, rows: Rows, reason: str, advice: str) -> None:
+def _refuse(bad: Array, numbers: Array, rows: Rows, reason: str, hint: str, hint_cli: str | None = None) -> None:
     bad = _written(bad, rows)
     if bad.any():
         slot = int(np.argmax(bad))
-        raise rows.error(slot, reason, advice, got=numbers[slot].item())
+        raise rows.error(slot, reason, hint, got=numbers[slot].item(), hint_cli=hint_cli)
 
 
 def refuse_invalid(array: pa.Array, data: Array, rows: Rows) -> None:

@@ -17,10 +17,6 @@ from tfrecord_io.schema.array_attributes import with_attributes, with_dimensions
 
 _CHUNK_BYTES = 256 << 20  # blocks are whole chunks, unless these take more
 _DROP = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"
-_DROP_CLI = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"
-_DROP_CLI = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"
-_DROP_CLI = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"
-_DROP_CLI = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"
 
 
 class LabelledColumns:

@@ -204,7 +204,8 @@ def _common_length(arrays: Mapping[str, ArrayFile], what_to_do: str | None) -> i
         if array.rows != first.rows:
             reason = f"has {array.rows} rows, but '{printable(first_name)}' ({printable(first.path)}) has {first.rows}"
             advice = "arrays become columns, so their first axes must have the same length"
-            advice = advice if what_to_do is None else f"{advice}; {what_to_do}"
-            details: dict[str, Any] = {"expected": first.rows, "got": array.rows, "advice": advice}
+            hint = advice if what_to_do is None else f"{advice}; {what_to_do}"
+            hint_cli = f"{advice}; exclude it with --columns"
+            details: dict[str, Any] = {"expected": first.rows, "got": array.rows, "hint": hint, "hint_cli": hint_cli}
             raise EncodeError(reason, path=array.path, feature=name, **details)
     return first.rows

@@ -38,9 +38,6 @@ _UNITS_OF_NUMPY: Mapping[str, _Unit] = {"seconds": "s", "milliseconds": "ms", "m
 _EPOCH = "1970-01-01"
 _LISTS = ("coordinates", "bounds", "grid_mapping")  # attributes that name other variables
 _RAW = "decode_cf=False reads the stored values"
-_RAW_CLI = "decode_cf=False reads the stored values"
-_RAW_CLI = "decode_cf=False reads the stored values"
-_RAW_CLI = "decode_cf=False reads the stored values"
 _RAW_CLI = "--no-decode-cf reads the stored values"
 
 

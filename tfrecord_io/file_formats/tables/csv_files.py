@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
+import shlex
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ from tfrecord_io.file_formats.tables.untyped_columns import (
     may_be_rounded,
     refuse_rounding,
     rounding_error,
-    text_advice,
+    text_hints,
 )
 from tfrecord_io.format.format_registry import CSV, TSV
 from tfrecord_io.options import LIMITS, MIB, cpu_count
@@ -114,7 +115,9 @@ def csv_source(
         (name,) = header.names
         if (found := next((mark for mark in ";\t|" if mark in name), None)) is not None:
             reason = f"{first.path}: one column, '{printable(name)}', as no ',' is in the header"
-            warn(f"{reason}; if these are several columns, pass delimiter={found!r}", SchemaWarning)
+            several = f"{reason}; if these are several columns, pass"
+            hint = f"source_options={ {'delimiter': found}!r}"
+            warn(f"{several} {hint}", SchemaWarning, f"{several} --delimiter {shlex.quote(found)}")
     names = files.selected(header.names)
     schema = declared_types(header, options, _can_parse)
     inferred = inferred_names(header.names if names is None else names, options)
@@ -174,9 +177,16 @@ def _refuse_overflow(source: Source, cells: Cells, header: Sequence[str], name: 
         for batch in batches:
             for at, cell in enumerate(batch[name].to_pylist(), row):
                 if cell is not None and is_too_large(cell.strip(), type_):
-                    reason, advice = f"the number is too large for {type_}", text_advice(name, type_)
+                    reason = f"the number is too large for {type_}"
+                    hint, hint_cli = text_hints(name, type_)
                     raise DecodeError(
-                        reason, path=source.path, record=at, feature=name, expected=str(type_), hint=advice
+                        reason,
+                        path=source.path,
+                        record=at,
+                        feature=name,
+                        expected=str(type_),
+                        hint=hint,
+                        hint_cli=hint_cli,
                     )
             row += len(batch)
 

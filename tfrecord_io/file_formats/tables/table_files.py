@@ -414,15 +414,20 @@ class _SinkStream(io.RawIOBase):
         return len(view)
 
 
-def refuse_types(schema: pa.Schema, open_writer: OpenWriter, advice: str) -> None:
+def refuse_types(schema: pa.Schema, open_writer: OpenWriter, instead: str) -> None:
     """Refuse a column of a type that the format does not have."""
     for field in schema:
         if _refuses(empty_batch(pa.schema([field])), open_writer):
             reason = f"a column of {short_type_name(field.type, field.metadata)} cannot be stored in this file format"
-            raise EncodeError(reason, feature=field.name, hint=advice)
+            hint, hint_cli = _hints(instead)
+            raise EncodeError(reason, feature=field.name, hint=hint, hint_cli=hint_cli)
 
 
-def refused_value(batch: pa.RecordBatch, open_writer: OpenWriter, advice: str) -> EncodeError | None:
+def _hints(instead: str) -> tuple[str, str]:
+    return f"exclude the column with columns=, or {instead}", f"exclude the column with --columns, or {instead}"
+
+
+def refused_value(batch: pa.RecordBatch, open_writer: OpenWriter, instead: str) -> EncodeError | None:
     """The error for the first value that the format cannot hold, whose ``record`` is its row in the batch."""
     for at, field in enumerate(batch.schema):
         column = batch.select([at])
@@ -430,7 +435,8 @@ def refused_value(batch: pa.RecordBatch, open_writer: OpenWriter, advice: str) -
             row = first_refused(len(batch), lambda begin, end: _refuses(column[begin:end], open_writer))  # noqa: B023
             type_name = short_type_name(field.type, field.metadata)
             reason = f"a value of this {type_name} is out of range for this file format"
-            return EncodeError(reason, feature=field.name, record=row, hint=advice)
+            hint, hint_cli = _hints(instead)
+            return EncodeError(reason, feature=field.name, record=row, hint=hint, hint_cli=hint_cli)
     return None
 
 

@@ -46,15 +46,8 @@ _MAGIC = {
     NPY.magic[0]: NPY.suffixes[0],
 }
 _NUMBERED = "filename=None numbers the files instead"
-_NUMBERED_CLI = "filename=None numbers the files instead"
-_NUMBERED_CLI = "filename=None numbers the files instead"
-_NUMBERED_CLI = "filename=None numbers the files instead"
 _NUMBERED_CLI = "--filename none numbers the files instead"
 _TABLE_ADVICE = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
-_TABLE_ADVICE_CLI = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
-_TABLE_ADVICE_CLI = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
-_TABLE_ADVICE_CLI = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
-_TABLE_ADVICE_CLI = "exclude the column with --columns"
 
 
 @check_keywords

@@ -56,7 +56,7 @@ TAR = Format(
     content=f"{_CODE}tar_of_records:tar_source",
     holds_records=f"{_CODE}tar_of_records:is_tar_of_records",
     writer=f"{_CODE}webdataset:TarWriter",
-    instead="names of columns become suffixes, such as jpg and cls; exclude others with columns=",
+    instead="name it after a suffix, such as jpg or cls",
     reads=ORDERED,
     compressed=True,
     looks=("a tar archive",),

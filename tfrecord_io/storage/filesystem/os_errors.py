@@ -75,7 +75,7 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
     text = without_secrets(text)
     text = f"{text} (tried {LIMITS.tries} times)" if retried else text
     if any("Credential" in kind.__name__ for kind in type(error).__mro__):
-        advice = "configure them as for the store's own tools, or pass {storage_options=}"
+        advice = "configure them as for the store's own tools, or pass storage_options="
         text += f"; {advice}, with anon=true for a public bucket of S3"
     converted = OSError(number, text, secret_url(path))
     converted.__cause__ = None if _shows_secrets(error) else error

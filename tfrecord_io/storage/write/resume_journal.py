@@ -37,7 +37,6 @@ from tfrecord_io.storage.write.sharded_dataset_distributed import JOB_DIGITS
 FORMAT = "tfrecord_io resume"
 _ADVICE = "delete it to convert all files again"
 _ADVICE_CLI = "delete it to convert all files again"
-_ADVICE_CLI = "delete it to convert all files again"
 _CHECKSUM = "checksum"
 VERSION = 1
 
