@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any
 
 from tfrecord_io.display import LateText, counted
-from tfrecord_io.options.dataset_keywords import is_method, kept_by_dataset, names_up_to_source
+from tfrecord_io.options.dataset_keywords import OF_DATASETS, is_method, kept_by_dataset, names_up_to_source
 
 NO_APPEND = "nothing is appended to a file: write another one next to it, and read both by their directory or a glob"
 _ALL_ROWS = ("read_tfrecord", "read_table", "read_arrays", "infer_schema", "open_random")
@@ -273,11 +273,13 @@ def _keyword_hint(name: str, valid: Collection[str], call: Callable[..., Any] | 
     notes = [OTHER_NAMES.get(f"{c}({n}=)", "") for n in [name, *(n for n, _ in meanings)] for c in calls]
     passed = set() if call is None else kept_by_dataset(call)
     taken = {*valid, *({"source"} if call is not None and "source" in inspect.signature(call).parameters else ())}
-    close = [(n, f"{n}=") for n in get_close_matches(name.lower(), [*valid, *sorted(passed - set(valid))], 1, 0.7)]
+    close = get_close_matches(name.lower(), valid, 1, 0.7)
+    if call is not None and not (close or meanings or name in OF_DATASETS or is_method(call)):
+        close = get_close_matches(name.lower(), sorted(passed), 1, 0.7)
     for text in [*notes[: len(calls)], *(f"did you mean {text}?" for n, text in meanings if n in taken), *notes]:
         if text:
             return text
-    for keyword, text in [(name, f"{name}="), *meanings, *close]:
+    for keyword, text in [(name, f"{name}="), *meanings, *((keyword, f"{keyword}=") for keyword in close)]:
         if keyword in valid:
             return f"did you mean {text}?"
         if call is not None and keyword in passed:
