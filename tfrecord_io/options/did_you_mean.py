@@ -14,7 +14,7 @@ from tfrecord_io.options.dataset_keywords import OF_DATASETS, is_method, kept_by
 NO_APPEND = "nothing is appended to a file: write another one next to it, and read both by their directory or a glob"
 _ALL_ROWS = ("read_tfrecord", "read_table", "read_arrays", "infer_schema", "open_random")
 _FILE_WRITERS = "RecordWriter merge split shuffle sample dedupe salvage copy write_npy write_npz".split()
-_TRAINING = "batch_size shuffle_buffer seed epochs drop_last worker rank uneven state ragged missing bucket_by".split()
+_TRAINING = "batch_size shuffle_buffer seed epochs drop_last worker uneven state ragged missing bucket_by".split()
 _TRAINING += ["bucket_sizes", "pack"]
 
 
@@ -188,14 +188,14 @@ _ROWS: dict[str, str] = {
     "tfr.to_npz": "formats.write_npz",
     "tfr.TFRecordOptions": "io.TFRecordOptions",
     "tfr.TFRecordWriter": "io.TFRecordWriter",
-    "iter_arrays(num_workers=) iter_arrays(workers=)": (
+    "iter_arrays(num_workers=) iter_arrays(workers=) to_tf(num_workers=) to_tf(workers=)": (
         "did you mean worker=? It is (i, n), for the i-th of n processes; to_torch is for a DataLoader(num_workers=n)"
     ),
     " ".join(f"{call}({n}=)" for call in _ALL_ROWS for n in ("batch_size", "batch_bytes")): (
         "tfr.open_reader reads in batches"
     ),
     " ".join(f"{call}(filters=)" for call in _ALL_ROWS): (
-        "tfr.dataset(…).filter(…) reads the rows that meet a condition"
+        "tfr.dataset(path).filter(…) reads the rows that meet a condition"
     ),
     "open_writer(record_dim=) open_writer(overwrite_where=)": (
         "write_tfrecord has it, and takes an iterable of tables, too"
