@@ -22,9 +22,10 @@ from click.testing import CliRunner
 import tfrecord_io as tfr
 from tfrecord_io.cli import tfr as group
 from tfrecord_io.cli.command_group import _OTHER_COMMANDS
-from tfrecord_io.public_names import _EQUIVALENTS
+from tfrecord_io.options.did_you_mean import OTHER_NAMES
 
 FRAME = pd.DataFrame({"label": [1, 2], "name": ["cat", "dog"]})
+_EQUIVALENTS = {name[4:]: meant for name, meant in OTHER_NAMES.items() if name.startswith("tfr.")}
 READERS = [tfr.read_tfrecord, tfr.read_table, tfr.read_arrays, tfr.infer_schema, tfr.count]
 
 
@@ -248,7 +249,7 @@ def test_a_package_in_place_of_a_function(name: str, meant: str) -> None:
         ),
         (lambda: tfr.dataset("train.tfrecord").limit(1, 2), "limit() takes 1 argument by position (n), not 2"),
         (lambda: tfr.split("train.tfrecord", "out", test_size=0.2), "did you mean fractions=?"),
-        (lambda: tfr.convert("a.csv", "b", sep=";"), "has no sep=; pass it in source_options={'delimiter': ';'}"),
+        (lambda: tfr.convert("a.csv", "b", sep=";"), "argument 'sep': pass source_options={'delimiter': …}"),
         (lambda: tfr.dataset("train.tfrecord").filter(label=1), "filter() got an unexpected keyword argument 'label'"),
     ],
 )
@@ -266,8 +267,8 @@ WRITE, OPEN, ITERATE = (partial(tfr.write_tfrecord, FRAME, "a/"), tfr.open_rando
         (WRITE, "mergeSchema", True, "evolve="),
         (WRITE, "schema_mode", "merge", "evolve="),
         (WRITE, "predicate", "day = 1", "overwrite_where="),
-        (WRITE, "existing_data_behavior", "delete_matching", "mode='overwrite_partitions'"),
-        (WRITE, "existing_data_behavior", "overwrite_or_ignore", "mode="),
+        (WRITE, "existing_data_behavior", "delete_matching", "mode='overwrite_partitions' or 'error'"),
+        (WRITE, "existing_data_behavior", "overwrite_or_ignore", "mode='overwrite_partitions' or 'error'"),
         (WRITE, "partition_overwrite_mode", "dynamic", "mode='overwrite_partitions'"),
         (partial(OPEN, "a"), "on", "id", "key="),
         (partial(OPEN, "a"), "key_column", "id", "key="),
@@ -442,7 +443,7 @@ def test_appending(keywords: dict[str, Any]) -> None:
         lambda path, **k: tfr.write_tfrecord(FRAME, path, **k),
         lambda p, **k: tfr.convert("train.tfrecord", p, **k),
     ]
-    expected = "did you mean mode='append'?"
+    expected = "'append'?"
     if "mode" in keywords:
         expected = "append to a directory" if keywords["mode"] == "append" else "'append'"
     for call in calls:
@@ -452,7 +453,7 @@ def test_appending(keywords: dict[str, Any]) -> None:
     tfr.write_tfrecord(FRAME, "more.tfrecord")  # the advice works
     assert len(tfr.read_table("{train,more}.tfrecord")) == 4
     for other in ({"if_exists": "replace"}, {"exist_ok": True}, {"overwrite": True}):
-        refused(TypeError, "did you mean mode='overwrite'?", by=lambda o=other: tfr.write_tfrecord(FRAME, "a", **o))  # type: ignore[misc]
+        refused(TypeError, "'overwrite'", by=lambda o=other: tfr.write_tfrecord(FRAME, "a", **o))  # type: ignore[misc]
 
 
 def test_an_operator_that_does_not_exist() -> None:

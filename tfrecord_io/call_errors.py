@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
-from tfrecord_io.errors import secret_url, within_message_limit
-from tfrecord_io.options import unknown_keyword
+from tfrecord_io.errors import secret_url
 from tfrecord_io.options.checked_options import WRITTEN
-from tfrecord_io.options.names_in_other_libraries import meant_keywords, too_many_arguments
+from tfrecord_io.options.did_you_mean import meant_keywords, too_many_arguments, unknown_keyword
 
 F = TypeVar("F", bound=Callable[..., Any])
 Moved = Callable[[], Mapping[str, str]]
@@ -19,7 +18,7 @@ Moved = Callable[[], Mapping[str, str]]
 def check_keywords(function: F, *, moved: Moved | None = None) -> F:
     """Make a public call raise a helpful TypeError for a keyword that it does not have.
 
-    `moved` returns how keywords are written that are options of a format, by name, with ``{}`` for the value.
+    `moved` returns how keywords are written that are options of a format, by name.
     """
     parameters = inspect.signature(function).parameters
     by_position = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -31,11 +30,10 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
             raise too_many_arguments(function, by_position, args)
         for name in keywords:
             if name not in parameters:
+                meant = [] if any(keyword in parameters for keyword in meant_keywords(name)) else meant_keywords(name)
                 options = {} if moved is None else moved()
-                meant = [] if any(own in parameters for own in meant_keywords(name)) else meant_keywords(name)
-                form = next((options[own] for own in (name, *meant) if own in options), None)
-                instead = form and form.format(within_message_limit(repr(keywords[name])))
-                raise unknown_keyword(name, parameters, function, keywords[name], instead)
+                instead = next((options[keyword] for keyword in (name, *meant) if keyword in options), None)
+                raise unknown_keyword(name, parameters, function, instead)
         before = WRITTEN.set((function, keywords.keys()))
         try:
             return function(*args, **keywords)

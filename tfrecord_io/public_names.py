@@ -135,52 +135,6 @@ def attach(shown_in: str, namespace: dict[str, Any]) -> tuple[Callable[[str], An
     return __getattr__, __dir__, names
 
 
-# What users look for under another name: of other libraries, and of this one before its first release.
-_MEANT = {
-    "RecordReader": "TFRecordReader read_records tf_record_iterator tfrecord_iterator",
-    "RecordWriter": "write_records",
-    "build_index": "index",
-    "compact": "optimize",
-    "convert": "from_csv from_parquet read_csv read_json read_parquet to_csv to_json to_parquet write_csv "
-    "write_parquet",
-    "copy": "cp download move mv rsync sync upload",
-    "count": "count_records",
-    "dataset": "TFRecordDataset data head load_dataset read_daft read_dask read_ray scan",
-    "delete": "drop forget remove rm",
-    "describe": "info",
-    "image": "decode_image decode_jpeg decode_png",
-    "iter_arrays": "iter_batches tfrecord_loader",
-    "merge": "concat concatenate",
-    "mix": "interleave interleave_datasets sample_from_datasets",
-    "open_random": "get lookup tail",
-    "read_arrays": "arrays",
-    "read_metadata": "get_schema metadata read_schema schema",
-    "read_tfrecord": "load open read read_dataframe read_pandas to_pandas",
-    "salvage": "repair",
-    "scalar": "bytes_ text",
-    "scan_polars": "read_polars",
-    "split": "train_test_split",
-    "verify": "check validate",
-    "write_tfrecord": "from_pandas save to_tfrecord write write_daft write_dask write_pandas write_ray write_table",
-    "formats.embed_files": "from_files",
-    "formats.open_coco": "from_coco read_coco",
-    "formats.open_elwc": "from_elwc read_elwc",
-    "formats.open_file_folder": "from_file_folder read_file_folder",
-    "formats.open_idx": "from_idx read_idx",
-    "formats.open_image_folder": "from_image_folder read_image_folder",
-    "formats.open_npy": "from_npy read_npy",
-    "formats.open_npz": "from_npz read_npz",
-    "formats.open_voc": "from_pascal_voc read_voc",
-    "formats.open_yolo": "from_yolo read_yolo",
-    "formats.write_elwc": "to_elwc",
-    "formats.write_file_folder": "to_file_folder",
-    "formats.write_image_folder": "to_image_folder",
-    "formats.write_npy": "to_npy",
-    "formats.write_npz": "to_npz",
-    "io.TFRecordOptions": "TFRecordOptions",
-    "io.TFRecordWriter": "TFRecordWriter",
-}
-_EQUIVALENTS = {name: meant for meant, names in _MEANT.items() for name in names.split()}
 _TYPE = re.compile("string|bool|u?int(8|16|32|64)|b?float(16|32|64)|complex(64|128)")  # as ``tf.int64``
 
 
@@ -193,7 +147,7 @@ class _NotAFunction(ModuleType):
 
 
 def refuse_calls(module: str) -> None:
-    """Let calls of a package whose name is in `_EQUIVALENTS` say what was meant."""
+    """Let calls of a package with the name of what users look for say what was meant."""
     sys.modules[module].__class__ = _NotAFunction
 
 
@@ -202,25 +156,28 @@ def _no_attribute(shown_in: str, name: str) -> AttributeError:
 
     def text() -> str:
         module = f"{PACKAGE}.{shown_in}" if shown_in else PACKAGE
-        question = "" if name.startswith("_") else _question(shown_in, name)
-        return f"module {module!r} has no attribute {name!r}{question}"
+        return f"module {module!r} has no attribute {name!r}{_question(shown_in, name)}"
 
     # of no object: a traceback would add a question of its own about the module
     return AttributeError(LateText(text), name=name, obj=None)
 
 
 def _question(shown_in: str, name: str) -> str:
-    """What was meant; of a name in another public module, that module."""
+    """The question after a name that a public module does not show; of a name in another one, that module."""
+    from tfrecord_io.display import did_you_mean
+    from tfrecord_io.options.did_you_mean import OTHER_NAMES
+
+    if name.startswith("_"):
+        return ""
     if _TYPE.fullmatch(name):
         return f"; types are text: write {name!r}"
-    meant = [f"{module}.{name}".lstrip(".") for module in ("", *SHOWN_IN) if name in public_names(module)]
-    known = _EQUIVALENTS.get(name) or next(iter(meant), None)
-    if known is None:
-        from tfrecord_io.display import did_you_mean
-
+    meant = OTHER_NAMES.get(f"tfr.{name}") or next(
+        (f"{module}.{name}".lstrip(".") for module in ("", *SHOWN_IN) if name in public_names(module)), None
+    )
+    if meant is None:
         question = did_you_mean(name, [*public_names(shown_in), *(SHOWN_IN if not shown_in else ())])
         return question and f"; {question}"
-    return f"; did you mean '{PACKAGE}.{known}'?" if shown_in or "." in known else f"; did you mean '{known}'?"
+    return f"; did you mean '{PACKAGE}.{meant}'?" if shown_in or "." in meant else f"; did you mean '{meant}'?"
 
 
 def public_names(shown_in: str) -> list[str]:

@@ -15,8 +15,9 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import example, int64s, written
-from tfrecord_io.options import ReadOptions, names_in_other_libraries
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.arrays import ArrayOptions, IterOptions
+from tfrecord_io.options.did_you_mean import OTHER_NAMES, meant_keywords
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.storage.read.source import MOST_MANIFEST_BYTES
 
@@ -267,7 +268,7 @@ def test_infer_schema_takes_no_schema(path: Path) -> None:
         (tfr.write_tfrecord, "fs", "filesystem"),
         (tfr.formats.open_npy, "filesystem", "storage_options"),
         (tfr.RecordReader, "compression_type", "compression"),
-        (tfr.RecordWriter, "exist_ok", "mode"),
+        (tfr.RecordWriter, "exist_ok", "mode='overwrite' or 'error'"),
         (tfr.formats.open_npy, "xyzzy", None),
         (tfr.formats.open_npz, "fs", "storage_options"),
         (tfr.formats.open_idx, "fs", "storage_options"),
@@ -277,7 +278,7 @@ def test_infer_schema_takes_no_schema(path: Path) -> None:
         (tfr.sequence, "featur", "feature"),
         (tfr.tensor, "encodng", "encoding"),
         (tfr.image, "resise", "resize"),
-        (tfr.convert, "overwrite", "mode"),
+        (tfr.convert, "overwrite", "mode='overwrite' or 'error'"),
         (tfr.convert, "nrows", "limit"),
         (tfr.formats.write_npy, "nrows", "limit"),
         (tfr.formats.write_npz, "compresed", "compressed"),
@@ -293,10 +294,10 @@ def test_an_unknown_keyword_suggests_the_one_that_is_meant(
         call(*first, **batches, **{given: 1})
     start, _, listed = str(caught.value).partition(" valid names: ")
     unexpected = f"{call.__name__}() got an unexpected keyword argument '{given}'"
-    hint = f": did you mean {meant}=?" if meant else ";"
+    hint = f": did you mean {meant if '=' in str(meant) else f'{meant}='}?" if meant else ";"
     parameters = list(inspect.signature(call).parameters.values())
     if meant in OF_DATASET and meant not in {p.name for p in parameters}:
-        shown = f"tfr.{'formats.' if call in two else ''}{call.__name__}(tfr.dataset(source, {meant}=1), …)"
+        shown = f"tfr.{'formats.' if call in two else ''}{call.__name__}(tfr.dataset(source, {meant}=…), …)"
         assert start == f"{unexpected}: pass {meant}= to dataset(): {shown}"
         return
     assert start == f"{unexpected}{hint}"
@@ -310,9 +311,10 @@ def test_other_names_of_keywords_are_no_keywords() -> None:
     names = {f.name for cls in (ReadOptions, IterOptions, WriteOptions, ArrayOptions) for f in fields(cls)}
     of_calls = {"dtype_backend", "delimiter", "fraction", "fractions"}  # keywords of one call, or one format
     of_calls |= {"key", "length", "stop", "update", "verify", "weights"}
-    for name, others in names_in_other_libraries._OTHER_NAMES.items():
-        assert name in names | of_calls
-        assert not names & set(others.split()), name
+    of_calls |= {"overwrite_where", "source", *(f.name for f in fields(tfr.Limits))}
+    for other in (name[:-1] for name in OTHER_NAMES if name.endswith("=")):
+        assert set(meant_keywords(other)) <= names | of_calls, other
+        assert other not in names - {"filesystem"}, other
 
 
 def test_options_are_immutable() -> None:

@@ -15,7 +15,7 @@ import tfrecord_io as tfr
 from border import FULL_NAMES, PUBLIC, public
 from source_calls import CALLS, ROWS, f, of, outcome, payloads
 from tfrecord_io.options import unwrapped
-from tfrecord_io.options.names_in_other_libraries import REFUSED, of_dataset
+from tfrecord_io.options.dataset_keywords import REFUSED, kept_by_dataset
 
 
 def damage(path: str, byte: int, records: Sequence[int] | None = None) -> None:
@@ -126,7 +126,7 @@ def test_each_call_heeds_the_compression_of_a_dataset_or_refuses_it(
 _CALLS = [public(name) for name in sorted(PUBLIC) if FULL_NAMES[name] in (name, f"formats.{name}")]
 
 
-OF_SOURCES = [call for call in _CALLS if callable(call) and of_dataset(call) and call is not tfr.dataset]
+OF_SOURCES = [call for call in _CALLS if callable(call) and kept_by_dataset(call) and call is not tfr.dataset]
 
 
 @pytest.mark.parametrize("name", ["compression", "limits"])

@@ -78,7 +78,7 @@ def _options() -> dict[str, str]:
     sides: dict[str, list[str]] = {}
     for side, role in (("source", "reads"), ("target", "writes")):
         for name in {name for row in FORMATS for name in getattr(row, role)}:
-            sides.setdefault(name, []).append(f"{side}_options={{{{{name!r}: {{0}}}}}}")
+            sides.setdefault(name, []).append(f"{side}_options={{{name!r}: …}}")
     return {name: " or ".join(texts) for name, texts in sides.items()}
 
 

@@ -24,8 +24,8 @@ from tfrecord_io.options.checked_options import (
     stops,
     unwrapped,
 )
+from tfrecord_io.options.did_you_mean import unknown_keyword
 from tfrecord_io.options.limits import DEFAULT_LIMITS, LIMITS, MAX_EXPANSION, MAX_RECORD_BYTES, Limits
-from tfrecord_io.options.names_in_other_libraries import unknown_keyword
 from tfrecord_io.options.read import FrameOptions, ReadOptions
 
 __all__ = [

@@ -12,13 +12,8 @@ from functools import cache, partial
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
 from tfrecord_io.errors import TFRecordError, for_cli
-from tfrecord_io.options.names_in_other_libraries import (
-    NO_APPEND,
-    OF_PLAIN_FILES,
-    OF_SELECTION,
-    REFUSED,
-    unknown_keyword,
-)
+from tfrecord_io.options.dataset_keywords import OF_PLAIN_FILES, OF_SELECTION, REFUSED
+from tfrecord_io.options.did_you_mean import NO_APPEND, unknown_keyword
 from tfrecord_io.typing import Compression, FileMode, OnErrorName, ProgressLike
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
@@ -173,7 +168,7 @@ class Options:
             shown = known if call is None else _signature(call).parameters
             for name in keywords:
                 if name not in known or (name not in shown and name not in _WITHOUT_SAMPLE):
-                    raise unknown_keyword(name, known, call, keywords[name])
+                    raise unknown_keyword(name, known, call)
             given = keywords.get("storage_options")
             if given is not None and not {each.__name__ for each in type(given).__mro__}.isdisjoint(_FILESYSTEMS):
                 if keywords.get("filesystem") is not None:

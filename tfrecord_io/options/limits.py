@@ -17,7 +17,7 @@ from numbers import Real
 from typing import Any, TypeVar
 
 from tfrecord_io.options.checked_options import INT64_MAX, MIB, check_integer
-from tfrecord_io.options.names_in_other_libraries import unknown_keyword
+from tfrecord_io.options.did_you_mean import unknown_keyword
 
 T = TypeVar("T")
 MAX_RECORD_BYTES = 2**31 - 1  # the limit of protobuf
@@ -38,7 +38,7 @@ def _with_checked_keywords(cls: type[T]) -> type[T]:
     @wraps(init)
     def checked(self: T, *values: Any, **keywords: Any) -> None:
         for name in keywords.keys() - known.keys():
-            raise unknown_keyword(name, known, cls, keywords[name])
+            raise unknown_keyword(name, known, cls)
         init(self, *values, **keywords)
 
     cls.__init__ = checked  # type: ignore[assignment]

@@ -17,8 +17,8 @@ from tfrecord_io.options.checked_options import (
     raises,
     stops,
 )
+from tfrecord_io.options.dataset_keywords import OF_DATASETS
 from tfrecord_io.options.limits import DEFAULT_LIMITS, Limits
-from tfrecord_io.options.names_in_other_libraries import OF_DATASETS
 from tfrecord_io.options.record_types import checked_record_type
 from tfrecord_io.typing import OnError, OnNew, RecordTypeLike, SchemaLike
 

@@ -21,8 +21,8 @@ from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import RecordMemoryError, TFRecordError, printable
 from tfrecord_io.options import MIB
+from tfrecord_io.options.did_you_mean import unknown_attribute
 from tfrecord_io.options.limits import Expansion
-from tfrecord_io.options.names_in_other_libraries import unknown_attribute
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader

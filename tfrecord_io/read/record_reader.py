@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.options import FrameOptions
-from tfrecord_io.options.names_in_other_libraries import unknown_attribute
+from tfrecord_io.options.did_you_mean import unknown_attribute
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources

@@ -18,7 +18,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, warn
 from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions, raises, stops
 from tfrecord_io.options.arrays import IterOptions
-from tfrecord_io.options.names_in_other_libraries import unknown_attribute
+from tfrecord_io.options.did_you_mean import unknown_attribute
 from tfrecord_io.read.lazy_scan import LazyScan
 from tfrecord_io.read.open_scan import apply_selection
 from tfrecord_io.read.record_checks import warn_of_schema
