@@ -193,7 +193,11 @@ def test_paths_in_tables_are_whole(tmp_path: Path) -> None:
     with tfr.open_reader([good, damaged], on_error="skip") as reader, pytest.warns(tfr.errors.DamagedDataWarning):
         reader.read_all()
     shown = {
-        good: [tfr.infer_schema(good), tfr.dataset(good).explain(), tfr.delete(good, filters=[("n", "==", 1)], dry_run=True)],
+        good: [
+            tfr.infer_schema(good),
+            tfr.dataset(good).explain(),
+            tfr.delete(good, filters=[("n", "==", 1)], dry_run=True),
+        ],
         damaged: [reader.report, tfr.verify([good, damaged]), tfr.salvage(damaged, tmp_path / "c", dry_run=True)],
     }
     for path, reports in shown.items():
