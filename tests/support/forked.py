@@ -32,9 +32,8 @@ def interpreter() -> list[str]:
     if not hasattr(os, "pidfd_open"):
         return [sys.executable]
     if not _commands:
-        address = os.path.join(
-            tempfile.mkdtemp(dir="/tmp"), "server"
-        )  # a socket's path has 107 bytes or less; TMPDIR any
+        folder = tempfile.mkdtemp(dir="/tmp")  # a path of a socket has 107 bytes at most; that of TMPDIR may be longer
+        address = os.path.join(folder, "server")
         server = subprocess.Popen([sys.executable, "-P", __file__, address], stdin=-1, stdout=-1)
         assert server.stdout is not None
         assert server.stdout.read(1), "the server has not started"
