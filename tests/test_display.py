@@ -192,7 +192,7 @@ def test_paths_in_tables_are_whole(tmp_path: Path) -> None:
         file.write(b"\0" * 20)
     with tfr.open_reader([good, damaged], on_error="skip") as reader, pytest.warns(tfr.errors.DamagedDataWarning):
         reader.read_all()
-    shown = {
+    shown: dict[str, list[Any]] = {
         good: [
             tfr.infer_schema(good),
             tfr.dataset(good).explain(),

@@ -36,8 +36,8 @@ def build_shim() -> Iterator[Path]:
         pytest.skip("needs a C compiler for a library that counts calls")
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # LD_PRELOAD is split at spaces, which TMPDIR may have
         library = Path(folder, "shim.so")
-        command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-o", library, HERE / "shim.c", "-ldl"]
-        subprocess.run(command, check=True)
+        flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra"]
+        subprocess.run([compiler, *flags, "-o", str(library), str(HERE / "shim.c"), "-ldl"], check=True)
         yield library
 
 
