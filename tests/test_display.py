@@ -183,6 +183,31 @@ def reports(tmp_path: Path) -> dict[str, Report]:
     return {"write": written, "verify": tfr.verify(path), **read}
 
 
+def test_paths_in_tables_are_whole(tmp_path: Path) -> None:
+    """They can be pasted, also those of more than `CELL_WIDTH` characters."""
+    folder = tmp_path / ("Größe mit Leerzeichen " * 8) / ("x" * 100)
+    folder.mkdir(parents=True)
+    good, damaged = (tfr.write_tfrecord({"b": [b"a", b"\xff"], "n": [1, 2]}, folder / name).path for name in "ab")
+    with open(damaged, "ab") as file:
+        file.write(b"\0" * 20)
+    with tfr.open_reader([good, damaged], on_error="skip") as reader, pytest.warns(tfr.errors.DamagedDataWarning):
+        reader.read_all()
+    shown: dict[str, list[Any]] = {
+        good: [
+            tfr.infer_schema(good),
+            tfr.dataset(good).explain(),
+            tfr.delete(good, filters=[("n", "==", 1)], dry_run=True),
+        ],
+        damaged: [reader.report, tfr.verify([good, damaged]), tfr.salvage(damaged, tmp_path / "c", dry_run=True)],
+    }
+    for path, reports in shown.items():
+        for report in reports:
+            table = report._summary()
+            assert any(path in line for line in plain_table(table.headings, table.rows, table.paths).splitlines())
+            assert path in repr(report)
+            assert path in report._repr_html_()
+
+
 @pytest.mark.fault(58)
 @pytest.mark.parametrize("name", ["write", "verify", "describe", "column", "metadata"])
 def test_reports_show_neither_raw_bytes_nor_control_characters(reports: dict[str, Report], name: str) -> None:

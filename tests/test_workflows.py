@@ -52,6 +52,17 @@ def test_each_night_runs_what_a_change_need_not() -> None:
     assert "- test-full STORM=1 RANDOM=1\n" in text
 
 
+def test_each_night_runs_the_tests_as_on_another_machine() -> None:
+    jobs = jobs_of(ROOT / ".github" / "workflows" / "nightly.yml")
+    assert "- run: dev/test-elsewhere\n" in jobs["another-machine"]
+    script = (ROOT / "dev" / "test-elsewhere").read_text("utf-8")
+    (folder,) = re.findall(r'^folder="(.+)"$', script, re.MULTILINE)
+    assert " " in folder
+    assert not folder.isascii()
+    assert len(folder.replace("$place", "/tmp/XXXXXXXX")) >= 60
+    assert re.search(r"^TMPDIR=\$folder LANG=C TZ=Asia/Kathmandu make test$", script, re.MULTILINE)
+
+
 @pytest.fixture(scope="module")
 def touched() -> Any:
     return runpy.run_path(str(ROOT / ".ci" / "touched.py"))

@@ -22,12 +22,16 @@ _UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 
 class Summary(NamedTuple):
-    """What a report shows: a line, a table, and further lines. Control characters in cells are already escaped."""
+    """What a report shows: a line, a table, and further lines. Control characters in cells are already escaped.
+
+    Cells below the headings `paths` are not cut at `CELL_WIDTH`: a path without its middle cannot be pasted.
+    """
 
     title: str
     headings: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
     lines: Sequence[str] = ()
+    paths: Sequence[str] = ()
 
     def head(self, count: int) -> Summary:
         """The first rows and lines, and the number of the others."""
@@ -36,10 +40,10 @@ class Summary(NamedTuple):
             lines = [f"… and {counted(len(self.rows) - count, 'more row')}", *lines]
         if len(self.lines) > count:
             lines.append(f"… and {len(self.lines) - count:,} more")
-        return Summary(self.title, self.headings, rows, lines)
+        return self._replace(rows=rows, lines=lines)
 
     def text(self) -> str:
-        table = [plain_table(self.headings, self.rows)] if self.rows else []
+        table = [plain_table(self.headings, self.rows, self.paths)] if self.rows else []
         return "\n".join(
             [*([self.title] if self.title else []), *table, *(_shorten(line, LINE_WIDTH) for line in self.lines)]
         )
@@ -54,7 +58,7 @@ class Summary(NamedTuple):
         """The same as HTML, everything escaped."""
         import html
 
-        table = html_table(self.headings, self.rows) if self.rows else ""
+        table = html_table(self.headings, self.rows, self.paths) if self.rows else ""
         lines = (f"<div>{html.escape(_shorten(line, LINE_WIDTH))}</div>" for line in (self.title, *self.lines) if line)
         title = next(lines, "") if self.title else ""
         return f"<div>{title}{table}{''.join(lines)}</div>"
@@ -194,25 +198,28 @@ def byte_size(size: int) -> str:
     return f"{value:.1f} {_UNITS[exponent - 1]}" if value < 9.95 else f"{value:,.0f} {_UNITS[exponent - 1]}"
 
 
-def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows under headings as an HTML table; empty columns are omitted.
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]], paths: Sequence[str] = ()) -> str:
+    """Rows under headings as an HTML table; empty columns are omitted, and long cells but those of `paths` shortened.
 
     >>> html_table(["name", "note"], [["<a>", ""]])
     '<table><thead><tr><th>name</th></tr></thead><tbody><tr><td>&lt;a&gt;</td></tr></tbody></table>'
     """
     import html
 
-    head, *body = _cells(headings, rows)
+    head, *body = _cells(headings, rows, paths)
     lines = ["".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in body]
     heads = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
     table = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{table}</tbody></table>"
 
 
-def _cells(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The headings and the rows without empty columns, each cell of bounded width."""
+def _cells(headings: Sequence[str], rows: Sequence[Sequence[str]], paths: Sequence[str]) -> list[list[str]]:
+    """The headings and the rows without empty columns, each cell of bounded width but those below `paths`."""
     kept = [i for i, _ in enumerate(headings) if not rows or any(row[i] for row in rows)]
-    return [[_shorten_middle(str(cells[i])) for i in kept] for cells in [headings, *rows]]
+    whole = {i for i in kept if headings[i] in paths}
+    return [
+        [str(cells[i]) if i in whole else _shorten_middle(str(cells[i])) for i in kept] for cells in [headings, *rows]
+    ]
 
 
 def _shorten_middle(text: str) -> str:
@@ -221,15 +228,15 @@ def _shorten_middle(text: str) -> str:
     return text if len(text) <= CELL_WIDTH else f"{text[: CELL_WIDTH - 1 - half]}…{text[-half:]}"
 
 
-def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay out rows under headings; empty columns are omitted, and long cells are shortened.
+def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], paths: Sequence[str] = ()) -> str:
+    """Lay out rows under headings; empty columns are omitted, and long cells but those of `paths` are shortened.
 
     >>> print(plain_table(["name", "n", "note"], [["a", "1", ""], ["bb", "20", ""]]))
     name  n
     a     1
     bb    20
     """
-    lines = _cells(headings, rows)
+    lines = _cells(headings, rows, paths)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines

@@ -323,7 +323,7 @@ def test_standard_input_is_read_like_a_file(run, words: Path, command: str, name
     done = piped(words.read_bytes(), command, "--json", name)
     assert done.returncode == 0, done.stderr
     expected = run(command, "--json", words).stdout
-    found, wanted = json.loads(done.stdout), json.loads(expected.replace(str(words), "/dev/stdin"))
+    found, wanted = json.loads(done.stdout), json.loads(expected.replace(json.dumps(str(words)), '"/dev/stdin"'))
     if command == "verify":  # the size of a pipe is not known
         assert (found["files"][0].pop("size"), wanted["files"][0].pop("size")) == (None, words.stat().st_size)
     assert found == wanted

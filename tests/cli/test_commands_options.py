@@ -139,9 +139,9 @@ def test_a_long_command_shows_its_rate_on_a_terminal(
     """The bar appears after half a second; the records come from a pipe that stays open for longer."""
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": np.arange(200_000)}, path)
-    script = f"head -c 3000000 {path}; sleep 1.5; tail -c +3000001 {path}"
+    script = 'head -c 3000000 "$0"; sleep 1.5; tail -c +3000001 "$0"'
     target = [tmp_path / "b.parquet"] if command == "convert" else []
-    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as pipe:
+    with subprocess.Popen(["sh", "-c", script, path], stdout=subprocess.PIPE) as pipe:
         assert pipe.stdout is not None
         status, output = in_terminal(command, "-", *target, stdin=pipe.stdout.fileno(), TERM=term)
     assert status == 0, output

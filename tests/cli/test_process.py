@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -33,8 +34,13 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def words_of(arguments: str, path: Path) -> list[str]:
+    """The words of a command line; a path may have spaces."""
+    return [word.replace("PATH", str(path)) for word in arguments.split()]
+
+
 def shell(redirection: str, arguments: str, path: Path) -> subprocess.CompletedProcess[str]:
-    command = f'exec "$0" "$@" -m tfrecord_io {arguments.replace("PATH", str(path))} {redirection}'
+    command = f'exec "$0" "$@" -m tfrecord_io {shlex.join(words_of(arguments, path))} {redirection}'
     words = [sys.executable] if "&-" in redirection else interpreter()  # a stream may be missing when Python starts
     return subprocess.run(["sh", "-c", command, *words], capture_output=True, text=True, timeout=60, check=False)
 
@@ -43,7 +49,7 @@ def unread(arguments: str, path: Path) -> tuple[int, bytes]:
     """The status and the messages of a command whose output goes to a pipe that is not read."""
     reading, writing = os.pipe()
     os.close(reading)
-    command = [*interpreter(), "-m", "tfrecord_io", *arguments.replace("PATH", str(path)).split()]
+    command = [*interpreter(), "-m", "tfrecord_io", *words_of(arguments, path)]
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(writing)
     return done.returncode, done.stderr
@@ -138,7 +144,7 @@ def test_tables_begin_with_their_first_line_and_end_without_padding(run: Run, pa
     ids=str,
 )
 def test_odd_terminals(in_terminal: InTerminal, path: Path, environment: dict[str, str], arguments: str) -> None:
-    status, output = in_terminal(*arguments.replace("PATH", str(path)).split(), **environment)
+    status, output = in_terminal(*words_of(arguments, path), **environment)
     assert status == 0, output
     assert "Traceback" not in output
     if "NO_COLOR" in environment or environment.get("TERM") == "dumb":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -121,7 +122,8 @@ def test_a_second_signal_does_not_disturb_the_cleanup(source: Path, tmp_path: Pa
 
 
 def test_an_ignored_signal_stays_ignored(source: Path, tmp_path: Path) -> None:
-    command = f"trap '' HUP; exec {sys.executable} -m tfrecord_io convert {source} {tmp_path / 'out.tfrecord.gz'}"
+    words = [sys.executable, "-m", "tfrecord_io", "convert", str(source), str(tmp_path / "out.tfrecord.gz")]
+    command = f"trap '' HUP; exec {shlex.join(words)}"
     with subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE) as process:
         for _ in range(5):
             time.sleep(0.1)

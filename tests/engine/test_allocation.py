@@ -10,6 +10,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -57,13 +59,14 @@ for call in (write, read):
 
 
 @pytest.fixture(scope="module")
-def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shim() -> Iterator[Path]:
     compiler = shutil.which("c++") or shutil.which("g++")
     if sys.platform != "linux" or compiler is None:
         pytest.skip("needs Linux and a C++ compiler")
-    path = tmp_path_factory.mktemp("shim") / "failing_allocations.so"
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", str(SHIM), "-o", str(path), "-ldl"], check=True)
-    return path
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # LD_PRELOAD is split at spaces, which TMPDIR may have
+        path = Path(folder, "failing_allocations.so")
+        subprocess.run([compiler, "-O1", "-shared", "-fPIC", str(SHIM), "-o", str(path), "-ldl"], check=True)
+        yield path
 
 
 @pytest.mark.fault(63)

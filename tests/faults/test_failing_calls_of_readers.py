@@ -21,7 +21,7 @@ MOST = 450  # bytes that one call reads, so that each of the files takes more th
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, native_engine: None) -> Iterator[FaultyProcess]:
     folder = tmp_path_factory.mktemp("shim")
-    with FaultyProcess(folder, build_shim(folder)) as process:
+    with build_shim() as shim, FaultyProcess(folder, shim) as process:
         yield process
 
 

@@ -31,7 +31,7 @@ LAST = 12  # calls, which publish what was written
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, native_engine: None) -> Iterator[FaultyProcess]:
     folder = tmp_path_factory.mktemp("shim")
-    with FaultyProcess(folder, build_shim(folder)) as process:
+    with build_shim() as shim, FaultyProcess(folder, shim) as process:
         yield process
 
 

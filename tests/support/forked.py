@@ -32,7 +32,8 @@ def interpreter() -> list[str]:
     if not hasattr(os, "pidfd_open"):
         return [sys.executable]
     if not _commands:
-        address = os.path.join(tempfile.mkdtemp(), "server")
+        folder = tempfile.mkdtemp(dir="/tmp")  # a path of a socket has 107 bytes at most; that of TMPDIR may be longer
+        address = os.path.join(folder, "server")
         server = subprocess.Popen([sys.executable, "-P", __file__, address], stdin=-1, stdout=-1)
         assert server.stdout is not None
         assert server.stdout.read(1), "the server has not started"
@@ -85,6 +86,7 @@ def serve(address: str) -> list[str]:
     gc.freeze()  # no process looks for garbage in what all share, at its end either
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that answer are not waited for
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, for all that it starts
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as a shell does for what it starts with &
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(address)
         listening.listen()

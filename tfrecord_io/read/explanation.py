@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Literal
 
-from tfrecord_io.display import Report, Summary, byte_size, counted
+from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.index.column_search import PickedSource
 from tfrecord_io.read.chunks.chunk_reader import reads_on
@@ -101,7 +101,7 @@ class Explanation(Report):
             low, high = self.requests
             lines.append(f"requests: {low:,}" + (f" to {high:,}" if high > low else ""))
         title = f"reads {len(read):,} of {counted(len(self.files), 'file')}"
-        return Summary(title, ("files", "read", "why", "first"), rows, lines)
+        return Summary(title, ("files", "read", "why", "first"), rows, lines, paths=("first",))
 
 
 _PLACES = {"folders": "folders", "decoding": "columns that are decoded first", "rows": "decoded rows"}
@@ -113,7 +113,7 @@ def _row(files: Sequence[FilePlan]) -> tuple[str, ...]:
     what = first.read if first.read != "records" else counted(sum(counts), "record")
     if first.read == "whole" and len(sizes) == len(files):
         what += f", {byte_size(sum(sizes))}"
-    return f"{len(files):,}", what, printable(first.why), printable(first.path)
+    return f"{len(files):,}", what, printable(first.why), printable(first.path, LINE_WIDTH)
 
 
 def explain_scan(scan: Scan) -> Explanation:

@@ -15,7 +15,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from tfrecord_io.display import Report, Summary, byte_size, counted
+from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, printable, warn
 from tfrecord_io.options import stops
@@ -73,7 +73,7 @@ class ReadReport(Report):
         amounts = f"{counted(self.records, 'record')} of {counted(self.files, 'file')}, {byte_size(self.bytes)}"
         rows = [
             (
-                printable(region.path),
+                printable(region.path, LINE_WIDTH),
                 f"{region.records_before:,}",
                 "" if region.begin is None else f"{region.begin:,}",
                 "" if region.end is None else f"{region.end:,}",
@@ -84,7 +84,8 @@ class ReadReport(Report):
         lines = [self.skipped.summary()] if self.skipped.total else []
         lines += [f"Stopped early: {printable(self.stopped)}"] if self.stopped is not None else []
         title = f"Read {amounts}, schema {self.schema_source}"
-        return Summary(title, ("file", "records before", "begin", "end", "left out because"), rows, lines)
+        heads = ("file", "records before", "begin", "end", "left out because")
+        return Summary(title, heads, rows, lines, paths=("file",))
 
 
 def end_read(error: Exception, on_error: object) -> str:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.display import Summary, counted
+from tfrecord_io.display import LINE_WIDTH, Summary, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.format.companions import companions
 from tfrecord_io.schema.column_features import FEATURE_LIST, LIST
@@ -117,12 +117,12 @@ class InferredSchema(Schema):
             seen = self.evidence.get(f.feature, Evidence())
             values = "" if seen.least is None else str(seen.least)
             values += "" if seen.least == seen.most else f"–{seen.most}"
-            why = [f"list: {seen.listed}"] if seen.listed else []
+            why = [f"list: {seen.listed.text(LINE_WIDTH)}"] if seen.listed else []
             is_folded = encoding_rules(f.encoding).companions
-            why += [f"not text: {seen.binary}"] if seen.binary and not is_folded else []
+            why += [f"not text: {seen.binary.text(LINE_WIDTH)}"] if seen.binary and not is_folded else []
             why += [" and ".join(map(printable, companions(f.feature)))] if is_folded else []
             why += [
-                f"{other.kind.description} in {counted(other.records, 'record')}: {other.first}"
+                f"{other.kind.description} in {counted(other.records, 'record')}: {other.first.text(LINE_WIDTH)}"
                 for other in seen.others
             ]
             text = "yes" if seen.text and not is_folded else ""
@@ -132,7 +132,7 @@ class InferredSchema(Schema):
         title = f"Schema inferred from {counted(self.records, 'record')}"
         if any(seen.others for seen in self.evidence.values()):
             title += ", without those whose values have another feature type"
-        return Summary(title, heads, rows)
+        return Summary(title, heads, rows, paths=("evidence",))
 
     def __reduce__(self) -> tuple[object, ...]:
         return InferredSchema, (self.fields, dict(self.evidence), self.records)

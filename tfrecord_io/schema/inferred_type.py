@@ -26,7 +26,11 @@ class RecordRef:
     file: int = 0
 
     def __str__(self) -> str:
-        return f"record {self.record}" if self.path is None else f"{printable(self.path)} record {self.record}"
+        return self.text()
+
+    def text(self, limit: int = 200) -> str:
+        """The path, in at most `limit` characters, and the number."""
+        return f"record {self.record}" if self.path is None else f"{printable(self.path, limit)} record {self.record}"
 
     def order(self) -> tuple[int, int, str]:
         return self.file, self.record, self.path or ""

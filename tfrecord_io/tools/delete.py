@@ -18,7 +18,7 @@ import numpy as np
 
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.display import Report, Summary, byte_size, counted
+from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import ReplacedError, printable
 from tfrecord_io.format.framing import FRAME_BYTES
@@ -102,8 +102,10 @@ class DeleteReport(Report):
         parts += [f"{counted(len(self.folders), 'folder')} dropped"] * bool(self.folders)
         parts += [f"{counted(len(self.rewritten), 'file')} rewritten"] * bool(self.rewritten)
         parts += [f"{byte_size(self.bytes)} replaced by {byte_size(self.written_bytes)}"] * (not self.dry_run)
-        rows = [[printable(name), what] for what in ("dropped", "rewritten") for name in getattr(self, what)]
-        return Summary(f"{printable(self.path)}: {', '.join(parts)}", ("file", "change"), rows)
+        rows = [
+            [printable(name, LINE_WIDTH), what] for what in ("dropped", "rewritten") for name in getattr(self, what)
+        ]
+        return Summary(f"{printable(self.path)}: {', '.join(parts)}", ("file", "change"), rows, paths=("file",))
 
 
 @check_keywords

@@ -112,7 +112,7 @@ class SalvageReport(Report):
         return [*lines, *(printable(text, LINE_WIDTH) for text in self.manifests)]
 
     def _summary(self) -> Summary:
-        return Summary(self.title(), HEADINGS, self.rows(), self.loss_lines())
+        return Summary(self.title(), HEADINGS, self.rows(), self.loss_lines(), paths=("file",))
 
 
 @check_keywords

@@ -135,7 +135,7 @@ class VerifyReport(Report):
     def _summary(self) -> Summary:
         bad = [file for file in self.files if file.error is not None]
         rows = self.rows(bad) if len(self.files) > 1 else []
-        return Summary(self.title(), HEADINGS, rows, self.problem_lines())
+        return Summary(self.title(), HEADINGS, rows, self.problem_lines(), paths=("file",))
 
 
 @check_keywords

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import glob
 import os
@@ -24,8 +25,8 @@ def folder(tmp_path: Path) -> Path:
     tfr.write_tfrecord({"x": [1, 2]}, folder / "a.tfrecord")
     os.mkfifo(folder / "pipe.tfrecord")
     (folder / "link.tfrecord").symlink_to("pipe.tfrecord")
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(os.path.relpath(folder / "socket.tfrecord"))  # its path may have 107 bytes
+    with contextlib.chdir(folder), socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket.tfrecord")  # a path may have 107 bytes
     (folder / "dangling.tfrecord").symlink_to("nowhere")
     return folder
 

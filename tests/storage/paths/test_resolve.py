@@ -6,6 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import fsspec
@@ -150,6 +151,17 @@ def test_file_urls_are_percent_encoded(tmp_path, name):
         assert (source.path, source.local, source.size) == (str(path), True, 3)
     (source,) = resolve_inputs(path.as_uri(), StorageOptions(filesystem=fsspec.filesystem("file")))
     assert source.path == str(path)
+
+
+@pytest.mark.parametrize("name", ["a b", "50%", "a%20b", "é#1?"])
+def test_file_urls_of_archives_are_percent_encoded(tmp_path, name):
+    path = tmp_path / name / "a.zip"
+    path.parent.mkdir()
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a%20b.tfrecord", b"abc")
+    for url in (f"zip://a%20b.tfrecord::{path.as_uri()}", f"simplecache::{path.as_uri()}"):
+        (source,) = resolve_inputs(url)
+        assert source.size == (path.stat().st_size if "cache" in url else 3)
 
 
 def test_relative_paths(tmp_path, monkeypatch):

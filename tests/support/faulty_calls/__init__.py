@@ -11,6 +11,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,17 +26,19 @@ KILL, TORN, SHORT, FAIL = range(4)
 NEVER = -1
 
 
-def build_shim(folder: Path) -> Path:
+@contextmanager
+def build_shim() -> Iterator[Path]:
     """The compiled library; skips the test where it cannot be made or preloaded."""
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if not sys.platform.startswith("linux"):
         pytest.skip("counts calls by LD_PRELOAD and /proc, which are Linux's")
     if compiler is None:
         pytest.skip("needs a C compiler for a library that counts calls")
-    library = folder / "shim.so"
-    command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-o", library, HERE / "shim.c", "-ldl"]
-    subprocess.run(command, check=True)
-    return library
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # LD_PRELOAD is split at spaces, which TMPDIR may have
+        library = Path(folder, "shim.so")
+        flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra"]
+        subprocess.run([compiler, *flags, "-o", str(library), str(HERE / "shim.c"), "-ldl"], check=True)
+        yield library
 
 
 class FaultyProcess:

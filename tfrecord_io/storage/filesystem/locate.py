@@ -132,7 +132,7 @@ def _open_url(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     import fsspec
 
     try:
-        fsspec_filesystem, name = fsspec.core.url_to_fs(url, **options)
+        fsspec_filesystem, name = fsspec.core.url_to_fs(_with_plain_files(url), **options)
     except OSError as error:
         tried = _NO_HADOOP.match(str(error))
         if tried is None:
@@ -145,6 +145,23 @@ def _open_url(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
         how = "set JAVA_HOME, HADOOP_HOME and CLASSPATH before Python starts (docs/howto/hdfs.md)"
         raise MissingDependencyError(f"{text}; {how}; webhdfs:// needs neither", path=url) from None
     return fsspec_filesystem, name
+
+
+def _plain_name(name: str) -> str:
+    """The name of a file in a URL, as `pathlib.Path.as_uri` writes it (RFC 8089), and fsspec does not decode it."""
+    from urllib.parse import unquote_to_bytes
+
+    return os.fsdecode(unquote_to_bytes(os.fsencode(name)))
+
+
+def _with_plain_files(url: str) -> str:
+    """A chained URL whose ``file://`` links, of files that archives are in, have plain names.
+
+    >>> _with_plain_files("zip://a%20b::file:///data/a%20b.zip")
+    'zip://a%20b::file:///data/a b.zip'
+    """
+    first, *links = url.split("::")
+    return "::".join([first, *(_plain_name(link) if link.startswith("file://") else link for link in links)])
 
 
 def _missing(url: str, error: ImportError) -> MissingDependencyError:
@@ -204,9 +221,5 @@ def _wrap(fsspec_filesystem: Any, name: str, path: str) -> tuple[FileSystem, str
     from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 
     if isinstance(fsspec_filesystem, local.LocalFileSystem):
-        if path.startswith("file://"):  # as `pathlib.Path.as_uri` writes it (RFC 8089), and fsspec does not decode it
-            from urllib.parse import unquote_to_bytes
-
-            name = os.fsdecode(unquote_to_bytes(os.fsencode(name)))
-        return LocalFileSystem(), name
+        return LocalFileSystem(), _plain_name(name) if path.startswith("file://") else name
     return FsspecFileSystem(fsspec_filesystem), name
