@@ -27,7 +27,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 __all__ = [
     "CompressionError",
@@ -163,6 +163,7 @@ class TFRecordError(Exception):
         records_intact: int | None = None,
         hint: str | None = None,
         hint_cli: str | None = None,
+        advice: str | None = None,
         of_memory: bool = False,
         of_argument: bool = False,
         of_image: bool = False,
@@ -179,7 +180,7 @@ class TFRecordError(Exception):
         self.expected = expected
         self.got = got
         self.records_intact = records_intact
-        self.hint = hint
+        self.hint = hint if advice is None else advice
         self.hint_cli = hint_cli
         self.region: Any = None  # the class is of recovery, on a floor above
 
@@ -360,9 +361,26 @@ def add_remark(error: BaseException, text: str) -> None:
         error.add_note(text)
 
 
-def warn(text: str, category: type[Warning]) -> None:
+E = TypeVar("E", bound=BaseException)
+
+
+def for_cli(error: E, message: str) -> E:
+    """Give an error or a warning of Python the message that the command ``tfr`` shows in place of its own.
+
+    >>> error = for_cli(ValueError("shards=0: expected at least 1"), "--shards 0: expected at least 1")
+    >>> error.message_cli
+    '--shards 0: expected at least 1'
+    """
+    error.message_cli = message  # type: ignore[attr-defined]
+    return error
+
+
+def warn(text: str, category: type[Warning], text_cli: str | None = None) -> None:
     """Warn at the line of the caller outside this package, at any depth of calls."""
-    warnings.warn(within_message_limit(text), category, stacklevel=_caller()[1])
+    warning = category(within_message_limit(text))
+    if text_cli is not None:
+        for_cli(warning, text_cli)
+    warnings.warn(warning, stacklevel=_caller()[1])
 
 
 def caller_line() -> tuple[str, int]:

@@ -136,7 +136,7 @@ class PixelReader:
             if self.form.mode == "unchanged":
                 reason = f"{has}, which cannot be resized"
             advice = 'declare tfr.image(mode="unchanged"), without resize='
-            raise fault(reason, expected="8 bits of 1, 3 or 4 channels", got=(channels, bits), advice=advice)
+            raise fault(reason, expected="8 bits of 1, 3 or 4 channels", got=(channels, bits), hint=advice)
         self._refuse_size(height, width, fault)
         try:
             import tifffile
@@ -175,7 +175,7 @@ class PixelReader:
         elif image.mode == "F" or (image.mode == "I" and image.format != "PNG") or _is_signed(image):
             of = "floats" if image.mode == "F" else "integers of 32 bits, or with a sign"
             reason = f"its pixels are {of}, which have no 8 bits to take"
-            raise fault(reason, expected="8 or 16 bits", got=of, advice='declare tfr.image(mode="unchanged")')
+            raise fault(reason, expected="8 or 16 bits", got=of, hint='declare tfr.image(mode="unchanged")')
 
     def _pixels(self, image: Any, data: bytes) -> Array:
         form, mode = self.form, image.mode

@@ -45,7 +45,8 @@ class RowFault(Exception):
     def to_error(self, path: str | None, record: int | None) -> TFRecordError:
         """The exception, about a record of a file."""
         facts = {
-            name: getattr(self, name) for name in ("feature", "expected", "got", "advice", "of_memory", "of_image")
+            name: getattr(self, name)
+            for name in ("feature", "expected", "got", "hint", "hint_cli", "of_memory", "of_image")
         }
         return self.error(self.reason, path=path, record=record, **facts)
 

@@ -68,12 +68,15 @@ def error_line(error: BaseException) -> str:
     if isinstance(error, TFRecordError):
         return error.text_cli()
     message = str(error.args[0] if len(error.args) == 1 else error)
+    own_words: str | None = getattr(error, "message_cli", None)
     if isinstance(error, MemoryError):
         message = f"out of memory{f' ({error})' if str(error) else ''}; {_LESS_MEMORY}"
     elif isinstance(error, OSError) and error.strerror:
-        message = error.strerror
+        message = error.strerror if own_words is None else own_words
         if error.filename is not None:
             message = f"{error.filename or repr('')}: {message}"
+    elif own_words is not None:
+        message = own_words
     return within_message_limit(printable(message, 1024))
 
 

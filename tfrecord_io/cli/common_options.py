@@ -204,7 +204,7 @@ def modes(
         # A shell that expands a glob makes its last file the target.
         if is_beside and mode is None and not options.get("dry_run") and os.path.isfile(target):
             reason = "the file exists, and is TARGET, as it is the last path"
-            raise FileExistsError(errno.EEXIST, f"{reason}; mode='overwrite' replaces it", target)
+            raise FileExistsError(errno.EEXIST, f"{reason}; --mode overwrite replaces it", target)
         return command(*arguments, mode=mode, **options)
 
     for name, text in reversed(shorts.items()):

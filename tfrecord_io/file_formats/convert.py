@@ -16,7 +16,7 @@ import pyarrow as pa
 from tfrecord_io.background import ordered, raise_error
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import did_you_mean
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import for_cli, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.embed_files import embed_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
@@ -450,8 +450,9 @@ def _check(
         text = f"mode={mode!r} adds to a folder, and '{printable(target)}' is one file"
         raise TypeError(f"{text}; end the target in a slash")
     if writes is not TFRECORD and not is_folder and (mode := given.get("mode")) in ADDING:
-        text = f"mode={mode!r} is only for TFRecord targets, and '{printable(target)}' is {writes.title}"
-        raise TypeError(f"{text}; target_format= names another format")
+        reason = f"is only for TFRecord targets, and '{printable(target)}' is {writes.title}"
+        error = TypeError(f"mode={mode!r} {reason}; target_format= names another format")
+        raise for_cli(error, f"--mode {mode} {reason}; --to names another format")
     for key in given:
         if key in reads.reads or key in writes.writes:
             continue

@@ -17,7 +17,7 @@ import numpy as np
 
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import StoppedEarlyWarning, printable, warn
+from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, printable, warn
 from tfrecord_io.options import stops
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.storage.read.source import Source
@@ -91,7 +91,8 @@ def end_read(error: Exception, on_error: object) -> str:
     """End a read at `error`: raise it, or warn and return its text."""
     if not stops(on_error):
         raise error
-    warn(f"reading stopped early: {error}", StoppedEarlyWarning)
+    text_cli = error.text_cli() if isinstance(error, TFRecordError) else str(error)
+    warn(f"reading stopped early: {error}", StoppedEarlyWarning, f"reading stopped early: {text_cli}")
     return str(error)
 
 

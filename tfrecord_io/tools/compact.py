@@ -34,11 +34,6 @@ _ONE_DATASET = (
     "replaces them at once; tfr.merge writes the records of any files to one file, or to the "
     "shards of a new dataset"
 )
-_ONE_DATASET_CLI = (
-    "compact joins the shards of one dataset with a manifest (_MANIFEST.json), in which it "
-    "replaces them at once; tfr merge writes the records of any files to one file, or to the "
-    "shards of a new dataset"
-)
 
 
 @check_keywords

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from tfrecord_io.errors import for_cli
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
@@ -351,13 +352,13 @@ def check_may_write(
         is_own = is_begun_copy(wanted, known) or is_begun_copy(_unknown_to_copies(wanted), known)
         if replaces or is_own:
             return
-        text = "a dataset of this name exists; update=True copies what differs, mode='overwrite' replaces it"
+        reason = "a dataset of this name exists"
+        hint = "update=True copies what differs, mode='overwrite' replaces it"
+        hint_cli = "--update copies what differs, --mode overwrite replaces it"
         if not known.complete:
-            text = (
-                "an incomplete dataset of this name exists, whose writer died or is at work; "
-                "mode='overwrite' replaces it"
-            )
-        raise FileExistsError(errno.EEXIST, text, path)
+            reason = "an incomplete dataset of this name exists, whose writer died or is at work"
+            hint, hint_cli = "mode='overwrite' replaces it", "--mode overwrite replaces it"
+        raise for_cli(FileExistsError(errno.EEXIST, f"{reason}; {hint}", path), f"{reason}; {hint_cli}")
     for entry in record_files(listing.values()):
         shard = parse_shard(entry.basename)
         is_unpublished = shard is not None and bool(shard.id)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
-from tfrecord_io.errors import ReplacedError, TFRecordError, printable
+from tfrecord_io.errors import ReplacedError, TFRecordError, for_cli, printable
 from tfrecord_io.format.framing import crc32c
 from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, check_progress
@@ -258,10 +258,9 @@ class _Keywords(TransferOptions):
         self._check_flags("update", "all_files", "dry_run")
         check_mode(self.mode)
         if self.update and self.mode is not None:
-            raise ValueError(
-                f"update=True keeps what is equal and replaces what differs, mode={self.mode!r} does not: "
-                "pass only one of them"
-            )
+            what = "keeps what is equal and replaces what differs"
+            error = ValueError(f"update=True {what}, mode={self.mode!r} does not: pass only one of them")
+            raise for_cli(error, f"--update {what}, --mode {self.mode} does not: pass only one of them")
         self._check_integer("threads", 1, optional=True)
         object.__setattr__(self, "limit_rate", parse_rate(self.limit_rate))
 
@@ -458,7 +457,8 @@ class _Copy:
             taken = next((name for name, _ in files if name in self.listing and name not in self._own), None)
             if taken is not None:
                 text = "the file exists; update=True copies what differs, mode='overwrite' replaces it"
-                raise FileExistsError(errno.EEXIST, text, self.fs.display_path(self.directory + taken))
+                error = FileExistsError(errno.EEXIST, text, self.fs.display_path(self.directory + taken))
+                raise for_cli(error, "the file exists; --update copies what differs, --mode overwrite replaces it")
         if self.options.mode == "overwrite":
             return list(files)
         return [(name, source) for name, source in files if not self._is_same(source, self.listing.get(name))]

@@ -58,10 +58,6 @@ _WITHOUT_MANIFEST = (
     "delete changes one file, or the shards of one dataset with a manifest (_MANIFEST.json), "
     "in one step; tfr.adopt writes a manifest for files that have none"
 )
-_WITHOUT_MANIFEST_CLI = (
-    "delete changes one file, or the shards of one dataset with a manifest (_MANIFEST.json), "
-    "in one step; tfr adopt writes a manifest for files that have none"
-)
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,7 +15,7 @@ from tfrecord_io.arrow.output.to_python import rows_of
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, counted, short
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, printable
+from tfrecord_io.errors import FeatureNotFoundError, for_cli, printable
 from tfrecord_io.options import ReadOptions, check_integer, check_names
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path, selection_of
@@ -189,7 +189,8 @@ def diff(
     """
     names = [] if key in (None, (), []) else check_names("key", key)
     if any_order and names:
-        raise ValueError("any_order= and key= are two ways to compare regardless of order: pass only one of them")
+        error = ValueError("any_order= and key= are two ways to compare regardless of order: pass only one of them")
+        raise for_cli(error, "--any-order and --key are two ways to compare regardless of order: pass only one of them")
     limit = check_integer("limit", limit, 0)
     keywords: dict[str, Any] = {"progress": progress}
     if storage_options is not None:

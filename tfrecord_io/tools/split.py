@@ -14,6 +14,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import get_codec
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import for_cli
 from tfrecord_io.options import check_integer
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
@@ -254,9 +255,11 @@ def split(
     """
     copied = CopiedRecords(source, CopyOptions.of_call(split, locals(), source))
     if by is not None and fractions is not None:
-        raise ValueError("by= and fractions= are two ways to split: pass only one of them")
+        error = ValueError("by= and fractions= are two ways to split: pass only one of them")
+        raise for_cli(error, "--by and --fractions are two ways to split: pass only one of them")
     if (group is not None or stratify is not None) and (fractions is None or None not in (group, stratify)):
-        raise ValueError("group= and stratify= fill the parts of fractions=: pass that with one of them")
+        error = ValueError("pass either group= or stratify=, not both, together with fractions=")
+        raise for_cli(error, "pass either --group or --stratify, not both, together with --fractions")
     seed = check_integer("seed", seed, 0)
     if by is not None:
         values, labels = value_labels(copied, by)
@@ -264,7 +267,8 @@ def split(
     if fractions is None:
         is_spec = isinstance(target, str | os.PathLike) and parse_spec(os.fspath(target)) is not None
         if copied.options.shards is None and copied.options.max_shard_bytes is None and not is_spec:
-            raise ValueError("say how to split: pass one of shards=, max_shard_bytes=, by=, fractions=")
+            error = ValueError("say how to split: pass one of shards=, max_shard_bytes=, by=, fractions=")
+            raise for_cli(error, "say how to split: pass one of --shards, --max-shard-bytes, --by, --fractions")
         return _copy_all(copied, target)
     shares = _shares(fractions)
     parts = list(shares.values())

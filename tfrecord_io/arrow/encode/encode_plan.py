@@ -107,7 +107,9 @@ class Rounding:
             warn(f"floats were rounded to the schema's float16 or to float32 in {text}", PrecisionWarning)
             return
         rounded = f"float64 values were rounded to float32 in {text}"
-        warn(f"{rounded}; a TFRecord has no float64; {advice}", PrecisionWarning)
+        text_cli = "--float64 raw keeps the bits, or --float64 round accepts the rounding silently"
+        reason = f"{rounded}; a TFRecord has no float64"
+        warn(f"{reason}; {advice}", PrecisionWarning, f"{reason}; {text_cli}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,6 +205,6 @@ def _common_length(arrays: Mapping[str, ArrayFile], what_to_do: str | None) -> i
             reason = f"has {array.rows} rows, but '{printable(first_name)}' ({printable(first.path)}) has {first.rows}"
             advice = "arrays become columns, so their first axes must have the same length"
             advice = advice if what_to_do is None else f"{advice}; {what_to_do}"
-            details: dict[str, Any] = {"expected": first.rows, "got": array.rows, "advice": advice}
+            details: dict[str, Any] = {"expected": first.rows, "got": array.rows, "hint": advice}
             raise EncodeError(reason, path=array.path, feature=name, **details)
     return first.rows

@@ -488,7 +488,7 @@ def _check_shape(block: Array, shape: tuple[int, ...], column: str, reader: Read
     if block.shape[1:] == shape:
         return
     reason = f"from here on, the rows have the shape {block.shape[1:]}; the rows before have {shape}"
-    details: dict[str, Any] = {"expected": shape, "got": block.shape[1:], "advice": _RAGGED}
+    details: dict[str, Any] = {"expected": shape, "got": block.shape[1:], "hint": _RAGGED}
     raise EncodeError(reason, feature=column, record=_record(reader, row), **details)
 
 

@@ -41,7 +41,7 @@ from tfrecord_io.file_formats.tables.untyped_columns import (
     may_be_rounded,
     refuse_rounding,
     rounding_error,
-    text_advice,
+    text_hints,
 )
 from tfrecord_io.format.format_registry import CSV, TSV
 from tfrecord_io.options import LIMITS, MIB, cpu_count
@@ -174,9 +174,16 @@ def _refuse_overflow(source: Source, cells: Cells, header: Sequence[str], name: 
         for batch in batches:
             for at, cell in enumerate(batch[name].to_pylist(), row):
                 if cell is not None and is_too_large(cell.strip(), type_):
-                    reason, advice = f"the number is too large for {type_}", text_advice(name, type_)
+                    reason = f"the number is too large for {type_}"
+                    hint, hint_cli = text_hints(name, type_)
                     raise DecodeError(
-                        reason, path=source.path, record=at, feature=name, expected=str(type_), hint=advice
+                        reason,
+                        path=source.path,
+                        record=at,
+                        feature=name,
+                        expected=str(type_),
+                        hint=hint,
+                        hint_cli=hint_cli,
                     )
             row += len(batch)
 

@@ -7,6 +7,7 @@ some floats as infinities.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 
@@ -145,22 +146,25 @@ def refuse_rounding(texts: Iterable[str], name: str, type_: pa.DataType, path: s
         for text in texts:
             digits = text.lstrip("+-0")
             if len(digits) > _MOST_DIGITS or not -(2**63) <= int(text) < 2**63:
-                advice = text_advice(name, type_)
+                hint, hint_cli = text_hints(name, type_)
                 reason = f"the integer {printable(text, 60)} does not fit int64, and a float64 would round it"
-                raise DecodeError(reason, path=path, feature=name, expected="int64", got=text, hint=advice)
+                raise DecodeError(
+                    reason, path=path, feature=name, expected="int64", got=text, hint=hint, hint_cli=hint_cli
+                )
 
 
 def rounding_error(path: str, row: int, name: str, type_: pa.DataType, other: str = _ROUND) -> DecodeError:
     """The error for an integer that `is_rounded`, in a column that is inferred as `type_`; `other` is advice, too."""
     reason = f"{type_} rounds this integer beyond 2**53: it is the type of the column as it has floats, or NaN"
-    advice = f"{text_advice(name, type_)}, or {other}"
-    return DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), hint=advice)
+    hint, hint_cli = (f"{hint}, or {other}" for hint in text_hints(name, type_))
+    return DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), hint=hint, hint_cli=hint_cli)
 
 
-def text_advice(name: str, type_: pa.DataType) -> str:
-    """To declare a column of numbers as text."""
+def text_hints(name: str, type_: pa.DataType) -> tuple[str, str]:
+    """Hints to declare a column of numbers as text, in Python and for the command."""
     as_text = str(_as_text(type_)).replace("item: ", "")
-    return f"declare the column as text with schema_overrides={ {name: as_text}!r}"
+    declare = "declare the column as text with"
+    return f"{declare} schema_overrides={ {name: as_text}!r}", f"{declare} --type {shlex.quote(f'{name}={as_text}')}"
 
 
 def _as_text(type_: pa.DataType) -> pa.DataType:

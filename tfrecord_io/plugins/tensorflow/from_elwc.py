@@ -35,7 +35,6 @@ from tfrecord_io.storage.read.source import Origin, Source, total
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
 
 _OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'
-_OTHER_MESSAGE_CLI = "read tf.train.Examples with read_table"
 _PARTS = 'read its parts as two tables: open_elwc(part="examples") and open_elwc(part="context")'
 _MOST_ROWS = 4 << 20  # whose records are kept, of the last blocks; of those before, the file is known
 

@@ -48,9 +48,7 @@ _ENCODED, _NAME, _ID, _HEIGHT, _WIDTH = (
 _IMAGE = {_ENCODED: pa.binary(), _NAME: pa.string(), _ID: None, _HEIGHT: pa.int64(), _WIDTH: pa.int64()}
 _DERIVED = {"image/format", "image/key/sha256"}  # of the image
 NUMBERS = "columns='!image/filename' numbers the images"
-NUMBERS_CLI = "--columns '!image/filename' numbers the images"
 _NAMES = "class_names= (--class-names) gives the names of the labels 1, 2, …"
-_NAMES_CLI = "--class-names (--class-names) gives the names of the labels 1, 2, …"
 _ALONE = 'images="none" writes annotations without images'
 _ALONE_CLI = "--images none writes annotations without images"
 _UNSEEN = "check_sizes=False writes the stated size, whatever the image"

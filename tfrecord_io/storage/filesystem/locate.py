@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from tfrecord_io.display import did_you_mean
-from tfrecord_io.errors import MissingDependencyError, printable
+from tfrecord_io.errors import MissingDependencyError, for_cli, printable
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
@@ -89,7 +89,8 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
         reason = "a URL has two slashes after its protocol, of which pathlib.Path keeps one"
         raise ValueError(f"'{printable(text)}': {reason}: pass it as text")
     if storage.storage_options and not storage.of_both:
-        raise ValueError(f"storage_options= is for URLs, and '{printable(text)}' is a local path")
+        reason = f"is for URLs, and '{printable(text)}' is a local path"
+        raise for_cli(ValueError(f"storage_options= {reason}"), f"--storage-option {reason}")
     if text.startswith("~") and not os.path.lexists(text):
         text = os.path.expanduser(text)
     # One slash at the end: below "d//" the system lists "d//a", and a walk of "d/" would take it for another file.

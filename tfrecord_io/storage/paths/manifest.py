@@ -45,7 +45,7 @@ from typing import Any, NoReturn
 
 from tfrecord_io.background import Task, WorkerPool, ordered
 from tfrecord_io.display import counted
-from tfrecord_io.errors import CorruptRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, for_cli, printable
 from tfrecord_io.log import logger
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
@@ -593,8 +593,10 @@ class Manifests:
                 self.missing.append(name)
             else:
                 dataset.version.check_unchanged()
-                text = f"'{manifest}' names this file, but it is missing; allow_missing_shards=True reads the others"
-                raise FileNotFoundError(errno.ENOENT, text, self.fs.display_path(name))
+                text = f"'{manifest}' names this file, but it is missing"
+                hint, path = "allow_missing_shards=True reads the others", self.fs.display_path(name)
+                error = FileNotFoundError(errno.ENOENT, f"{text}; {hint}", path)
+                raise for_cli(error, f"{text}; --allow-missing-shards reads the others")
 
 
 def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[Source | None]:

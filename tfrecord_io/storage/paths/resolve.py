@@ -23,7 +23,7 @@ from typing import Any
 
 from tfrecord_io.compression import CODECS
 from tfrecord_io.display import and_more
-from tfrecord_io.errors import CorruptRecordError, printable, warn, without_secrets
+from tfrecord_io.errors import CorruptRecordError, for_cli, printable, warn, without_secrets
 from tfrecord_io.options import DEFAULT_STORAGE, DatasetValue, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, literal_prefix
@@ -700,8 +700,10 @@ def check_complete(fs: FileSystem, files: Sequence[Entry], wanted: Callable[[str
             other = seen.setdefault(shard.index, entry)
             if other is not entry:
                 text = f"shard {shard.index} exists twice, also as '{other.basename}'"
-                text += "; allow_missing_shards=True reads both"
-                raise FileNotFoundError(errno.ENOENT, text, fs.display_path(entry.name))
+                error = FileNotFoundError(
+                    errno.ENOENT, f"{text}; allow_missing_shards=True reads both", fs.display_path(entry.name)
+                )
+                raise for_cli(error, f"{text}; --allow-missing-shards reads both")
         entry, shard = shards[0]
         count = shard.count or 0  # may be huge
         numbers = shard_numbers(seen, count)
@@ -714,5 +716,9 @@ def check_complete(fs: FileSystem, files: Sequence[Entry], wanted: Callable[[str
         if missing:
             first = next(iter(absent))
             rest = f" (and {missing - 1} more)" if missing > 1 else ""
-            text = f"shard {first} of {count} is missing{rest}; allow_missing_shards=True reads the others"
-            raise FileNotFoundError(errno.ENOENT, text, fs.display_path(entry.parent + shard.sibling(first)))
+            text, path = (
+                f"shard {first} of {count} is missing{rest}",
+                fs.display_path(entry.parent + shard.sibling(first)),
+            )
+            error = FileNotFoundError(errno.ENOENT, f"{text}; allow_missing_shards=True reads the others", path)
+            raise for_cli(error, f"{text}; --allow-missing-shards reads the others")

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from tfrecord_io.compression import CODECS, get_codec
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import for_cli, printable
 from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
@@ -285,7 +285,10 @@ def resolve_output(
     ['out/train-00000-of-00002', 'out/train-00001-of-00002']
     """
     if shards is not None and max_shard_bytes is not None:
-        raise ValueError("shards= fixes the number of files, max_shard_bytes= leaves it open: pass only one of them")
+        error = ValueError("shards= fixes the number of files, max_shard_bytes= leaves it open: pass only one of them")
+        raise for_cli(
+            error, "--shards fixes the number of files, --max-shard-bytes leaves it open: pass only one of them"
+        )
     if hasattr(path, "write"):
         if grows:
             raise ValueError(f"mode='append': a file object is one file, {_ONE_FILE}")
@@ -339,7 +342,10 @@ def _resolved(
         if grows and count is None and max_shard_bytes is None:
             shards = shards or 1
         if count is None and shards is None and max_shard_bytes is None:
-            raise ValueError(f"'{text}' leaves the number of shards open; pass shards= or max_shard_bytes=")
+            reason = f"'{text}' leaves the number of shards open; pass"
+            raise for_cli(
+                ValueError(f"{reason} shards= or max_shard_bytes="), f"{reason} --shards or --max-shard-bytes"
+            )
         base = _base(fs, stem, stem)
         last = suffix_last
         return _shards(text, base, count or shards, max_shard_bytes, compression, suffix_last=last, grows=grows)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from tfrecord_io.closing import NotCopied
-from tfrecord_io.errors import undo_after, without_secrets
+from tfrecord_io.errors import for_cli, undo_after, without_secrets
 
 _PIECE = 8 << 20  # bytes per write; Ctrl-C is handled between two
 
@@ -165,4 +165,5 @@ class OutputStream(io.RawIOBase):
 
 def exists_error(path: str) -> FileExistsError:
     """The error for ``mode="error"`` and an existing file."""
-    return FileExistsError(errno.EEXIST, "the file exists; mode='overwrite' replaces it", path)
+    error = FileExistsError(errno.EEXIST, "the file exists; mode='overwrite' replaces it", path)
+    return for_cli(error, "the file exists; --mode overwrite replaces it")

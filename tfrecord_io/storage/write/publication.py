@@ -27,7 +27,7 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 from tfrecord_io.display import and_more, counted
-from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable
+from tfrecord_io.errors import Published, Unconfirmed, add_remark, for_cli, printable
 from tfrecord_io.log import logger
 from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.paths.file_names import (
@@ -200,10 +200,15 @@ class Publication:
 
     def _exists(self, name: str) -> FileExistsError:
         text = "a sharded dataset of this name exists; mode='overwrite' replaces it"
+        text_cli = "a sharded dataset of this name exists; --mode overwrite replaces it"
         if self._mode in ("append", "overwrite_partitions"):
             text = f"shards of this name exist without a manifest, which mode={self._mode!r} needs"
+            text_cli = (
+                f"shards of this name exist without a manifest, which --mode {self._mode} needs; tfr adopt writes one"
+            )
             text += "; tfrecord_io.adopt writes one"
-        return FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory + name))
+        error = FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory + name))
+        return for_cli(error, text_cli)
 
     def _check_partitions(self, manifest: Manifest) -> None:
         """Raise an error if the dataset exists and must not, or has other folders."""
@@ -211,7 +216,8 @@ class Publication:
             return
         if self._mode == "error":
             text = "a sharded dataset of this name exists; mode='overwrite' replaces it, mode='append' adds to it"
-            raise FileExistsError(errno.EEXIST, text, self.place.path)
+            text_cli = "a sharded dataset of this name exists; --mode overwrite replaces it, --mode append adds to it"
+            raise for_cli(FileExistsError(errno.EEXIST, text, self.place.path), text_cli)
         if manifest.partition_by != self._partition_by:
             known = list(manifest.partition_by)
             reason = f"'{self.place.path}': the dataset is {f'partitioned by {known}' if known else 'not partitioned'}"
