@@ -44,6 +44,7 @@ FAULTS = [
         "of several skippable frames, only the first is skipped",
         "            begin += 8 + int.from_bytes(",
         "            begin = 8 + int.from_bytes(",
+        ("tests/compression", "tests/storage/read/test_open_stream.py"),
     ),
     Fault(
         "engine/filtering_decoder.py",
@@ -56,7 +57,7 @@ FAULTS = [
         "the first missing values of a column that come in an appended part are no nulls",
         "  if (part.null_count > 0 && !has_validity) make_validity();\n  if (last > room_)",
         "  if (last > room_)",
-        ("tests/engine", "tests/read/chunks", "tests/laws"),
+        ("tests/engine/test_equivalence.py", "tests/engine", "tests/laws"),
     ),
     Fault(
         "_native/decoder_slow.cc",
@@ -118,6 +119,7 @@ FAULTS = [
         "the indexes of shards in partition folders stay",
         "if index in self._beside.get(os.path.dirname(name), ())]",
         'if index in self._beside.get("", ())]',
+        ("tests/write/test_partition_folders.py", "tests/storage/write"),
     ),
     Fault(
         "read/explode.py",
