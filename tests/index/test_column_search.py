@@ -18,7 +18,7 @@ import pytest
 import tfrecord_io as tfr
 from limited import set_limits
 from reading_modes import matching_records_only
-from tfrecord_io.index import column_search
+from tfrecord_io.index import column_index, column_search
 
 SCHEMA = pa.schema([("label", pa.int64()), ("x", pa.int64()), ("pad", pa.binary())])
 THREES = [("label", "==", 3)]
@@ -39,8 +39,10 @@ def selected(path: Path) -> pa.Table:
 READS: list[Callable[[Path], pa.Table]] = [lambda path: tfr.read_table(path, filters=THREES, schema=SCHEMA), selected]
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
+@pytest.fixture(params=[1 << 17, 300], ids=["one group", "four groups"])
+def path(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with a column index, whose rows are in one group or in several."""
+    monkeypatch.setattr(column_index, "_GROUP_ROWS", request.param)
     path = write(tmp_path / "a.tfrecord")
     time.sleep(0.06)  # of a file that was just written, an index states no identity
     tfr.build_index(path, columns=["label"])
