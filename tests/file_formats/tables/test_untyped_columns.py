@@ -58,7 +58,8 @@ def test_numbers_do_not_become_infinities(
 def test_the_row_of_a_number_that_is_too_large_is_counted_in_all_blocks(tmp_path: Path, block_bytes: int) -> None:
     (tmp_path / "a.csv").write_text("n,x\n" + 500 * "1,2.5\n" + "3,1e400\n")
     keywords: dict[str, Any] = {"schema": {"x": "float64"}, "float64": "raw"}
-    with limited(text_block_bytes=block_bytes), pytest.raises(tfr.errors.DecodeError, match="too large") as caught:
+    blocks = mock.patch.object(csv_files, "_STREAMED_BYTES", block_bytes)
+    with blocks, pytest.raises(tfr.errors.DecodeError, match="too large") as caught:
         convert_flat(tmp_path / "a.csv", tmp_path / "a.tfrecord", **keywords)
     assert (caught.value.feature, caught.value.record) == ("x", 500)
 
