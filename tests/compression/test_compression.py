@@ -153,9 +153,13 @@ def test_isal_and_zlib_return_the_same_bytes_and_errors(name, level, cut, flip):
 class Frames(CodecSuite):
     """The formats of zstd and lz4 have the same frames that are skipped."""
 
-    def test_frames_to_skip_are_skipped(self):
-        skip = struct.pack("<II", 0x184D2A5F, 600_000) + bytes(600_000)
-        made = skip + self.elsewhere(b"one") + struct.pack("<II", 0x184D2A50, 0) + self.elsewhere(b"two") + skip
+    @given(st.lists(st.lists(st.sampled_from([0, 5, 600_000]), max_size=3), min_size=3, max_size=3))
+    def test_frames_to_skip_are_skipped(self, sizes):
+        """Any number of them in a row, before the first frame, between frames and at the end."""
+        before, between, after = (
+            b"".join(struct.pack("<II", 0x184D2A50 + size % 16, size) + bytes(size) for size in row) for row in sizes
+        )
+        made = before + self.elsewhere(b"one") + between + self.elsewhere(b"two") + after
         assert sniff(made) is self.codec
         assert read(made, self.codec)[:2] == (b"onetwo", None)
         assert read(Unseekable(made), self.codec)[:2] == (b"onetwo", None)

@@ -143,7 +143,9 @@ def test_rows_of_every_column_are_appended(engine: Engine) -> None:
         if i % 97 == 0:
             features["mostly absent"] = int64s(i)
         if i % 5 == 0:
-            del features["text"], features["list"]
+            del features["list"]
+        if i % 5 == 4:  # not in the first part
+            del features["text"]
         payloads.append(example(**features))
     whole, joined, part = engine.decoder(plan), engine.decoder(plan), engine.decoder(plan)
     assert whole.feed(engine.frame(payloads)).fault is None

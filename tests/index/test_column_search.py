@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pytest
 
 import tfrecord_io as tfr
-from limited import set_limits
+from limited import limited, set_limits
 from reading_modes import matching_records_only
-from tfrecord_io.index import column_search
+from tfrecord_io.index import column_index, column_search
 
 SCHEMA = pa.schema([("label", pa.int64()), ("x", pa.int64()), ("pad", pa.binary())])
 THREES = [("label", "==", 3)]
@@ -39,11 +39,14 @@ def selected(path: Path) -> pa.Table:
 READS: list[Callable[[Path], pa.Table]] = [lambda path: tfr.read_table(path, filters=THREES, schema=SCHEMA), selected]
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
+@pytest.fixture(params=[64 << 20, 500_000], ids=["one group", "several groups"])
+def path(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with a column index, whose rows are in one group or in several."""
     path = write(tmp_path / "a.tfrecord")
     time.sleep(0.06)  # of a file that was just written, an index states no identity
-    tfr.build_index(path, columns=["label"])
+    monkeypatch.setattr(column_index, "_GROUP_ROWS", 300)
+    with limited(batch_bytes=request.param):
+        tfr.build_index(path, columns=["label"])
     return path
 
 

@@ -343,3 +343,11 @@ def test_types_of_other_groups_have_no_common_one(a: int, b: int) -> None:
         for x in GROUPS[a]:
             for y in GROUPS[b]:
                 assert common_field(pa.field("x", x), pa.field("x", y)) is None
+
+
+@given(st.data(), st.booleans(), st.booleans())
+def test_a_column_is_nullable_if_it_is_in_one_file(data: st.DataObject, first: bool, second: bool) -> None:
+    types = data.draw(st.sampled_from(GROUPS).flatmap(lambda group: st.tuples(*2 * [st.sampled_from(group)])))
+    a, b = (pa.field("x", type_, nullable) for type_, nullable in zip(types, (first, second), strict=True))
+    common = common_field(a, b)
+    assert common is None or common.nullable == (first or second)

@@ -571,3 +571,11 @@ def test_zeros_of_both_signs_have_folders_as_of_pyarrow(tmp_path: Path) -> None:
         assert [str(k) for k in found["k"].to_pylist()] == ["0.0", "-0.0"]
     tfr.write_tfrecord({"k": [-0.0], "n": [4]}, tmp_path / "d", partition_by="k", mode="overwrite_partitions")
     assert sorted(tfr.read_table(tmp_path / "d")["n"].to_pylist()) == [3, 4]
+
+
+@pytest.mark.parametrize("folders", [2, 7])
+def test_many_rows_of_a_folder_keep_their_order(folders: int, tmp_path: Path) -> None:
+    days = np.random.default_rng(folders).integers(0, folders, 2000)
+    tfr.write_tfrecord({"x": np.arange(2000), "day": days}, tmp_path / "d", partition_by="day")
+    for day in range(folders):
+        assert tfr.read_table(tmp_path / f"d/day={day}")["x"].to_pylist() == np.flatnonzero(days == day).tolist()

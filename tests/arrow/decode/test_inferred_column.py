@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from column_buffers import BYTES, FLOAT, INT, feature_list, lists, nothing, scalars
 from strategies import datasets
-from tfrecord_io.arrow.decode.inferred_column import SeenColumns, observe
+from tfrecord_io.arrow.decode.inferred_column import SeenColumns, count_kinds, observe
 from tfrecord_io.engine.contract import ColumnBuffers, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
@@ -91,3 +91,15 @@ def test_columns_that_an_engine_holds_show_the_same(chunks: list[list[bytes]], o
         made.add(dict(columns.items()), records_from("file", record))
         assert (held.observations, held.contested) == (made.observations, made.contested)
         record += len(payloads)
+
+
+@given(st.lists(columns(), min_size=1, max_size=4))
+def test_the_kinds_of_chunks_are_counted_together(chunks: list[ColumnBuffers]) -> None:
+    numbered = [(column, records_from("file", 10 * at)) for at, column in enumerate(chunks)]
+    alone = [count for chunk in numbered for count in count_kinds([chunk])]
+    together = count_kinds(numbered)
+    assert {count.kind for count in together} == {count.kind for count in alone}
+    for count in together:
+        same = [other for other in alone if other.kind is count.kind]
+        assert count.records == sum(other.records for other in same)
+        assert count.first == min((other.first for other in same), key=lambda first: first.order())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +119,11 @@ def test_names_of_files_are_no_images(tmp_path: Path, values: Any) -> None:
     with pytest.raises(EncodeError, match="bytes, not text; pass the content of the files") as raised:
         tfr.write_tfrecord({"photo": values}, tmp_path / "a", schema={"photo": tfr.image()})
     assert raised.value.feature == "photo"
+
+
+@pytest.mark.parametrize("narrow", ["float32", "float16"])
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_what_is_not_finite_stays_so_in_a_narrower_float(narrow: str, value: float, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": pa.array([1.5, value, None])}, tmp_path / "a.tfrecord", schema={"x": narrow})
+    column = tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist()
+    assert str([1.5, value, None]) == str([value and float(value) for value in column])

@@ -54,6 +54,16 @@ def test_numbers_do_not_become_infinities(
     assert caught.value.path == str(tmp_path / name)
 
 
+@pytest.mark.parametrize("block_bytes", [300, 1 << 20])
+def test_the_row_of_a_number_that_is_too_large_is_counted_in_all_blocks(tmp_path: Path, block_bytes: int) -> None:
+    (tmp_path / "a.csv").write_text("n,x\n" + 500 * "1,2.5\n" + "3,1e400\n")
+    keywords: dict[str, Any] = {"schema": {"x": "float64"}, "float64": "raw"}
+    blocks = mock.patch.object(csv_files, "_STREAMED_BYTES", block_bytes)
+    with blocks, pytest.raises(tfr.errors.DecodeError, match="too large") as caught:
+        convert_flat(tmp_path / "a.csv", tmp_path / "a.tfrecord", **keywords)
+    assert (caught.value.feature, caught.value.record) == ("x", 500)
+
+
 def test_infinities_and_text_stay(tmp_path: Path) -> None:
     inf = float("inf")
     for name, text in (("a.csv", "x\n1\ninf\n-Infinity\n"), ("a.jsonl", '{"x":1}\n{"x":"Infinity"}\n{"x":-Infinity}')):

@@ -152,9 +152,10 @@ def test_names_of_classes(tmp_path: Path) -> None:
     (tmp_path / "data.yaml").unlink()
     with pytest.raises(FileNotFoundError, match="class_names="):
         tfr.formats.open_yolo(tmp_path)
-    (tmp_path / "classes.txt").write_text("no\nyes\n")
-    (row,) = tfr.formats.open_yolo(tmp_path).read_all().to_pylist()
-    assert row["image/object/class/text"] == ["yes"]
+    for end in ("", "\n", "\n\n", "\r\n \r\n"):
+        (tmp_path / "classes.txt").write_text(f"no\nyes{end}")
+        (row,) = tfr.formats.open_yolo(tmp_path).read_all().to_pylist()
+        assert row["image/object/class/text"] == ["yes"]
     (tmp_path / "classes.txt").write_text("no\n\nyes\n\n")
     with pytest.raises(tfr.errors.DecodeError, match=r"classes\.txt: line 2 is empty"):
         tfr.formats.open_yolo(tmp_path)

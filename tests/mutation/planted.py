@@ -1,0 +1,324 @@
+"""Plants small faults, one at a time, in a copy of the tree, and prints which test finds each of them:
+
+``python tests/mutation/planted.py [ROOM …] [--tier full] [--build]``. The tests near the fault run first, then those of
+its folder and the laws. dev/reliability.md has the results. Faults in the kernel need ``--build``, which compiles it in
+the copy with CMake and Ninja.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PACKAGE = Path("tfrecord_io")
+
+
+class Fault(NamedTuple):
+    """A slip in a file of the package: `old`, which the file has once, is replaced by `new`."""
+
+    file: str
+    what: str
+    old: str
+    new: str
+    tests: tuple[str, ...] = ()  # instead of those that tests/near.py names
+
+
+FAULTS = [
+    Fault(
+        "format/serialized_tensor.py",
+        "a byte of 2 is accepted as a bool",
+        "largest := int(values.view(np.uint8).max(initial=0))) > 1:",
+        "largest := int(values.view(np.uint8).max(initial=0))) > 2:",
+    ),
+    Fault(
+        "compression/framed.py",
+        "of several skippable frames, only the first is skipped",
+        "            begin += 8 + int.from_bytes(",
+        "            begin = 8 + int.from_bytes(",
+        ("tests/compression/test_compression.py", "tests/storage/read/test_open_stream.py"),
+    ),
+    Fault(
+        "engine/filtering_decoder.py",
+        "rows that are appended from the middle of a part have the numbers of its start",
+        "kept[first:last] + (self.rows - begin)",
+        "kept[first:last] + self.rows",
+    ),
+    Fault(
+        "_native/column_append.cc",
+        "the first missing values of a column that come in an appended part are no nulls",
+        "  if (part.null_count > 0 && !has_validity) make_validity();\n  if (last > room_)",
+        "  if (last > room_)",
+        ("tests/engine/test_equivalence.py", "tests/engine", "tests/laws"),
+    ),
+    Fault(
+        "_native/decoder_slow.cc",
+        "an empty step of a feature list is dropped on the slow way",
+        "    steps.fill_nulls(row + 1);",
+        "    steps.fill_nulls(row);",
+        ("tests/engine", "tests/laws"),
+    ),
+    Fault(
+        "schema/merged_schema.py",
+        "a column is nullable only if it is in both files",
+        "nullable = a.nullable or b.nullable",
+        "nullable = a.nullable and b.nullable",
+        ("tests/laws/test_united_schemas.py", "tests/read/chunks/test_embedded_schemas.py", "tests/schema"),
+    ),
+    Fault(
+        "arrow/decode/inferred_column.py",
+        "the first record of a kind is that of the last chunk",
+        "first[kind] = earliest(first.get(kind), record_of(int(rows[0])))",
+        "first[kind] = record_of(int(rows[0]))",
+    ),
+    Fault(
+        "arrow/encode/encode_plan.py",
+        "the encoding of a column goes before that of its field",
+        "encoding = encoding or encoding_of(field) or above",
+        "encoding = encoding or above or encoding_of(field)",
+        ("tests/arrow/encode", "tests/laws"),
+    ),
+    Fault(
+        "arrow/input/schema_cast.py",
+        "an infinity is refused where the schema declares a narrower float",
+        "np.any(np.isinf(cast) & np.isfinite(exact))",
+        "np.any(np.isinf(cast))",
+    ),
+    Fault(
+        "arrow/output/to_numpy.py",
+        "rows that are a multiple long already are padded by one more",
+        "length = -(-longest // multiple) * multiple if length is None else length",
+        "length = (longest // multiple + 1) * multiple if length is None else length",
+    ),
+    Fault(
+        "options/split_slices.py",
+        "a slice without rows is refused",
+        "        if first > last:",
+        "        if first >= last:",
+    ),
+    Fault(
+        "storage/paths/file_names.py",
+        "claims are recognized in the working directory only",
+        'return folder.rpartition("/")[2].startswith("_APPEND-")',
+        'return folder.startswith("_APPEND-")',
+    ),
+    Fault(
+        "storage/read/read_ahead.py",
+        "a stream ends silently where an error follows a whole record",
+        "0, last.ended, last.error)",
+        "0, last.ended)",
+    ),
+    Fault(
+        "storage/write/old_files.py",
+        "the indexes of shards in partition folders stay",
+        "if index in self._beside.get(os.path.dirname(name), ())]",
+        'if index in self._beside.get("", ())]',
+        ("tests/write/test_partition_folders.py", "tests/storage/write"),
+    ),
+    Fault(
+        "read/explode.py",
+        "episodes are numbered from 0 again where a batch is cut",
+        "names, begin + first)",
+        "names, begin)",
+    ),
+    Fault(
+        "index/column_search.py",
+        "of the batches of a column index, all are compared with the first rows",
+        "                passing[begin : begin + len(batch)] &= mask\n            begin += len(batch)",
+        "                passing[begin : begin + len(batch)] &= mask",
+    ),
+    Fault(
+        "write/sharded_sink.py",
+        "rows of a partition folder are not kept in their order",
+        'order = np.argsort(numbers, kind="stable")',
+        "order = np.argsort(numbers)",
+        ("tests/write/test_sharded_sink.py", "tests/write/test_partition_folders.py"),
+    ),
+    Fault(
+        "arrays/rows_by_number.py",
+        "a limit counts from the first record instead of the offset",
+        "stop = len(self._files) if own.limit is None else own.offset + own.limit",
+        "stop = len(self._files) if own.limit is None else own.limit",
+    ),
+    Fault(
+        "training/windows.py",
+        "the first windows of a file are counted for the file before it",
+        'ends.searchsorted(batch.numbers, side="right"), found)',
+        'ends.searchsorted(batch.numbers, side="left"), found)',
+    ),
+    Fault(
+        "tools/join.py",
+        "all batches that are searched together get the matches of the first",
+        "rows, first = found.slice(first, len(batch)), first + len(batch)",
+        "rows = found.slice(first, len(batch))",
+    ),
+    Fault(
+        "file_formats/tables/csv_files.py",
+        "the record of a number that is too large is counted from the start of its block",
+        "            row += len(batch)\n\n\ndef _texts",
+        "            row = len(batch)\n\n\ndef _texts",
+        ("tests/file_formats/tables/test_csv_files.py", "tests/file_formats/tables/test_untyped_columns.py"),
+    ),
+    Fault(
+        "adapters/duckdb.py",
+        "NaN does not pass >= of DuckDB",
+        'if part.name not in ("greater", "greater_equal"):',
+        'if part.name not in ("greater",):',
+    ),
+    Fault(
+        "cli/commands.py",
+        "the last records that pass a filter are too few where they are of several batches",
+        "while sum(map(len, held[1:])) >= count and len(held) > 1:",
+        "while sum(map(len, held)) >= count and len(held) > 1:",
+    ),
+    Fault(
+        "plugins/report/number_statistics.py",
+        "a value on an edge counts for the bin below it",
+        'positions = np.searchsorted(kept, edges[1:-1], side="left")',
+        'positions = np.searchsorted(kept, edges[1:-1], side="right")',
+    ),
+    Fault(
+        "plugins/vision/yolo.py",
+        "empty lines at the end of classes.txt are refused",
+        "for line in text.rstrip().splitlines()]",
+        "for line in text.splitlines()]",
+    ),
+    Fault(
+        "plugins/tensorflow/event_files.py",
+        "a run within a run has the name of the outer one",
+        '    for file in found:\n        yield file.name.rpartition("/")[0] or "."',
+        '    for file in found:\n        yield (file.name.partition("/")[0] if "/" in file.name else ".")',
+    ),
+    Fault(
+        "plugins/engines/dask.py",
+        "unsigned integers that Dask announces are written as floats where some are null",
+        'type_.kind in "iu"}',
+        'type_.kind in "i"}',
+    ),
+]
+
+
+def copy_of_tree(folder: Path) -> None:
+    """Copy the files of the working tree that git knows, and the compiled kernel."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    copy_of_kernel(folder)
+
+
+def copy_of_kernel(folder: Path) -> None:
+    for path in (ROOT / PACKAGE / "_native").glob("_kernel*"):
+        shutil.copy2(path, folder / PACKAGE / "_native")
+
+
+def build_kernel(folder: Path) -> None:
+    """Compile the kernel of a copy; again only what changed."""
+    options = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={sys.executable}"]
+    for command in (["cmake", "-S", ".", "-B", "build/k", *options], ["cmake", "--build", "build/k"]):
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    for kernel in (folder / "build/k").glob("_kernel*.so"):
+        shutil.copy2(kernel, folder / PACKAGE / "_native")
+
+
+class Tests:
+    """The tests of a copy of the tree; those that fail without a fault, too, are left out once they are met."""
+
+    def __init__(self, folder: Path, tier: str) -> None:
+        self._folder, self._tier = folder, tier
+        self._left_out: list[str] = []
+
+    def failing(self, tests: list[str], seconds: float) -> str | None:
+        """The first test that fails; None if all pass. TimeoutExpired if that is not known in time."""
+        env = os.environ | {"PYTHONPATH": str(self._folder), "PYTHONSAFEPATH": "1", "TFRECORD_IO_TESTS": self._tier}
+        left_out = [f"--deselect={name}" for name in self._left_out]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *left_out, *tests]
+        run = subprocess.run(
+            command, cwd=self._folder, env=env, capture_output=True, text=True, timeout=max(seconds, 1)
+        )
+        if run.returncode in (0, 5):  # 5: none is of the tier
+            return None
+        found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", run.stdout, re.MULTILINE)
+        if found is None:
+            raise SystemExit(run.stdout[-2000:] + run.stderr[-2000:])
+        return found[1]
+
+    def finding(self, path: Path, planted: str, tests: list[str], seconds: float) -> str | None:
+        """The first test that fails while a file has the text `planted`, but not without."""
+        text, end = path.read_text(encoding="utf-8"), time.monotonic() + seconds
+        while True:
+            path.write_text(planted, encoding="utf-8")
+            try:
+                found = self.failing(tests, end - time.monotonic())
+            finally:
+                path.write_text(text, encoding="utf-8")
+            function = found and found.split("[")[0]
+            if function is None or path.suffix == ".cc" or self.failing([function], 300) is None:
+                return found
+            self._left_out.append(function)
+
+
+def tests_of(folder: Path, fault: Fault) -> list[list[str]]:
+    """The tests that may find a fault: those of its name first, then others near it, those of its folder and laws."""
+    if fault.tests:
+        return [[test] for test in fault.tests]
+    near = [sys.executable, "tests/near.py", fault.file.removesuffix(".py")]
+    names = subprocess.run(near, cwd=folder, check=True, capture_output=True, text=True).stdout.split()
+    named = [name for name in names if Path(name).name.startswith(f"test_{Path(fault.file).stem}")]
+    others = [name for name in names if name not in named]
+    return [*filter(None, [named, others, [f"tests/{Path(fault.file).parent}", "tests/laws"]])]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("rooms", nargs="*", help="parts of the files' names; by default all")
+    parser.add_argument("--tier", choices=["near", "fast", "full", "storm"], default="fast")
+    parser.add_argument("--build", action="store_true", help="plant faults of the kernel, too")
+    parser.add_argument("--named", action="store_true", help="run only the tests of the same name as the file")
+    parser.add_argument("--seconds", type=float, default=180, help="at most so many for each fault")
+    parser.add_argument("--tree", type=Path, help="where the copy is made; by default a temporary folder")
+    options = parser.parse_args()
+    missed = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.tree or Path(temporary)
+        copy_of_tree(folder)
+        tests = Tests(folder, options.tier)
+        for fault in FAULTS:
+            is_kernel = fault.file.endswith(".cc")
+            if (is_kernel and not options.build) or not any(part in fault.file for part in options.rooms or [""]):
+                continue
+            path = folder / PACKAGE / fault.file
+            text = path.read_text(encoding="utf-8")
+            if text.count(fault.old) != 1:
+                raise SystemExit(f"{fault.file} has {text.count(fault.old)} times: {fault.old}")
+            planted = text.replace(fault.old, fault.new)
+            if is_kernel:
+                path.write_text(planted, encoding="utf-8")
+                build_kernel(folder)
+            found, begin = None, time.monotonic()
+            try:
+                for step in tests_of(folder, fault)[: 1 if options.named else None]:
+                    left = options.seconds - (time.monotonic() - begin)
+                    found = found or tests.finding(path, planted, step, left)
+            except subprocess.TimeoutExpired:
+                found = "NOT FOUND IN TIME"
+            if is_kernel:
+                path.write_text(text, encoding="utf-8")
+                copy_of_kernel(folder)
+            missed += found is None or found.startswith("NOT")
+            print(f"{time.monotonic() - begin:5.0f} s  {fault.file}: {fault.what}: {found or 'NOT FOUND'}", flush=True)
+    print(f"not found: {missed}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
