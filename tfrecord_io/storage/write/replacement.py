@@ -165,6 +165,6 @@ class Replacement(Publication):
         """
         if not self.place.is_local and any(file.staged is not None for file in manifest.files):
             text = "a writer is replacing this dataset, or died while doing so: do this when it has ended"
-            call = "{tfr.convert(path, path, mode='overwrite')|tfr convert PATH PATH --mode overwrite}"
+            call = "tfr.convert(path, path, mode='overwrite')"
             advice = f"if it died, {call} completes the dataset first"
             raise OSError(errno.EBUSY, f"{text}; {advice}", self.place.path)
