@@ -102,7 +102,17 @@ def plan(
     is_right = {wanted.files[number].path for number in stored} | {path for path in names if by_store and id_in(path)}
     stale = tuple(name for name in dict.fromkeys((*before, *names)) if name in listing and name not in is_right)
     gone = tuple(name for name in before if name not in names)
-    return Plan(wanted, tuple(moved), tuple(stored), kept, staged, stale if begins else (), gone, begins, by_store)
+    return Plan(
+        wanted=wanted,
+        moved=tuple(moved),
+        stored=tuple(stored),
+        kept=kept,
+        staged=staged,
+        stale=stale if begins else (),
+        gone=gone,
+        begins=begins,
+        by_store=by_store,
+    )
 
 
 def with_unused_names(wanted: Manifest, known: Manifest | None) -> Manifest:

@@ -422,15 +422,15 @@ class _Deletion:
             left = {os.path.dirname(file.path) for file in self._dataset.manifest.files if file.path not in gone}
             folders = tuple(dict.fromkeys(f for f in map(os.path.dirname, sorted(gone)) if f not in left))
         return DeleteReport(
-            self._path,
-            removed,
-            self._records - removed,
-            sum(each.source.size or 0 for each in found),
-            self._written_bytes,
-            tuple(each.source.path for each in self._dropped),
-            tuple(each.source.path for each in self._rewritten),
-            folders,
-            self._dry_run,
+            path=self._path,
+            records=removed,
+            kept=self._records - removed,
+            bytes=sum(each.source.size or 0 for each in found),
+            written_bytes=self._written_bytes,
+            dropped=tuple(each.source.path for each in self._dropped),
+            rewritten=tuple(each.source.path for each in self._rewritten),
+            folders=folders,
+            dry_run=self._dry_run,
         )
 
 
