@@ -106,7 +106,9 @@ def compact(
     by_path = {dataset.path_of(source): source for source in sources}
     runs = _joined_runs(dataset.manifest.files, by_path, max_shard_bytes)
     if not runs:
-        return CompactReport(os.fspath(path), 0, 0, dataset.manifest.compression, (), {})
+        return CompactReport(
+            path=os.fspath(path), records=0, bytes=0, compression=dataset.manifest.compression, columns=(), rounded={}
+        )
     compaction = dataset.replacement([NewShard.joined(run) for run in runs])
     indexes = ColumnIndexes(path, options.indexed_columns, options.storage, compaction).resolved()
     groups = {new: [by_path[file.path] for file in run] for new, run in zip(compaction.paths, runs, strict=True)}
@@ -125,7 +127,16 @@ def compact(
     records, size = sum(file.records for file in files), sum(file.bytes for file in files)
     compression, columns = dataset.manifest.compression, copied.schema.columns
     joined = sum(map(len, runs))
-    return CompactReport(os.fspath(path), records, size, compression, columns, {}, files, joined=joined)
+    return CompactReport(
+        path=os.fspath(path),
+        records=records,
+        bytes=size,
+        compression=compression,
+        columns=columns,
+        rounded={},
+        files=files,
+        joined=joined,
+    )
 
 
 @dataclass(frozen=True, repr=False)

@@ -314,7 +314,7 @@ class _Call:
             found = _filtered(found, options.filters)
         directory, found = _place(self.target, fs, name, found)
         _check_names(fs, found)
-        _check_apart(self.paths, self.target, fs, directory, found, options=options)
+        _check_apart(found, fs, directory, paths=self.paths, target=self.target, options=options)
         listing = _list_target(fs, directory, found, all_files=options.all_files)
         target = _Target(
             path=self.target, fs=fs, directory=directory, listing=listing, options=options, written=self.written
@@ -412,7 +412,7 @@ def _check_names(fs: FileSystem, found: Found) -> None:
 
 
 def _check_apart(
-    paths: list[Any], target: Any, fs: FileSystem, directory: str, found: Found, *, options: _Keywords
+    found: Found, fs: FileSystem, directory: str, *, paths: list[Any], target: Any, options: _Keywords
 ) -> None:
     """Refuse a target in a directory that is copied, and files that would replace themselves."""
     check_outside(paths, options.source, target, options.target)

@@ -240,7 +240,13 @@ def _check_files(
         stopped = Flag()
         each = replace(options, threads=max(1, options.thread_count // len(found)))
         calls = [
-            partial(_check, FileChecker(source, index, record_type, each, bar, stopped), known.get(_content(source)))
+            partial(
+                _check,
+                FileChecker(
+                    source=source, index=index, record_type=record_type, options=each, progress=bar, stopped=stopped
+                ),
+                known.get(_content(source)),
+            )
             for source, index in zip(sources, indexes, strict=True)
         ]
         results = list(ordered(iter(calls), min(_at_a_time(sources, options), len(calls)), "verify", stopped.set))
