@@ -55,7 +55,17 @@ def scalar_columns(draw: st.DrawFn) -> list[ColumnBuffers]:
         mask = np.array(draw(st.lists(st.booleans(), min_size=rows, max_size=rows))) | draw(st.booleans())
         validity = None if mask.all() else np.packbits(mask, bitorder="little")
         columns.append(
-            ColumnBuffers(name, kind, Layout.SCALAR, rows, int((~mask).sum()), validity, None, value_offsets, values)
+            ColumnBuffers(
+                name=name,
+                kind=kind,
+                layout=Layout.SCALAR,
+                rows=rows,
+                null_count=int((~mask).sum()),
+                validity=validity,
+                offsets=None,
+                value_offsets=value_offsets,
+                values=values,
+            )
         )
     return columns
 
@@ -81,7 +91,19 @@ def list_columns(draw: st.DrawFn, rows: int) -> list[ColumnBuffers]:
             values = np.array(joined, np.int64 if kind == Kind.INT64 else np.float32)
         validity = None if mask.all() else np.packbits(mask, bitorder="little")
         nulls = int((~mask).sum())
-        columns.append(ColumnBuffers(name, kind, Layout.LIST, rows, nulls, validity, offsets, value_offsets, values))
+        columns.append(
+            ColumnBuffers(
+                name=name,
+                kind=kind,
+                layout=Layout.LIST,
+                rows=rows,
+                null_count=nulls,
+                validity=validity,
+                offsets=offsets,
+                value_offsets=value_offsets,
+                values=values,
+            )
+        )
     return columns
 
 
@@ -486,7 +508,17 @@ def test_varints_and_bytes_of_every_size_are_encoded_alike(sizes: list[tuple[int
     rows, nulls = len(sizes), sum((length + count) % 3 == 0 for _, length in sizes)
     columns = [ColumnBuffers(f"n{i}", Kind.INT64, Layout.SCALAR, rows, values=numbers) for i in range(count)]
     columns += [
-        ColumnBuffers("b" * length, Kind.BYTES, Layout.SCALAR, rows, nulls, valid, None, offsets, content)
+        ColumnBuffers(
+            name="b" * length,
+            kind=Kind.BYTES,
+            layout=Layout.SCALAR,
+            rows=rows,
+            null_count=nulls,
+            validity=valid,
+            offsets=None,
+            value_offsets=offsets,
+            values=content,
+        )
         for length in (1, 20, 54, 55)
     ]
     native, reference = (engine.encoder(columns).encode(0, rows) for engine in (NATIVE, REFERENCE))

@@ -30,7 +30,9 @@ def seen(records: int = 5, least: int | None = 3, most: int | None = 3) -> Evide
 def test_no_evidence_is_no_record() -> None:
     nothing = InferredSchema()
     assert (nothing.records, dict(nothing.evidence), list(nothing)) == (0, {}, [])
-    assert Evidence() == Evidence("none", 0, None, None, False, "context", None, None)
+    assert Evidence() == Evidence(
+        kind="none", records=0, least=None, most=None, text=False, part="context", listed=None, binary=None
+    )
 
 
 def test_evidence_survives_pickling_and_cannot_be_changed() -> None:

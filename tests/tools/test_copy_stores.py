@@ -113,7 +113,7 @@ def test_an_error_after_a_copy_is_published_says_so(step: str, tmp_path: Path, m
     def fail(*_: Any) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    owner, name = {"settle": (CopiedDataset, "_settle"), "indexes": (copy_module._Copy, "_move_indexes")}[step]
+    owner, name = {"settle": (CopiedDataset, "_settle"), "indexes": (copy_module._Mover, "_move_indexes")}[step]
     monkeypatch.setattr(owner, name, fail)
     with pytest.raises(OSError, match="error; the new dataset is published nevertheless, and can be read") as caught:
         tfr.copy(tmp_path / "d", tmp_path / "e")

@@ -145,7 +145,18 @@ class ColumnSearch:
         records = np.flatnonzero(passing[begin:end])
         first, part = columns.numbers.start + begin, RecordIndex(index.bounds[begin : end + 1])
         exact, is_doubtful, has_schema = len(parts) == len(self.parts), not columns.is_certain, columns.has_schema
-        return FileMatches(whole, file.size, first, part, records, parts, exact, is_doubtful, has_schema, file.version)
+        return FileMatches(
+            file=whole,
+            size=file.size,
+            first=first,
+            index=part,
+            records=records,
+            parts=parts,
+            exact=exact,
+            is_doubtful=is_doubtful,
+            has_schema=has_schema,
+            version=file.version,
+        )
 
     def _passing(
         self, columns: ColumnIndex, rows: int, constants: pa.RecordBatch

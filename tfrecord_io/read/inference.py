@@ -260,7 +260,17 @@ def _evidence(
     text = values.kind is Kind.BYTES and values.text
     part = "context" if observation.steps is None else FEATURE_LIST
     kind = values.kind.name.lower()
-    return Evidence(kind, records, least, most, text, part, values.listed, values.binary, tuple(others))
+    return Evidence(
+        kind=kind,
+        records=records,
+        least=least,
+        most=most,
+        text=text,
+        part=part,
+        listed=values.listed,
+        binary=values.binary,
+        others=tuple(others),
+    )
 
 
 class SampledNames:

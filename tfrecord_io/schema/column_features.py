@@ -246,7 +246,16 @@ def _tensor_leaf(
         raise UnsupportedType(feature, str(error), f'use the encoding "{RAW}"') from None
     if rules.adaptive:
         rules = encoding_rules(LIST)
-    return Leaf(feature, path, field.type, rules.kind(element), rules.layout, rules.name, element, shape)
+    return Leaf(
+        feature=feature,
+        path=path,
+        type=field.type,
+        kind=rules.kind(element),
+        layout=rules.layout,
+        encoding=rules.name,
+        element=element,
+        shape=shape,
+    )
 
 
 def as_shape(source: Any) -> Shape:

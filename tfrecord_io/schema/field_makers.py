@@ -272,8 +272,26 @@ def sequence(item: Any, *, default: Any = None, required: bool | None = None, fe
         raise SchemaError("a step of a feature list cannot be a feature list itself", got=repr(step))
     type_ = pa.list_(step.type)
     if (form := image_form(step)) is not None:
-        return _field(type_, feature, LIST, required, default, None, FEATURE_LIST, form.metadata(in_list=True))
-    return _field(type_, feature, step.encoding, required, default, step.shape, FEATURE_LIST, step.metadata)
+        return _field(
+            type_=type_,
+            feature=feature,
+            encoding=LIST,
+            required=required,
+            default=default,
+            shape=None,
+            part=FEATURE_LIST,
+            metadata=form.metadata(in_list=True),
+        )
+    return _field(
+        type_=type_,
+        feature=feature,
+        encoding=step.encoding,
+        required=required,
+        default=default,
+        shape=step.shape,
+        part=FEATURE_LIST,
+        metadata=step.metadata,
+    )
 
 
 def _field(

@@ -78,16 +78,16 @@ def join(name: str, a: Observation, b: Observation) -> Observation:
         raise _conflict(name, a, b, a.kind.description, b.kind.description)
     steps = join(name, a.steps, b.steps) if a.steps and b.steps else a.steps or b.steps
     return Observation(
-        _joined_kind(a, b),
-        max(a.layout, b.layout),
-        a.text and b.text,
-        a.nulls or b.nulls,
-        earliest(a.first, b.first),
-        earliest(a.listed, b.listed),
-        earliest(a.binary, b.binary),
-        steps,
-        earliest(a.valued, b.valued),
-        all(seen.empty or seen.kind is Kind.NONE for seen in (a, b)) and (a.empty or b.empty),
+        kind=_joined_kind(a, b),
+        layout=max(a.layout, b.layout),
+        text=a.text and b.text,
+        nulls=a.nulls or b.nulls,
+        first=earliest(a.first, b.first),
+        listed=earliest(a.listed, b.listed),
+        binary=earliest(a.binary, b.binary),
+        steps=steps,
+        valued=earliest(a.valued, b.valued),
+        empty=all(seen.empty or seen.kind is Kind.NONE for seen in (a, b)) and (a.empty or b.empty),
     )
 
 

@@ -154,7 +154,15 @@ def adopt(
         WrittenFile(source.path, file.records, file.bytes) for source, file in zip(sources, manifest.files, strict=True)
     )
     records, size = manifest.records, manifest.bytes
-    return WriteReport(os.fspath(path), records, size, manifest.compression, (*shown, *columns), {}, files)
+    return WriteReport(
+        path=os.fspath(path),
+        records=records,
+        bytes=size,
+        compression=manifest.compression,
+        columns=(*shown, *columns),
+        rounded={},
+        files=files,
+    )
 
 
 def _check_unnamed(sources: Sequence[Source]) -> None:

@@ -6,7 +6,7 @@ The joined shards replace the small ones by one replacement of the manifest (`tf
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -19,9 +19,9 @@ from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.read.sources import one_path, storage_of
 from tfrecord_io.storage.paths.manifest import ManifestFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.source import ManifestVersion, Source
+from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import WrittenShard
-from tfrecord_io.storage.write.replacement import Replacement, manifest_of
+from tfrecord_io.storage.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.record_outputs import RecordOutput
 from tfrecord_io.typing import IndexLike, OpenedDataset, Path, ProgressLike, StorageLike
@@ -97,12 +97,17 @@ def compact(
     path = one_path(source, "compact")
     max_shard_bytes = check_integer("max_shard_bytes", max_shard_bytes, 1)
     sources = resolve_inputs(path, options.storage)
-    compaction = _Compaction(manifest_of(sources, path, "compacted", _ONE_DATASET), path)
-    compaction.join(sources, max_shard_bytes)
-    if not compaction.groups:
-        return CompactReport(os.fspath(path), 0, 0, compaction.manifest.compression, (), {})
+    dataset = ReplaceableDataset(manifest_of(sources, path, "compacted", _ONE_DATASET), path, "compacted")
+    by_path = {dataset.path_of(source): source for source in sources}
+    runs = _joined_runs(dataset.manifest.files, by_path, max_shard_bytes)
+    if not runs:
+        return CompactReport(
+            path=os.fspath(path), records=0, bytes=0, compression=dataset.manifest.compression, columns=(), rounded={}
+        )
+    compaction = dataset.replacement([NewShard.joined(run) for run in runs])
     indexes = ColumnIndexes(path, options.indexed_columns, options.storage, compaction).resolved()
-    copied = CopiedRecords(path, options, compaction.groups)
+    groups = {new: [by_path[file.path] for file in run] for new, run in zip(compaction.paths, runs, strict=True)}
+    copied = CopiedRecords(path, options, groups)
     with ExitStack() as undo:
         undo.callback(compaction.discard)
         sinks = _write(copied, compaction, options, undo)
@@ -115,9 +120,18 @@ def compact(
         indexes.write({file.path: file.records for file in files})
     compaction.old.warn_of_left()
     records, size = sum(file.records for file in files), sum(file.bytes for file in files)
-    compression, columns = compaction.manifest.compression, copied.schema.columns
-    joined_shards = sum(map(len, compaction.groups.values()))
-    return CompactReport(os.fspath(path), records, size, compression, columns, {}, files, joined=joined_shards)
+    compression, columns = dataset.manifest.compression, copied.schema.columns
+    joined = sum(map(len, runs))
+    return CompactReport(
+        path=os.fspath(path),
+        records=records,
+        bytes=size,
+        compression=compression,
+        columns=columns,
+        rounded={},
+        files=files,
+        joined=joined,
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,63 +148,57 @@ class CompactReport(WriteReport):
 
 
 def _write(
-    copied: CopiedRecords, compaction: _Compaction, options: CopyOptions, undo: ExitStack
+    copied: CopiedRecords, compaction: Replacement, options: CopyOptions, undo: ExitStack
 ) -> list[tuple[FrameSink, WrittenShard]]:
     """Write the joined shards, one after the other."""
     frames = copied.frames()
     name, block = next(frames, (None, None))
     sinks = []
-    for index, shard_name in enumerate(compaction.groups):
-        sink = compaction.open_sink(index, options)
+    for index, shard_name in enumerate(compaction.paths):
+        sink = _open_sink(compaction.open(index), options)
         undo.callback(sink.discard)
         output = RecordOutput(sink.path, copied.schema, options, sink)
         while name == shard_name and block is not None:
             output.write(block)
             name, block = next(frames, (None, None))
         output.finish()
-        shard = compaction.written(index, sink.records, sink.bytes, sink.crc32c, sink.output)
+        shard = compaction.written_shard(
+            index, records=sink.records, size=sink.bytes, crc32c=sink.crc32c, output=sink.output
+        )
         sinks.append((sink, shard))
         compaction.store(sinks[-1][1])
     return sinks
 
 
-class _Compaction(Replacement):
-    """Replaces shards of a dataset by joined ones."""
+def _joined_runs(
+    files: Sequence[ManifestFile], chosen: Container[str], max_shard_bytes: int
+) -> list[list[ManifestFile]]:
+    """Decide which of the chosen files are joined: neighbours in a folder, as many as `max_shard_bytes` allows."""
+    runs: list[list[ManifestFile]] = []
+    last: dict[str, list[ManifestFile]] = {}  # by folder
+    sizes: dict[str, int] = {}  # of these
+    for file in files:
+        folder = os.path.dirname(file.path)
+        run = last.get(folder, [])
+        if file.path not in chosen:
+            last.pop(folder, None)
+        elif run and sizes[folder] + file.bytes <= max_shard_bytes:
+            run.append(file)
+            sizes[folder] += file.bytes
+        else:
+            last[folder], sizes[folder] = [file], file.bytes
+            runs.append(last[folder])
+    return [run for run in runs if len(run) > 1]
 
-    def __init__(self, version: ManifestVersion, path: str | os.PathLike[str]) -> None:
-        super().__init__(version, path, "compacted")
-        self.groups: dict[str, list[Source]] = {}  # the shards to join, by the path of the new one in the dataset
 
-    def join(self, sources: Sequence[Source], most: int) -> None:
-        """Decide which of the files are joined: neighbours, as many as have no more than `most` bytes."""
-        by_path = {self.path_of(source): source for source in sources}
-        runs: list[list[ManifestFile]] = []
-        last: dict[str, list[ManifestFile]] = {}  # by folder
-        sizes: dict[str, int] = {}  # of these
-        for file in self.manifest.files:
-            folder = os.path.dirname(file.path)
-            run = last.get(folder, [])
-            if file.path not in by_path:
-                last.pop(folder, None)
-            elif run and sizes[folder] + file.bytes <= most:
-                run.append(file)
-                sizes[folder] += file.bytes
-            else:
-                last[folder], sizes[folder] = [file], file.bytes
-                runs.append(last[folder])
-        for run in runs:
-            if len(run) > 1:
-                self.groups[self.plan(run)] = [by_path[file.path] for file in run]
-
-    def open_sink(self, index: int, options: CopyOptions) -> FrameSink:
-        """Open the file of a joined shard, with the compression of the first shard in it."""
-        output = self.open_planned(index)
-        codec = CODECS.of_path(output.path)
-        return FrameSink(
-            output.path,
-            options.storage,
-            compression=None if codec is None else codec.name,
-            write_index=options.write_index,
-            threads=options.thread_count,
-            output=output,
-        )
+def _open_sink(output: OutputFile, options: CopyOptions) -> FrameSink:
+    """The sink of a joined shard, in the compression of the first of those that it replaces."""
+    codec = CODECS.of_path(output.path)
+    return FrameSink(
+        output.path,
+        options.storage,
+        compression=None if codec is None else codec.name,
+        write_index=options.write_index,
+        threads=options.thread_count,
+        output=output,
+    )

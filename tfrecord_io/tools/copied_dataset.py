@@ -104,7 +104,15 @@ def plan(
     stale = tuple(name for name in dict.fromkeys((*before, *names)) if name in listing and name not in is_right)
     gone = tuple(name for name in before if name not in names)
     return Plan(
-        wanted, tuple(moved), tuple(stored), kept_files, staged, stale if begins else (), gone, begins, by_store
+        wanted=wanted,
+        moved=tuple(moved),
+        stored=tuple(stored),
+        kept=kept_files,
+        staged=staged,
+        stale=stale if begins else (),
+        gone=gone,
+        begins=begins,
+        by_store=by_store,
     )
 
 

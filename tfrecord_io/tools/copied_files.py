@@ -221,7 +221,7 @@ def _part(sources: Sequence[Source]) -> FoundDataset:
         entries = [entry for entry in looked_up if entry is not None]
     listing = {entry.name[len(root) :]: entry for entry in entries}
     manifest = replace(manifest, files=files, sources_without_rows=() if is_part else manifest.sources_without_rows)
-    return FoundDataset(fs, manifest, version, root, listing, is_part)
+    return FoundDataset(fs=fs, manifest=manifest, version=version, root=root, listing=listing, is_part=is_part)
 
 
 def _indexes_of(name: str) -> list[str]:

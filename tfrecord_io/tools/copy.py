@@ -223,12 +223,12 @@ def copy(
             raise TypeError(f"copy takes paths, as str or PathLike, not {type(path).__name__}")
     if not paths:
         raise FileNotFoundError(errno.ENOENT, "an empty list of paths has no files", "[]")
-    call = _Copy(paths, target, options)
+    call = _Call(paths, target, options)
     while True:
         try:
-            return call.run()
+            return call.copied()
         except ReplacedError:
-            if call.begun == _TRIES:
+            if call.tries == _TRIES:
                 raise
 
 
@@ -272,7 +272,6 @@ class _Moved:
     names: list[str] = field(default_factory=list)
     bytes: int = 0
     records: int | None = None  # None: they were not checked
-    retries: int = 0  # of requests, also of the copies that were begun before
 
     def add(self, name: str, passed: Passed) -> None:
         """Add a file."""
@@ -292,144 +291,178 @@ class _DatasetCopy:
 
 
 @dataclass
-class _Copy:
-    """One call of `copy`."""
+class _Call:
+    """One call of `copy`: it is tried again if the source is replaced meanwhile."""
 
     paths: list[Any]
     target: Any
     options: _Keywords
-    begun: int = 0  # times
-    _own: set[str] = field(default_factory=set)  # files and manifests that this call has written
-    _folders: set[str] = field(default_factory=set)  # that were made by fsspec
-    _moved: _Moved = field(default_factory=_Moved)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    tries: int = 0
+    written: set[str] = field(default_factory=set)  # files and manifests that this call has written
+    folders: set[str] = field(default_factory=set)  # that were made by fsspec
+    retries: int = 0  # of requests
 
-    def run(self) -> CopyReport:
+    def copied(self) -> CopyReport:
         """Copy what the paths mean now."""
-        self.begun += 1
-        self.fs, name = locate(self.target, self.options.target)
-        check_writable(self.fs, name)
-        found = find(self.paths, self.options.source, all_files=self.options.all_files)
-        if self.options.filters is not None:
-            self._filter(found)
-        self._place(found, name)
-        self._check_names(found)
-        self._check_apart(found)
-        self.listing = self._listed(found)
-        datasets = [self._planned(each) for each in found.datasets]
-        files = self._changed(found.files)
-        gone = self._gone(found)
-        self._check_datasets(found, gone)
-        if self.options.dry_run:
-            return self._dry_report(datasets, files, self._changed(found.others), gone, found)
-        total = sum(self._bytes_of(each) for each in datasets)
-        total += sum(source.size or 0 for _, source in (*files, *found.others))
-        with ProgressMeter(self.options.progress, total, "bytes") as bar:
-            self.traffic = Traffic(bar.advance, self.options.limit_rate)
-            self._moved = _Moved(retries=self._moved.retries)
-            self._move_files(files, records=self.options.verify == "records")
-            removed = list(gone)
-            kept = len(found.files) - len(files)
-            for each in datasets:
-                self._move_dataset(each)
-                kept += each.plan.kept + len(each.plan.stored)
-                removed += each.plan.gone
-            others = self._changed(found.others)
-            self._move_files([other for other in others if not is_found_by(other[0])], records=False)
-            self._move_files([other for other in others if is_found_by(other[0])], records=False)
-            kept += len(found.others) - len(others)
-            for name in gone:
-                self.fs.remove(self.directory + name)
-        moved, retries = self._moved, self._moved.retries + self.begun - 1
-        report = CopyReport(
-            os.fspath(self.target), tuple(moved.names), moved.bytes, moved.records, kept, tuple(removed), retries
+        self.tries += 1
+        options = self.options
+        fs, name = locate(self.target, options.target)
+        check_writable(fs, name)
+        found = find(self.paths, options.source, all_files=options.all_files)
+        if options.filters is not None:
+            found = _filtered(found, options.filters)
+        directory, found = _place(self.target, fs, name, found)
+        _check_names(fs, found)
+        _check_apart(found, fs, directory, paths=self.paths, target=self.target, options=options)
+        listing = _list_target(fs, directory, found, all_files=options.all_files)
+        target = _Target(
+            path=self.target, fs=fs, directory=directory, listing=listing, options=options, written=self.written
         )
-        amounts = counted(len(report.copied), "file"), counted(report.bytes, "byte"), counted(kept, "file")
-        logger.info("copied: %s, %s, %s; %s kept, %d removed", report.path, *amounts, len(removed))
+        work = _Work.of(target, found)
+        return self._dry_report(work) if options.dry_run else self._move(work)
+
+    def _move(self, work: _Work) -> CopyReport:
+        """Do the work, and report it."""
+        target = work.target
+        with ProgressMeter(self.options.progress, work.total_bytes(), "bytes") as bar:
+            mover = _Mover(target, self, Traffic(bar.advance, self.options.limit_rate))
+            mover.move_files(work.files, records=self.options.verify == "records")
+            for copied in work.datasets:
+                mover.move_dataset(copied)
+            others = target.changed(work.found.others)
+            mover.move_files([other for other in others if not is_found_by(other[0])], records=False)
+            mover.move_files([other for other in others if is_found_by(other[0])], records=False)
+            for name in work.gone:
+                target.fs.remove(target.directory + name)
+        report = CopyReport(
+            path=os.fspath(self.target),
+            copied=tuple(mover.moved.names),
+            bytes=mover.moved.bytes,
+            records=mover.moved.records,
+            kept=work.kept + len(work.found.others) - len(others),
+            removed=work.removed,
+            retries=self.retries + self.tries - 1,
+        )
+        amounts = counted(len(report.copied), "file"), counted(report.bytes, "byte"), counted(report.kept, "file")
+        logger.info("copied: %s, %s, %s; %s kept, %d removed", report.path, *amounts, len(report.removed))
         return report
 
-    # ---- where it goes
+    def _dry_report(self, work: _Work) -> CopyReport:
+        shards = [copied.plan.wanted.files[number] for copied in work.datasets for number in copied.plan.moved]
+        indexes = [index for copied in work.datasets for index in work.target.indexes(copied)]
+        others = [*work.files, *indexes, *work.target.changed(work.found.others)]
+        return CopyReport(
+            path=os.fspath(self.target),
+            copied=(*(file.path for file in shards), *(name for name, _ in others)),
+            bytes=sum(file.bytes for file in shards) + sum(source.size or 0 for _, source in others),
+            records=None,
+            kept=work.kept,
+            removed=work.removed,
+            retries=self.tries - 1,
+            dry_run=True,
+        )
 
-    def _filter(self, found: Found) -> None:
-        if found.files or not found.datasets:
-            raise ValueError("filters= selects folders of datasets with a manifest, and these files have none")
-        has_files = any(each.manifest.files for each in found.datasets)  # an emptied dataset has no folder
-        found.datasets = [each.matching(self.options.filters) for each in found.datasets]
-        if has_files and not any(each.manifest.files for each in found.datasets):
-            raise FileNotFoundError(errno.ENOENT, "no folder meets filters=", found.datasets[0].version.path)
 
-    def _place(self, found: Found, name: str) -> None:
-        """Decide the directory of the target, with its slash, and the names of files there."""
-        text = os.fspath(self.target)
-        is_single = not (found.directories or found.datasets) and len(found.files) == 1
-        entry = self.fs.entry(name) if is_single and not text.endswith("/") else None
-        if is_single and not text.endswith("/") and (entry is None or not entry.directory):
-            parent, slash, base = name.rpartition("/")
-            self.directory = parent + slash
-            old, source = found.files[0]
-            found.files = [(base, source)]
-            found.others = [(base + other.removeprefix(old), each) for other, each in found.others]
-            return
-        # Files keep their names in a directory, which is not named like TFRecord files.
-        base = name.rpartition("/")[2]
-        if not text.endswith("/") and (is_record_file(base) or parse_spec(base)):
-            entry = self.fs.entry(name)
-            if entry is None or not entry.directory:
-                reason = "is named like TFRecord files, and several files, or a dataset, are copied to a directory"
-                advice = f"write '{printable(text)}/' for one of this name; tfr.merge writes other files"
-                raise ValueError(f"'{printable(text)}' {reason}; {advice}")
-        self.directory = f"{name.rstrip('/')}/" if name else ""
-        if name.startswith("/") and not name.rstrip("/"):
-            self.directory = "/"
+# ---- where it goes
 
-    def _check_apart(self, found: Found) -> None:
-        """Refuse a target in a directory that is copied, and files that would replace themselves."""
-        check_outside(self.paths, self.options.source, self.target, self.options.target)
-        store, directory = identity(self.fs, self.directory)
-        for path in self.paths if self.options.all_files else ():
-            other, read = identity(*locate(path, self.options.source))
-            if other == store and f"{directory}/".startswith(f"{read.rstrip('/')}/"):
-                text = "is in the directory of which all_files=True copies all: choose another directory"
-                raise ValueError(f"'{printable(os.fspath(self.target))}' {text}")
-        for each in found.datasets:
-            if identity(each.fs, each.root) == (store, directory):
-                raise ValueError(f"'{printable(os.fspath(self.target))}' is the directory that is copied")
-        for name, source in (*found.files, *found.others):
-            if identity(*source.location) == identity(self.fs, self.directory + name):
-                raise ValueError(f"'{printable(source.path)}' is the file that would be written")
 
-    def _check_names(self, found: Found) -> None:
-        """Refuse keys of objects that would lead elsewhere as names in a file system: out of the target, too."""
-        if is_remote(self.fs) and self.fs.is_object_store:
-            return
-        for name, source in (*found.files, *found.others):
-            if wrong := {"", ".", ".."} & {*name.split("/")}:
-                text = f"'{printable(source.path)}' cannot be copied to a disk, as its key has the part '{min(wrong)}'"
-                raise ValueError(f"{text}: give the object another key, or copy to a bucket")
+def _filtered(found: Found, filters: Any) -> Found:
+    """The datasets that were found, with the folders that meet a condition."""
+    if found.files or not found.datasets:
+        raise ValueError("filters= selects folders of datasets with a manifest, and these files have none")
+    has_files = any(each.manifest.files for each in found.datasets)  # an emptied dataset has no folder
+    datasets = [each.matching(filters) for each in found.datasets]
+    if has_files and not any(each.manifest.files for each in datasets):
+        raise FileNotFoundError(errno.ENOENT, "no folder meets filters=", datasets[0].version.path)
+    return replace(found, datasets=datasets)
 
-    def _listed(self, found: Found) -> Mapping[str, Entry]:
-        """What the target has, by the name below it; of a single file, which may be one of many there, only its own."""
-        if not (found.directories or found.datasets) and len(found.files) == 1:
-            names = [*(name for name, _ in (*found.files, *found.others)), manifest_name(DIRECTORY_STEM)]
-            entries = self.fs.entries([self.directory + name for name in names])
-            return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
-        try:
-            listed = list_directory(self.fs, self.directory.rstrip("/") or self.directory)
-            if self.options.all_files:
-                listed += everything_below(self.fs, self.directory)
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
-        below = len(self.directory)
-        return {entry.name[below:]: entry for entry in listed if not entry.directory}
 
-    # ---- what is done
+def _place(target: Any, fs: FileSystem, name: str, found: Found) -> tuple[str, Found]:
+    """The directory of the target, with its slash, and what was found, under the names that it gets there."""
+    text = os.fspath(target)
+    is_single = not (found.directories or found.datasets) and len(found.files) == 1
+    entry = fs.entry(name) if is_single and not text.endswith("/") else None
+    if is_single and not text.endswith("/") and (entry is None or not entry.directory):
+        parent, slash, base = name.rpartition("/")
+        old, source = found.files[0]
+        others = [(base + other.removeprefix(old), each) for other, each in found.others]
+        return parent + slash, replace(found, files=[(base, source)], others=others)
+    # Files keep their names in a directory, which is not named like TFRecord files.
+    base = name.rpartition("/")[2]
+    if not text.endswith("/") and (is_record_file(base) or parse_spec(base)):
+        entry = fs.entry(name)
+        if entry is None or not entry.directory:
+            reason = "is named like TFRecord files, and several files, or a dataset, are copied to a directory"
+            advice = f"write '{printable(text)}/' for one of this name; tfr.merge writes other files"
+            raise ValueError(f"'{printable(text)}' {reason}; {advice}")
+    if name.startswith("/") and not name.rstrip("/"):
+        return "/", found
+    return f"{name.rstrip('/')}/" if name else "", found
 
-    def _planned(self, found: FoundDataset) -> _DatasetCopy:
+
+def _check_names(fs: FileSystem, found: Found) -> None:
+    """Refuse keys of objects that would lead elsewhere as names in a file system: out of the target, too."""
+    if is_remote(fs) and fs.is_object_store:
+        return
+    for name, source in (*found.files, *found.others):
+        if wrong := {"", ".", ".."} & {*name.split("/")}:
+            text = f"'{printable(source.path)}' cannot be copied to a disk, as its key has the part '{min(wrong)}'"
+            raise ValueError(f"{text}: give the object another key, or copy to a bucket")
+
+
+def _check_apart(
+    found: Found, fs: FileSystem, directory: str, *, paths: list[Any], target: Any, options: _Keywords
+) -> None:
+    """Refuse a target in a directory that is copied, and files that would replace themselves."""
+    check_outside(paths, options.source, target, options.target)
+    store, written = identity(fs, directory)
+    for path in paths if options.all_files else ():
+        other, read = identity(*locate(path, options.source))
+        if other == store and f"{written}/".startswith(f"{read.rstrip('/')}/"):
+            text = "is in the directory of which all_files=True copies all: choose another directory"
+            raise ValueError(f"'{printable(os.fspath(target))}' {text}")
+    for each in found.datasets:
+        if identity(each.fs, each.root) == (store, written):
+            raise ValueError(f"'{printable(os.fspath(target))}' is the directory that is copied")
+    for name, source in (*found.files, *found.others):
+        if identity(*source.location) == identity(fs, directory + name):
+            raise ValueError(f"'{printable(source.path)}' is the file that would be written")
+
+
+def _list_target(fs: FileSystem, directory: str, found: Found, *, all_files: bool) -> Mapping[str, Entry]:
+    """The entries of the target, by the name below it; for a single file, which may be one of many there, its own."""
+    if not (found.directories or found.datasets) and len(found.files) == 1:
+        names = [*(name for name, _ in (*found.files, *found.others)), manifest_name(DIRECTORY_STEM)]
+        entries = fs.entries([directory + name for name in names])
+        return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
+    try:
+        listed = list_directory(fs, directory.rstrip("/") or directory)
+        if all_files:
+            listed += everything_below(fs, directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    below = len(directory)
+    return {entry.name[below:]: entry for entry in listed if not entry.directory}
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Target:
+    """The target as it was when it was listed, and what is to be done there."""
+
+    path: Any  # as the caller wrote it
+    fs: FileSystem
+    directory: str  # with its slash
+    listing: Mapping[str, Entry]  # by the name below the directory
+    options: _Keywords
+    written: set[str]  # names below the directory that this call has written
+
+    def planned(self, found: FoundDataset) -> _DatasetCopy:
+        """The plan of copying a dataset."""
         wanted, name = found.manifest, manifest_name(found.manifest.dataset)
         files = tuple(file if file.staged is None else replace(file, staged=None) for file in wanted.files)
         wanted = replace(wanted, files=files, replaces=())
         known, version = known_manifest(self.fs, self.listing, name)
-        is_own, is_local = name in self._own, isinstance(self.fs, LocalFileSystem)
+        is_own, is_local = name in self.written, isinstance(self.fs, LocalFileSystem)
         if not is_local:
             wanted = with_unused_names(wanted, known)
         if found.is_part and self.options.update and self.options.filters is None:
@@ -451,10 +484,10 @@ class _Copy:
             raise FileNotFoundError(errno.ENOENT, text, self.fs.display_path(self.directory + wanted.files[lost].path))
         return _DatasetCopy(found, known, planned)
 
-    def _changed(self, files: Sequence[tuple[str, Source]]) -> list[tuple[str, Source]]:
+    def changed(self, files: Sequence[tuple[str, Source]]) -> list[tuple[str, Source]]:
         """The files that the target has not, or with other content."""
         if not self.options.replaces:
-            taken = next((name for name, _ in files if name in self.listing and name not in self._own), None)
+            taken = next((name for name, _ in files if name in self.listing and name not in self.written), None)
             if taken is not None:
                 text = "the file exists; update=True copies what differs, mode='overwrite' replaces it"
                 error = FileExistsError(errno.EEXIST, text, self.fs.display_path(self.directory + taken))
@@ -464,7 +497,7 @@ class _Copy:
         return [(name, source) for name, source in files if not self._is_same(source, self.listing.get(name))]
 
     def _is_same(self, source: Source, entry: Entry | None) -> bool:
-        """Whether a file of the target has the content of one of the source, by checksums."""
+        """True if a file of the target has the content of one of the source, by checksums."""
         if entry is None or (source.size is not None and entry.size is not None and source.size != entry.size):
             return False
         known, other = _digests(source.info), _digests(entry.info)
@@ -477,7 +510,7 @@ class _Copy:
         own = known[kind] if kind in known else _digest(source, kind)
         return own == (other[kind] if kind in other else _digest(target, kind))
 
-    def _gone(self, found: Found) -> list[str]:
+    def gone(self, found: Found) -> list[str]:
         """The files of records that a directory without a manifest has not any more."""
         if not self.options.update or not found.directories or found.datasets or not found.files:
             return []
@@ -487,7 +520,7 @@ class _Copy:
         gone = sorted(named - names)
         return [*gone, *(index for name in gone for index in index_names(name) if index in self.listing)]
 
-    def _check_datasets(self, found: Found, gone: Sequence[str]) -> None:
+    def check_datasets(self, found: Found, gone: Sequence[str]) -> None:
         """Refuse files that readers of a dataset in the target would not see, and to remove files that it has."""
         names = [*(name for name, _ in found.files), *(manifest_name(each.manifest.dataset) for each in found.datasets)]
         self._check_folder([self.directory + name for name in names])
@@ -505,7 +538,7 @@ class _Copy:
                 raise FileExistsError(errno.EEXIST, f"{text}; choose another directory", path)
             new = next((name for name, _ in found.files if name not in named), None)
             if new is not None and stem_of(manifest) == DIRECTORY_STEM:
-                raise unnamed_error(os.fspath(self.target), self.fs.display_path(self.directory + new))
+                raise unnamed_error(os.fspath(self.path), self.fs.display_path(self.directory + new))
 
     def _check_folder(self, paths: Sequence[str]) -> None:
         """Refuse files that readers of a dataset would not see, one of whose folders the target is."""
@@ -517,9 +550,62 @@ class _Copy:
             if (new := next((path for path in paths if path not in named), None)) is not None:
                 raise unnamed_error(self.fs.display_path(root), self.fs.display_path(new))
 
-    # ---- moving
+    def indexes(self, copied: _DatasetCopy) -> list[tuple[str, Source]]:
+        """The indexes of a dataset that are copied."""
+        return copied.found.indexes(copied.plan.wanted.paths, copied.plan.new(), self.listing)
 
-    def _move_dataset(self, copied: _DatasetCopy) -> None:
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Work:
+    """The datasets and files that are copied to a target, and the files that are removed from it."""
+
+    target: _Target
+    found: Found
+    datasets: list[_DatasetCopy]
+    files: list[tuple[str, Source]]
+    gone: list[str]
+
+    @classmethod
+    def of(cls, target: _Target, found: Found) -> _Work:
+        """Plan what is done; an error says what cannot be done."""
+        datasets = [target.planned(dataset) for dataset in found.datasets]
+        files = target.changed(found.files)
+        gone = target.gone(found)
+        target.check_datasets(found, gone)
+        return cls(target, found, datasets, files, gone)
+
+    @property
+    def kept(self) -> int:
+        """Number of shards and files of records that the target has already."""
+        shards = sum(copied.plan.kept + len(copied.plan.stored) for copied in self.datasets)
+        return shards + len(self.found.files) - len(self.files)
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """Names of all files that the source has not any more."""
+        return (*self.gone, *(name for copied in self.datasets for name in copied.plan.gone))
+
+    def total_bytes(self) -> int:
+        """Size of what is copied, for a progress bar."""
+        total = sum(source.size or 0 for _, source in (*self.files, *self.found.others))
+        for copied in self.datasets:
+            total += sum(copied.plan.wanted.files[number].bytes for number in copied.plan.moved)
+            total += sum(source.size or 0 for _, source in self.target.indexes(copied))
+        return total
+
+
+class _Mover:
+    """Moves the bytes of files and datasets to a target, several at a time, and counts them."""
+
+    def __init__(self, target: _Target, call: _Call, traffic: Traffic) -> None:
+        self.target, self.fs, self.directory = target, target.fs, target.directory
+        self.options, self.traffic = call.options, traffic
+        self.moved = _Moved()
+        self._call = call
+        self._lock = threading.Lock()
+
+    def move_dataset(self, copied: _DatasetCopy) -> None:
+        """Copy the shards of a dataset, publish them, and copy their indexes."""
         found, planned = copied.found, copied.plan
         target = CopiedDataset(self.fs, self.directory, copied.known, planned)
         try:
@@ -529,8 +615,8 @@ class _Copy:
             calls = [partial(self._move_shard, found, target, number, share) for number in planned.moved]
             first = [found.source(found.manifest.files[number]) for number in planned.moved[:1] if planned.by_store]
             self._together(calls, share, first)
-            target.publish_copy(self.listing)
-            self._own.add(manifest_name(planned.wanted.dataset))
+            target.publish_copy(self.target.listing)
+            self.target.written.add(manifest_name(planned.wanted.dataset))
             self._move_indexes(copied)
         except BaseException as error:
             target.discard(error)
@@ -560,14 +646,11 @@ class _Copy:
 
     def _move_indexes(self, copied: _DatasetCopy) -> None:
         """Copy the indexes of a published dataset, which are those of the same version."""
-        if indexes := self._indexes(copied):
-            self._move_files(indexes, records=False, found=copied.found)
+        if indexes := self.target.indexes(copied):
+            self.move_files(indexes, records=False, found=copied.found)
             copied.found.version.check_unchanged()
 
-    def _indexes(self, copied: _DatasetCopy) -> list[tuple[str, Source]]:
-        return copied.found.indexes(copied.plan.wanted.paths, copied.plan.new(), self.listing)
-
-    def _move_files(
+    def move_files(
         self, files: Sequence[tuple[str, Source]], *, records: bool, found: FoundDataset | None = None
     ) -> None:
         """Copy files; those of a dataset that was `found` are its indexes."""
@@ -588,23 +671,23 @@ class _Copy:
 
     def _move_file(self, name: str, source: Source, records: bool, share: _Share) -> _Done:
         path = self.directory + name
-        is_new = name not in self.listing
+        is_new = name not in self.target.listing
         by_store = self._copy_by_store(source, path) if can_copy(source, self.fs) else None
         if by_store is not None:
-            self._own.add(name)  # also if another file has failed
+            self.target.written.add(name)  # also if another file has failed
             self.traffic.passed(by_store.bytes)
             return name, by_store
         passed = self._pass(source, partial(self._open, path, share.upload, exclusive=is_new), share, records)
-        self._own.add(name)
+        self.target.written.add(name)
         return name, passed
 
     def _open(self, path: str, upload: int, *, exclusive: bool) -> OutputFile:
         folder = os.path.dirname(path)
         if not isinstance(self.fs, FsspecFileSystem):
             create_directories(folder)
-        elif folder not in self._folders:
+        elif folder not in self._call.folders:
             self.fs.make_directory(folder)
-            self._folders.add(folder)
+            self._call.folders.add(folder)
         return open_named(self.fs, path, exclusive=exclusive, looks=False, upload_bytes=upload)
 
     def _pass(self, source: Source, open_file: Callable[[], OutputFile], share: _Share, records: bool) -> Passed:
@@ -644,11 +727,11 @@ class _Copy:
         for some in (calls[:alone], calls[alone:]):
             for done in ordered((partial(counted_call, call) for call in some), share.threads, "copy", stop):
                 if done is not None:
-                    self._moved.add(*done)
+                    self.moved.add(*done)
 
     def _count(self, made: int) -> None:
         with self._lock:
-            self._moved.retries += made
+            self._call.retries += made
 
     def _share(self, sizes: Sequence[int], stores: Sequence[FileSystem]) -> _Share:
         """How many files are moved at a time, and the memory of each."""
@@ -664,34 +747,6 @@ class _Copy:
         threads = self.options.threads or min(most, _MEMORY // max(needed, 1))
         threads = max(1, min(threads, len(sizes)))
         return _Share(threads, _MEMORY // threads // 4, _MEMORY // threads // 5)
-
-    # ---- what is reported
-
-    def _bytes_of(self, copied: _DatasetCopy) -> int:
-        shards = sum(copied.plan.wanted.files[number].bytes for number in copied.plan.moved)
-        return shards + sum(source.size or 0 for _, source in self._indexes(copied))
-
-    def _dry_report(
-        self,
-        datasets: Sequence[_DatasetCopy],
-        files: Sequence[tuple[str, Source]],
-        others: Sequence[tuple[str, Source]],
-        gone: Sequence[str],
-        found: Found,
-    ) -> CopyReport:
-        shards = [each.plan.wanted.files[number] for each in datasets for number in each.plan.moved]
-        others = [*files, *(index for each in datasets for index in self._indexes(each)), *others]
-        kept = sum(each.plan.kept + len(each.plan.stored) for each in datasets)
-        return CopyReport(
-            os.fspath(self.target),
-            (*(file.path for file in shards), *(name for name, _ in others)),
-            sum(file.bytes for file in shards) + sum(source.size or 0 for _, source in others),
-            None,
-            kept + len(found.files) - len(files),
-            (*gone, *(name for each in datasets for name in each.plan.gone)),
-            self.begun - 1,
-            True,
-        )
 
 
 @dataclass(frozen=True, slots=True)

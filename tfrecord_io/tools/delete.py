@@ -48,7 +48,7 @@ from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.atomic import place_of
 from tfrecord_io.storage.write.publication import WrittenShard
-from tfrecord_io.storage.write.replacement import Replacement, manifest_of
+from tfrecord_io.storage.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
 from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, StorageLike
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published, with_prefix
@@ -181,14 +181,14 @@ def delete(
     if is_alone and KnownCounts(options, is_checked=False).record_count(sources[0], None) is not None:
         text = f"'{printable(sources[0].path)}': a description of TFDS states how many records the file has"
         raise ValueError(f"{text}; write the dataset again without these rows, by tfr.formats.write_tfds")
-    replacement = None
+    dataset = None
     if is_alone:
         _refuse_shard(sources[0], options)
     else:
         version = manifest_of(sources, path, "changed by delete", _WITHOUT_MANIFEST)
-        replacement = Replacement(version, path, "deleted")
+        dataset = ReplaceableDataset(version, path, "deleted")
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
-        deletion = _Deletion(os.fspath(path), sources, options, replacement, meter, bool(dry_run))
+        deletion = _Deletion(os.fspath(path), sources, options, dataset=dataset, meter=meter, dry_run=bool(dry_run))
         deletion.find(filters)
         if not dry_run:
             deletion.apply()
@@ -211,7 +211,7 @@ class _Found:
 class _Deletion:
     """Removes rows from the files of a dataset: finds them, and drops or rewrites the files.
 
-    Without a `replacement`, `sources` is one file without a manifest. `meter` counts a file that is to be rewritten
+    Without a `dataset`, `sources` is one file without a manifest. `meter` counts a file that is to be rewritten
     then, all others once they were searched.
     """
 
@@ -220,11 +220,12 @@ class _Deletion:
         path: str,
         sources: list[Source],
         options: ReadOptions,
-        replacement: Replacement | None,
+        *,
+        dataset: ReplaceableDataset | None,
         meter: ProgressMeter,
         dry_run: bool,
     ) -> None:
-        self._path, self._sources, self._options, self._replacement = path, sources, options, replacement
+        self._path, self._sources, self._options, self._dataset = path, sources, options, dataset
         self._meter, self._dry_run = meter, dry_run
         self._dropped: list[_Found] = []
         self._rewritten: list[_Found] = []
@@ -237,7 +238,7 @@ class _Deletion:
         """Find the rows that fulfil the condition, in each file."""
         condition = condition_of(filters)
         in_folders = PartitionColumns.from_folders(self._sources).names
-        is_of_folders = self._replacement is not None and set(condition.columns) <= set(in_folders)
+        is_of_folders = self._dataset is not None and set(condition.columns) <= set(in_folders)
         options = replace(self._options, filters=condition, columns=())
         if not is_of_folders:
             options = replace(options, sample="all")  # types that hold for all rows
@@ -258,9 +259,9 @@ class _Deletion:
             if len(file_rows.rows):
                 (self._dropped if file_rows.is_whole else self._rewritten).append(file_rows)
         numbers = {id(source): number for number, source in enumerate(self._sources)}
-        for files in (self._dropped, self._rewritten):  # files found by an index stand before files that were read
+        for files in (self._dropped, self._rewritten):  # those that were read are behind those with an index
             files.sort(key=lambda file_rows: numbers[id(file_rows.source)])
-        left = 0 if self._replacement is None else len(self._replacement.manifest.files) - len(self._dropped)
+        left = 0 if self._dataset is None else len(self._dataset.manifest.files) - len(self._dropped)
         if self._dropped and not left:  # a dataset has a shard, and a file stays a file
             self._rewritten.append(self._dropped.pop(0))
 
@@ -305,62 +306,70 @@ class _Deletion:
         sources = [file_rows.source for file_rows in self._rewritten]
         columns = _indexed_columns(sources)
         with ExitStack() as undo:
-            if (replacement := self._replacement) is not None:
+            replacement = None if self._dataset is None else self._replacement_in(self._dataset)
+            if replacement is not None:
                 undo.callback(replacement.discard)
-                files = {file.path: file for file in replacement.manifest.files}
-                replacement.drop([files[replacement.path_of(file_rows.source)] for file_rows in self._dropped])
-                for file_rows in self._rewritten:
-                    replacement.plan(
-                        [files[replacement.path_of(file_rows.source)]], file_rows.count - len(file_rows.rows)
-                    )
-            sinks, shards = self._write(undo)
-            if self._replacement is None:
+            sinks, shards = self._write(replacement, undo)
+            if replacement is None:
                 sinks[0].commit()
             else:
-                self._replacement.publish(shards, None)
+                replacement.publish(shards, None)
             undo.pop_all()
         logger.info("removed: %s, %s", self._path, counted(removed, "record"))
         self._written_bytes = sum(sink.bytes for sink in sinks)
         with indexes_of_published("the rows are removed"):
-            for sink in sinks if self._replacement is not None else ():
+            for sink in sinks if replacement is not None else ():
                 sink.publish_indexes()
             self._rebuild(sinks, columns)
-        if self._replacement is not None:
-            self._replacement.old.warn_of_left()
+        if replacement is not None:
+            replacement.old.warn_of_left()
 
-    def _write(self, undo: ExitStack) -> tuple[list[FrameSink], list[WrittenShard]]:
+    def _replacement_in(self, dataset: ReplaceableDataset) -> Replacement:
+        """Begin to replace the rewritten files, and to take out the dropped ones."""
+        files = {file.path: file for file in dataset.manifest.files}
+        new = [
+            NewShard((files[dataset.path_of(found.source)],), found.count - len(found.rows))
+            for found in self._rewritten
+        ]
+        return dataset.replacement(new, [files[dataset.path_of(found.source)] for found in self._dropped])
+
+    def _write(self, replacement: Replacement | None, undo: ExitStack) -> tuple[list[FrameSink], list[WrittenShard]]:
         """Rewrite the files, one after the other."""
         sinks: list[FrameSink] = []
         shards: list[WrittenShard] = []
         has_index = [index is not None for index in find_sidecars([f.source for f in self._rewritten], (SUFFIX,))]
         for number, compression, (data, sizes) in self._frames():
             if number == len(sinks):
-                self._complete(sinks, shards)
-                sinks.append(self._open_sink(number, compression, write_index=has_index[number]))
+                self._complete(replacement, sinks, shards)
+                sinks.append(self._open_sink(replacement, number, compression, write_index=has_index[number]))
                 undo.callback(sinks[-1].discard)
             if len(sizes):
                 sinks[-1].write(sinks[-1].prepare(data, len(sizes), sinks[-1].records))
-        self._complete(sinks, shards)
+        self._complete(replacement, sinks, shards)
         return sinks, shards
 
-    def _complete(self, sinks: list[FrameSink], shards: list[WrittenShard]) -> None:
+    def _complete(self, replacement: Replacement | None, sinks: list[FrameSink], shards: list[WrittenShard]) -> None:
         """Complete the last file, which is published with the others."""
         if not sinks:
             return
         sink, file_rows = sinks[-1], self._rewritten[len(sinks) - 1]
         sink.finish()
-        if self._replacement is not None:
-            number = len(shards)
-            shards.append(self._replacement.written(number, sink.records, sink.bytes, sink.crc32c, sink.output))
-            self._replacement.store(shards[-1])
+        if replacement is not None:
+            shard = replacement.written_shard(
+                len(shards), records=sink.records, size=sink.bytes, crc32c=sink.crc32c, output=sink.output
+            )
+            shards.append(shard)
+            replacement.store(shard)
         elif sink.records != file_rows.count - len(file_rows.rows):
             text = f"it has {sink.records + len(file_rows.rows)} records, and had {file_rows.count} before"
             raise OSError(
                 errno.EBUSY, f"{text}: it was changed meanwhile, and nothing is deleted", file_rows.source.path
             )
 
-    def _open_sink(self, number: int, compression: str | None, *, write_index: bool) -> FrameSink:
-        output = None if self._replacement is None else self._replacement.open_planned(number)
+    def _open_sink(
+        self, replacement: Replacement | None, number: int, compression: str | None, *, write_index: bool
+    ) -> FrameSink:
+        output = None if replacement is None else replacement.open(number)
         return FrameSink(
             self._rewritten[number].source.path if output is None else output.path,
             self._options.storage,
@@ -409,20 +418,20 @@ class _Deletion:
         files_with_rows = [*self._dropped, *self._rewritten]
         removed = sum(len(file_rows.rows) for file_rows in files_with_rows)
         folders: tuple[str, ...] = ()
-        if self._replacement is not None:
-            gone = {self._replacement.path_of(file_rows.source) for file_rows in self._dropped}
-            left = {os.path.dirname(file.path) for file in self._replacement.manifest.files if file.path not in gone}
+        if self._dataset is not None:
+            gone = {self._dataset.path_of(each.source) for each in self._dropped}
+            left = {os.path.dirname(file.path) for file in self._dataset.manifest.files if file.path not in gone}
             folders = tuple(dict.fromkeys(f for f in map(os.path.dirname, sorted(gone)) if f not in left))
         return DeleteReport(
-            self._path,
-            removed,
-            self._records - removed,
-            sum(file_rows.source.size or 0 for file_rows in files_with_rows),
-            self._written_bytes,
-            tuple(file_rows.source.path for file_rows in self._dropped),
-            tuple(file_rows.source.path for file_rows in self._rewritten),
-            folders,
-            self._dry_run,
+            path=self._path,
+            records=removed,
+            kept=self._records - removed,
+            bytes=sum(file_rows.source.size or 0 for file_rows in files_with_rows),
+            written_bytes=self._written_bytes,
+            dropped=tuple(each.source.path for each in self._dropped),
+            rewritten=tuple(each.source.path for each in self._rewritten),
+            folders=folders,
+            dry_run=self._dry_run,
         )
 
 

@@ -220,7 +220,7 @@ def diff(
         alike = _alike(first.schema, second.schema, columns)
         rows = [_RecordHashes.read(reader, columns, names, alike) for reader in (first, second)]
     if names:
-        return _by_key(sides, rows, columns, names, schema, limit)
+        return _by_key(sides=sides, rows=rows, columns=columns, names=names, schema=schema, limit=limit)
     return _in_any_order(sides, rows, columns, schema, limit)
 
 
@@ -344,9 +344,16 @@ def _by_key(
     side = np.repeat([0, 1], counts)
     order = np.lexsort((numbers, side, keys["second"], keys["first"]))
     keys, numbers, side = keys[order], numbers[order], side[order]
-    has_same_key = keys[1:] == keys[:-1]
-    _check_keys(sides, columns, names, numbers, side, np.flatnonzero(has_same_key & (side[1:] == side[:-1])))
-    pairs = np.flatnonzero(has_same_key)
+    same = keys[1:] == keys[:-1]
+    _check_keys(
+        sides=sides,
+        columns=columns,
+        names=names,
+        numbers=numbers,
+        side=side,
+        repeated=np.flatnonzero(same & (side[1:] == side[:-1])),
+    )
+    pairs = np.flatnonzero(same)
     differs = rows[0].values[numbers[pairs]] != rows[1].values[numbers[pairs + 1]]
     changed = np.stack([numbers[pairs], numbers[pairs + 1]], axis=1)[differs]
     alone = np.ones(len(keys), np.bool_)

@@ -365,17 +365,17 @@ class FileChecker:
             source.check_unchanged()
         sequence = "sequence_example" if self.contents.sequence else "example"
         return FileCheck(
-            source.path,
-            records,
-            end,
-            "bytes" if self.record_type == "bytes" else sequence,
-            self._problems[0].error if self._problems else None,
-            self._intact,
-            self._intact_bytes,
-            compression,
-            tuple(self._problems[:MOST_PROBLEMS]),
-            self._count,
-            source.size,
+            path=source.path,
+            records=records,
+            bytes=end,
+            record_type="bytes" if self.record_type == "bytes" else sequence,
+            error=self._problems[0].error if self._problems else None,
+            intact=self._intact,
+            intact_bytes=self._intact_bytes,
+            compression=compression,
+            problems=tuple(self._problems[:MOST_PROBLEMS]),
+            problem_count=self._count,
+            size=source.size,
         )
 
     def _add(self, part: str, error: TFRecordError | OSError, end: int | None = None) -> None:

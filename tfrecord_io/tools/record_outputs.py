@@ -44,7 +44,16 @@ def record_outputs(
                     inside = f"{directory}{next(iter(records.folders), '')}{name}"
                 check_outside(records.src, options.source, inside, options.target, records.sources)
                 if options.partitions == "folders":
-                    outputs.append(FolderOutputs(directory, name, schema, options, opened, parents))
+                    outputs.append(
+                        FolderOutputs(
+                            directory=directory,
+                            name=name,
+                            schema=schema,
+                            options=options,
+                            opened=opened,
+                            parents=parents,
+                        )
+                    )
                 else:
                     opened.append(RecordOutput(inside, schema, options))
                     outputs.append(opened[-1])
@@ -121,7 +130,15 @@ class RecordOutput:
         sink = self._sink
         sink.commit()
         size = sum(file.bytes for file in sink.files)
-        self.report = WriteReport(sink.path, sink.records, size, sink.compression, self._columns, {}, sink.files)
+        self.report = WriteReport(
+            path=sink.path,
+            records=sink.records,
+            bytes=size,
+            compression=sink.compression,
+            columns=self._columns,
+            rounded={},
+            files=sink.files,
+        )
 
     @property
     def published(self) -> list[str]:
@@ -177,4 +194,12 @@ class FolderOutputs:
         records, size = sum(report.records for report in reports), sum(report.bytes for report in reports)
         compression = reports[0].compression if reports else None
         files = tuple(file for report in reports for file in report.files)
-        return WriteReport(self._directory, records, size, compression, self._schema.columns, {}, files)
+        return WriteReport(
+            path=self._directory,
+            records=records,
+            bytes=size,
+            compression=compression,
+            columns=self._schema.columns,
+            rounded={},
+            files=files,
+        )

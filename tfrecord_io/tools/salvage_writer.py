@@ -492,16 +492,16 @@ class SalvageWriter:
             if sink is not None and count:
                 sink.write(sink.prepare(data, count, sink.records))
         file = SalvagedFile(
-            target.source.path,
-            target.path,
-            records.records,
-            records.bytes,
-            records.lost,
-            records.unread,
-            records.compression,
-            schema,
-            tuple(records.regions),
-            records.region_count,
+            path=target.source.path,
+            target=target.path,
+            records=records.records,
+            bytes=records.bytes,
+            bytes_lost=records.lost,
+            compressed_bytes_lost=records.unread,
+            compression=records.compression,
+            schema=schema,
+            regions=tuple(records.regions),
+            region_count=records.region_count,
         )
         return file, content
 

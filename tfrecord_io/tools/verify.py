@@ -244,7 +244,14 @@ def _check_files(
         calls = [
             partial(
                 _check,
-                FileChecker(source, index, record_type, file_options, bar, stopped),
+                FileChecker(
+                    source=source,
+                    index=index,
+                    record_type=record_type,
+                    options=file_options,
+                    progress=bar,
+                    stopped=stopped,
+                ),
                 earlier_results.get(_content(source)),
             )
             for source, index in zip(sources, indexes, strict=True)

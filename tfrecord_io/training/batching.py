@@ -441,7 +441,16 @@ class Batching:
                         kept = None if kept is None else kept[kept < failure.row]
             is_last = begin + len(part) == len(drawn)
             is_end = drawn.ends_epoch and is_last and error is None
-            yield ArrayChunk(len(part), columns, drawn.state, begin, error, is_end, kept, drawn.batches)
+            yield ArrayChunk(
+                rows=len(part),
+                columns=columns,
+                state=drawn.state,
+                begin=begin,
+                error=error,
+                ends_epoch=is_end,
+                kept=kept,
+                batches=drawn.batches,
+            )
             if error is not None:
                 return
 

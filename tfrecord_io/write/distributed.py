@@ -174,7 +174,17 @@ class DistributedWriter:
         if self.options.partition_by:
             attempt = Attempt(self.target, task)
             report, rounding = self._written(self.target.output.path, ShardedSink(attempt, self.options), tables)
-            part = WrittenPart(task, "", attempt.schema, report.columns, report.index, rounding, report.records, 0, 0)
+            part = WrittenPart(
+                task=task,
+                staged="",
+                schema=attempt.schema,
+                columns=report.columns,
+                index=report.index,
+                rounding=rounding,
+                records=report.records,
+                bytes=0,
+                crc32c=0,
+            )
             types = attempt.partition_schema
             return replace(part, bytes=report.bytes, shards=tuple(attempt.shards), partition_schema=types)
         part, output = self.begin_part(task, tables)

@@ -208,7 +208,17 @@ class ResumableWriter:
             output.discard()  # nothing after the commit
         schema = EmbeddedSchema.parse(packed, output.path).schema
         columns, index = tuple(schema.names), tuple(stored_index(schema))
-        return WrittenPart(task, name, packed, columns, index, Rounding(), file.records, file.bytes, file.crc32c)
+        return WrittenPart(
+            task=task,
+            staged=name,
+            schema=packed,
+            columns=columns,
+            index=index,
+            rounding=Rounding(),
+            records=file.records,
+            bytes=file.bytes,
+            crc32c=file.crc32c,
+        )
 
     def _content(
         self, file: Source, crc32c: Callable[[memoryview, int], int]
@@ -357,16 +367,16 @@ def _part_of(document: Document, task: int) -> WrittenPart | None:
         if not _is_readable(schema):
             return None
         return WrittenPart(
-            task,
-            document["staged"],
-            schema,
-            tuple(map(str, document["columns"])),
-            tuple(map(str, document["index"])),
-            Rounding.from_document(document["rounding"]),
-            int(document["records"]),
-            int(document["bytes"]),
-            int(document["crc32c"]),
-            document["source"],
+            task=task,
+            staged=document["staged"],
+            schema=schema,
+            columns=tuple(map(str, document["columns"])),
+            index=tuple(map(str, document["index"])),
+            rounding=Rounding.from_document(document["rounding"]),
+            records=int(document["records"]),
+            bytes=int(document["bytes"]),
+            crc32c=int(document["crc32c"]),
+            source=document["source"],
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         return None

@@ -312,7 +312,16 @@ class Writer(PublishingWriter):
         if self._directory:  # the report has the path as it was given
             path = path.removeprefix(self._directory)
             files = tuple(replace(file, path=file.path.removeprefix(self._directory)) for file in files)
-        self.report = WriteReport(path, self._rows, size, sink.compression, columns, rounded, files, index)
+        self.report = WriteReport(
+            path=path,
+            records=self._rows,
+            bytes=size,
+            compression=sink.compression,
+            columns=columns,
+            rounded=rounded,
+            files=files,
+            index=index,
+        )
 
     def discard(self) -> None:
         """Discard what was written; nothing is published."""

@@ -171,7 +171,17 @@ def test_row_that_contradicts_itself_ends_the_batch(assembly: Composite, good: l
 
 
 def test_assembly_travels_with_the_schema() -> None:
-    assembly = Composite("v", "uint8", "zlib", (None, 2), "s", (None, 3), ("l",), None, False)
+    assembly = Composite(
+        values="v",
+        dtype="uint8",
+        encoding="zlib",
+        shape=(None, 2),
+        shape_feature="s",
+        sequence=(None, 3),
+        lengths=("l",),
+        labels=None,
+        sentinel=False,
+    )
     schema = Schema([assembly.field("x"), Field("y", pa.int64())])
     again = Schema.from_arrow(schema.to_arrow())
     assert composite_of(again["x"]) == assembly

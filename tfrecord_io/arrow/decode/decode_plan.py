@@ -203,7 +203,18 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
         except ValueError as error:
             advice = 'declare it with tfr.tensor(encoding="raw")'
             raise SchemaError(str(error), feature=field.feature, hint=advice) from None
-        return [Leaf(field.feature, (), column.type, kind, encoding.layout, encoding.name, element, shape)]
+        return [
+            Leaf(
+                feature=field.feature,
+                path=(),
+                type=column.type,
+                kind=kind,
+                layout=encoding.layout,
+                encoding=encoding.name,
+                element=element,
+                shape=shape,
+            )
+        ]
     with _of_the_schema(field):
         collected = column_leaves(column)
         if encoding_rules(field.encoding).adaptive:

@@ -48,7 +48,16 @@ def observe(column: ColumnBuffers, record_of: Callable[[int], RecordRef] = _OF_N
     assert column.offsets is not None
     row = int(mask_of(column.validity, column.rows).argmax()) if column.null_count else 0
     step = _observe_steps(column.steps, column.offsets, where)
-    return Observation(Kind.NONE, Layout.LIST, True, False, where(row), None, None, step)
+    return Observation(
+        kind=Kind.NONE,
+        layout=Layout.LIST,
+        text=True,
+        nulls=False,
+        first=where(row),
+        listed=None,
+        binary=None,
+        steps=step,
+    )
 
 
 def _observation(column: ColumnBuffers, nulls: bool, where: Callable[[int], RecordRef | None]) -> Observation:
@@ -56,7 +65,18 @@ def _observation(column: ColumnBuffers, nulls: bool, where: Callable[[int], Reco
     rows = column.first_row, column.list_row, column.binary_row, column.value_row
     first, listed, binary, valued = map(where, rows)
     is_empty = column.value_row < 0 and column.kind is not Kind.NONE
-    return Observation(column.kind, column.layout, text, nulls, first, listed, binary, None, valued, is_empty)
+    return Observation(
+        kind=column.kind,
+        layout=column.layout,
+        text=text,
+        nulls=nulls,
+        first=first,
+        listed=listed,
+        binary=binary,
+        steps=None,
+        valued=valued,
+        empty=is_empty,
+    )
 
 
 class SeenColumns:

@@ -130,7 +130,18 @@ def csv_source(
         if source is not first:
             check_schema(_head(source, options, cells, types).schema, schema, source.path, first.path)
         checked: set[str] = set()
-        with closing(_rows(source, cells, types, header.names, names, meter, texts, floats)) as rows:
+        with closing(
+            _rows(
+                source=source,
+                cells=cells,
+                types=types,
+                header=header.names,
+                names=names,
+                meter=meter,
+                texts=texts,
+                floats=floats,
+            )
+        ) as rows:
             for batch in rows:
                 for name in _infinite(batch, checked):
                     _refuse_overflow(source, cells, header.names, name, batch.schema.field(name).type)

@@ -146,16 +146,16 @@ def dataset_statistics(
     by_path = {source.path: source for source in scan.sources}
     files = tuple(_entry(source, statuses) for source in list(by_path.values())[:SHOWN_FILES])
     return DatasetStatistics(
-        files,
-        len(scan.files),
-        scan.bytes,
-        scan.schema_source,
-        reader.sampling,
-        checks,
-        features,
-        {name: values for name, values in texts.items() if values},
-        shown,
-        _first_rows(scan),
+        files=files,
+        file_count=len(scan.files),
+        bytes=scan.bytes,
+        schema_source=scan.schema_source,
+        sampling=reader.sampling,
+        checks=checks,
+        features=features,
+        texts={name: values for name, values in texts.items() if values},
+        galleries=shown,
+        first=_first_rows(scan),
     )
 
 

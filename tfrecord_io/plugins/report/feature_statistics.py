@@ -167,15 +167,15 @@ class FeatureAccumulator(ColumnAccumulator):
 
     def result(self) -> FeatureStatistics:
         return FeatureStatistics(
-            self._kind,
-            self._part,
-            self._records,
-            self.summary(),
-            None if self._values_per_record is None else self._values_per_record.result(),
-            None if self._lengths is None else self._lengths.result(),
-            None if self._numbers is None else self._numbers.result(),
-            self._counter.result(),
-            self._value_type,
+            kind=self._kind,
+            part=self._part,
+            records=self._records,
+            summary=self.summary(),
+            values_per_record=None if self._values_per_record is None else self._values_per_record.result(),
+            lengths=None if self._lengths is None else self._lengths.result(),
+            numbers=None if self._numbers is None else self._numbers.result(),
+            counts=self._counter.result(),
+            value_type=self._value_type,
         )
 
 

@@ -159,16 +159,16 @@ class NumberAccumulator:
             quantiles = tuple(np.quantile(sample, QUANTILES).tolist()) if has_values else ()
             deviation = math.sqrt(self._squares / self._finite) if has_values else None
         return NumberStatistics(
-            self._count,
-            self._nans,
-            self._infinities,
-            self._zeros,
-            self._low if has_values else None,
-            self._high if has_values else None,
-            self._mean if has_values else None,
-            deviation,
-            quantiles,
-            sample,
+            count=self._count,
+            nans=self._nans,
+            infinities=self._infinities,
+            zeros=self._zeros,
+            minimum=self._low if has_values else None,
+            maximum=self._high if has_values else None,
+            mean=self._mean if has_values else None,
+            deviation=deviation,
+            quantiles=quantiles,
+            kept=sample,
         )
 
 

@@ -102,7 +102,17 @@ def _composite(leaf: TfdsLeaf, dtype: str, labels: list[str] | None, sentinel: b
         values, shapes = f"{values}/ragged_flat_values", shapes and f"{shapes}/ragged_flat_values"
     encoding = VALUES if leaf.encoding == "none" else leaf.encoding
     names = None if labels is None else tuple(labels)
-    return Composite(values, dtype, encoding, leaf.shape, shapes, leaf.sequence, lengths, names, sentinel)
+    return Composite(
+        values=values,
+        dtype=dtype,
+        encoding=encoding,
+        shape=leaf.shape,
+        shape_feature=shapes,
+        sequence=leaf.sequence,
+        lengths=lengths,
+        labels=names,
+        sentinel=sentinel,
+    )
 
 
 def _value_type(leaf: TfdsLeaf) -> pa.DataType:

@@ -230,7 +230,18 @@ class AnnotatedRecords:
             self.left_out.total += len(objects)
             states_size = bool(values.get(_HEIGHT) and values.get(_WIDTH))
             content = content if self.needs_images else None
-            yield AnnotatedRow(row, name, source_id, height, width, states_size, content, header, objects, reader)
+            yield AnnotatedRow(
+                number=row,
+                name=name,
+                source_id=source_id,
+                height=height,
+                width=width,
+                states_size=states_size,
+                content=content,
+                header=header,
+                objects=objects,
+                reader=reader,
+            )
             self.count += 1
 
     def _size(

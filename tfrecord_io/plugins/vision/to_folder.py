@@ -115,14 +115,32 @@ def write_image_folder(
         The folder exists and is not empty.
     """
     keywords = ExportOptions.stated(write_image_folder, {**locals(), "columns": None})
-    return _write_folder(source, target, _IMAGES, image, filename, table, columns, keywords)
+    return _write_folder(
+        source=source,
+        target=target,
+        kind=_IMAGES,
+        image=image,
+        filename=filename,
+        table=table,
+        columns=columns,
+        keywords=keywords,
+    )
 
 
 def to_image_folder(
     source: FilesLike, target: Path, *, filename: str | None = "image/filename", columns: Any = None, **keywords: Any
 ) -> WriteReport:
     """`write_image_folder` with all keywords of reading."""
-    return _write_folder(source, target, _IMAGES, None, filename, TABLE_NAME, columns, keywords)
+    return _write_folder(
+        source=source,
+        target=target,
+        kind=_IMAGES,
+        image=None,
+        filename=filename,
+        table=TABLE_NAME,
+        columns=columns,
+        keywords=keywords,
+    )
 
 
 @check_keywords
@@ -172,7 +190,16 @@ def write_file_folder(
         As from `write_image_folder`.
     """
     keywords = ExportOptions.stated(write_file_folder, {**locals(), "columns": None})
-    return _write_folder(source, target, _FILES, file, filename, table, columns, keywords)
+    return _write_folder(
+        source=source,
+        target=target,
+        kind=_FILES,
+        image=file,
+        filename=filename,
+        table=table,
+        columns=columns,
+        keywords=keywords,
+    )
 
 
 def to_file_folder(
@@ -185,7 +212,16 @@ def to_file_folder(
     **keywords: Any,
 ) -> WriteReport:
     """`write_file_folder` with all keywords of reading."""
-    return _write_folder(source, target, _FILES, file, filename, TABLE_NAME, columns, keywords)
+    return _write_folder(
+        source=source,
+        target=target,
+        kind=_FILES,
+        image=file,
+        filename=filename,
+        table=TABLE_NAME,
+        columns=columns,
+        keywords=keywords,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,21 @@ class PackedSources:
             path = path if place is None else secret_url(path)
             derived, origin = self.derived.get(at, (None, None))
             known = {"origin": origin, "derived": derived, "file_bytes": file_bytes, "records": records}
-            sources.append(Source(path, size, local, fsspec, name, None, span, shard, partitions, info, **known))
+            sources.append(
+                Source(
+                    path=path,
+                    size=size,
+                    local=local,
+                    _fsspec=fsspec,
+                    _name=name,
+                    _file=None,
+                    span=span,
+                    shard=shard,
+                    partitions=partitions,
+                    info=info,
+                    **known,
+                )
+            )
         return tuple(sources)
 
 

@@ -20,6 +20,7 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
     WRITTEN_SUFFIXES,
+    ShardSpec,
     is_below_folders,
     is_record_file,
     manifest_name,
@@ -223,9 +224,8 @@ def check_outside(
 def unnamed_error(directory: str, path: str) -> FileExistsError:
     """The error for a file that would be put into the directory of a dataset, whose readers would not see it."""
     reason = f"a dataset, whose manifest would not name '{printable(path)}'"
-    text = f"{reason}; choose another directory, or append to it by"
-    error = FileExistsError(errno.EEXIST, f"{text} tfr.convert(source, directory, mode='append')", directory)
-    return for_cli(error, f"{text} tfr convert SOURCE DIRECTORY --mode append")
+    call = "tfr.convert(source, directory, mode='append')"
+    return FileExistsError(errno.EEXIST, f"{reason}; choose another directory, or append to it by {call}", directory)
 
 
 def check_named(path: str | os.PathLike[str], storage: StorageOptions) -> None:
@@ -294,96 +294,133 @@ def resolve_output(
     fs, name = locate(path, storage)
     check_writable(fs, name)
     check_suffix(text, stated=True)
-    begins = grows and not isinstance(path, str) and split_suffixes(name)[1:] == ("", "")
-    output = _resolved(fs, name, text, shards, max_shard_bytes, compression, grows, begins, stated)
+    request = _Request(
+        fs=fs,
+        name=name,
+        text=text,
+        shards=shards,
+        max_shard_bytes=max_shard_bytes,
+        compression=compression,
+        grows=grows,
+        is_path_object=not isinstance(path, str),
+    )
+    entry = None if grows and text.endswith("/") else fs.entry(name)
+    is_directory = request.is_directory(entry)
+    check_suffix(text, stated=stated, directory=is_directory)
+    spec = parse_spec(text) if entry is None and not is_directory else None
+    if is_directory:
+        output = _shards_in_directory(request)
+    elif spec is not None:
+        output = _shards_of_spec(request, spec)
+    else:
+        output = _file_or_shards(request, entry)
     if output.sharded and not isinstance(fs, LocalFileSystem) and "//" in name.rstrip("/"):
         reason = "names of shards in a bucket must not have empty parts ('//'), as listings do not show these objects"
         raise ValueError(f"'{printable(text)}': {reason}; choose another name")
     return output
 
 
-def _resolved(
-    fs: FileSystem,
-    name: str,
-    text: str,
-    shards: int | None,
-    max_shard_bytes: int | None,
-    compression: str | None,
-    grows: bool,
-    begins: bool,
-    stated: bool,
-) -> Output:
-    """The output for the path `text`, which is `name` in `fs`; if it `begins` a dataset, it may be a new directory."""
-    entry = None if grows and text.endswith("/") else fs.entry(name)
-    is_directory = text.endswith("/") or (entry is not None and entry.directory)
-    if begins and entry is None and not is_directory and shards is None and max_shard_bytes is None:
-        is_directory = parse_spec(text) is None and not is_dataset(fs, name)
-    check_suffix(text, stated=stated, directory=is_directory)
-    if is_directory:
-        directory = _base(fs, name, text)
-        base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + DIRECTORY_STEM + _SUFFIX
-        count = shards or (None if max_shard_bytes else 1)
-        return _shards(text, base, count, max_shard_bytes, compression, in_directory=True, grows=grows)
-    spec = parse_spec(text) if entry is None else None
-    if spec is not None:
-        stem, count, suffix_last = spec
-        if count == 0:
-            raise ValueError(f"'{text}' asks for 0 shards")
-        if (shards is not None and count not in (None, shards)) or (max_shard_bytes is not None and count is not None):
-            other = ("max_shard_bytes", max_shard_bytes) if shards is None else ("shards", shards)
-            raise ValueError(f"'{text}' and {other[0]}={other[1]!r} contradict each other")
-        if grows and count is None and max_shard_bytes is None:
-            shards = shards or 1
-        if count is None and shards is None and max_shard_bytes is None:
-            reason = f"'{text}' leaves the number of shards open; pass"
-            raise for_cli(
-                ValueError(f"{reason} shards= or max_shard_bytes="), f"{reason} --shards or --max-shard-bytes"
-            )
-        base = _base(fs, stem, stem)
-        last = suffix_last
-        return _shards(text, base, count or shards, max_shard_bytes, compression, suffix_last=last, grows=grows)
-    if grows and entry is None and shards is None and max_shard_bytes is None and is_dataset(fs, name):
-        shards = 1
-    if grows and shards is None and max_shard_bytes is None:
-        raise ValueError(f"'{printable(text)}': mode='append': this path is one file, {_ONE_FILE}")
-    if shards is not None or max_shard_bytes is not None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """A path to write, and the shards that are to be there; see `resolve_output`."""
+
+    fs: FileSystem
+    name: str  # of the path in `fs`
+    text: str  # the path as the caller wrote it
+    shards: int | None = None
+    max_shard_bytes: int | None = None
+    compression: str | None = "infer"
+    grows: bool = False
+    is_path_object: bool = False  # a `pathlib.Path`, which cannot end in "/"
+
+    @property
+    def has_shards(self) -> bool:
+        """True if the caller asks for shards, by their number or their size."""
+        return self.shards is not None or self.max_shard_bytes is not None
+
+    def is_directory(self, entry: Entry | None) -> bool:
+        """True if the path, at which there is this `entry`, is a directory, or a new one if a dataset begins there."""
+        if self.text.endswith("/"):
+            return True
         if entry is not None:
-            reason = "a file of exactly this name exists, which would be read instead of the shards"
-            raise FileExistsError(errno.EEXIST, f"{reason}; delete it, or choose another name", fs.display_path(name))
-        return _shards(text, _base(fs, name, text), shards, max_shard_bytes, compression, grows=grows)
-    return Output(text, entry=entry)
+            return entry.directory
+        may_begin = self.grows and self.is_path_object and split_suffixes(self.name)[1:] == ("", "")
+        if not may_begin or self.has_shards:
+            return False
+        return parse_spec(self.text) is None and not is_dataset(self.fs, self.name)
+
+    def base_of(self, name: str, text: str) -> str:
+        """The base of paths that are passed to `locate` again: "~" is expanded here, URLs stay unchanged."""
+        return name if isinstance(self.fs, LocalFileSystem) and "://" not in text else text
 
 
-def _shards(
-    path: str,
-    base: str,
-    count: int | None,
-    max_bytes: int | None,
-    compression: str | None,
-    *,
-    in_directory: bool = False,
-    suffix_last: bool = False,
-    grows: bool = False,
+def _shards_in_directory(request: _Request) -> Output:
+    """The shards in a directory: one, unless the request says otherwise."""
+    directory = request.base_of(request.name, request.text)
+    base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + DIRECTORY_STEM + _SUFFIX
+    count = request.shards or (None if request.max_shard_bytes else 1)
+    return _named_shards(request, base, count, in_directory=True)
+
+
+def _shards_of_spec(request: _Request, spec: ShardSpec) -> Output:
+    """The shards of a path such as ``name@8``."""
+    text, shards, max_shard_bytes = request.text, request.shards, request.max_shard_bytes
+    stem, count, suffix_last = spec
+    if count == 0:
+        raise ValueError(f"'{text}' asks for 0 shards")
+    if (shards is not None and count not in (None, shards)) or (max_shard_bytes is not None and count is not None):
+        other = ("max_shard_bytes", max_shard_bytes) if shards is None else ("shards", shards)
+        raise ValueError(f"'{text}' and {other[0]}={other[1]!r} contradict each other")
+    if request.grows and count is None and max_shard_bytes is None:
+        shards = shards or 1
+    if count is None and shards is None and max_shard_bytes is None:
+        raise ValueError(f"'{text}' leaves the number of shards open; pass shards= or max_shard_bytes=")
+    return _named_shards(request, request.base_of(stem, stem), count or shards, suffix_last=suffix_last)
+
+
+def _file_or_shards(request: _Request, entry: Entry | None) -> Output:
+    """One file, at which there is this `entry`; or shards, if the request asks for them or the path has a dataset."""
+    count = request.shards
+    if not request.has_shards:
+        if not request.grows:
+            return Output(request.text, entry=entry)
+        if entry is not None or not is_dataset(request.fs, request.name):
+            raise ValueError(f"'{printable(request.text)}': mode='append': this path is one file, {_ONE_FILE}")
+        count = 1
+    if entry is not None:
+        reason = "a file of exactly this name exists, which would be read instead of the shards"
+        path = request.fs.display_path(request.name)
+        raise FileExistsError(errno.EEXIST, f"{reason}; delete it, or choose another name", path)
+    return _named_shards(request, request.base_of(request.name, request.text), count)
+
+
+def _named_shards(
+    request: _Request, base: str, count: int | None, *, in_directory: bool = False, suffix_last: bool = False
 ) -> Output:
     """Shards are named as by TensorFlow, with the count last; in a directory, or without a count, suffixes are last."""
     if count is not None and count > MOST_SHARDS:
-        raise ValueError(f"'{path}': {count} shards; expected at most {MOST_SHARDS}")
-    codec = CODECS.of_path(base) if compression == "infer" else get_codec(compression)
+        raise ValueError(f"'{request.text}': {count} shards; expected at most {MOST_SHARDS}")
+    infers = request.compression == "infer"
+    codec = CODECS.of_path(base) if infers else get_codec(request.compression)
     front, record, packed = split_suffixes(base)
     added = "" if codec is None or packed else codec.suffixes[0]
-    if count is None or in_directory or suffix_last or grows:
+    if count is None or in_directory or suffix_last or request.grows:
         if not record.startswith("."):  # "_tfrecord", or no suffix, only works before a number
             front, record = front + record, _SUFFIX
         base, added = front, record + (packed or added)
-    codec_name = None if codec is None else codec.name
-    output = Output(path, True, count, max_bytes, codec_name, directory=in_directory, base=base, suffix=added)
-    if grows:
-        output = replace(output, grows=True, inferred=compression == "infer" and codec is None)
+    output = Output(
+        request.text,
+        sharded=True,
+        count=count,
+        max_shard_bytes=request.max_shard_bytes,
+        compression=None if codec is None else codec.name,
+        directory=in_directory,
+        base=base,
+        suffix=added,
+        grows=request.grows,
+        inferred=request.grows and infers and codec is None,
+    )
     if re.search("[\\\\\ud800-\udfff]", output.stem):  # not valid in a manifest
-        raise ValueError(f"'{printable(path)}': names of shards must be UTF-8 without backslashes; choose another name")
+        reason = "names of shards must be UTF-8 without backslashes"
+        raise ValueError(f"'{printable(request.text)}': {reason}; choose another name")
     return output
-
-
-def _base(fs: FileSystem, name: str, text: str) -> str:
-    """The base of paths that are passed to `locate` again: "~" is expanded here, URLs stay unchanged."""
-    return name if isinstance(fs, LocalFileSystem) and "://" not in text else text
