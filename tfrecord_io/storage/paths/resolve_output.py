@@ -224,8 +224,9 @@ def check_outside(
 def unnamed_error(directory: str, path: str) -> FileExistsError:
     """The error for a file that would be put into the directory of a dataset, whose readers would not see it."""
     reason = f"a dataset, whose manifest would not name '{printable(path)}'"
-    call = "tfr.convert(source, directory, mode='append')"
-    return FileExistsError(errno.EEXIST, f"{reason}; choose another directory, or append to it by {call}", directory)
+    text = f"{reason}; choose another directory, or append to it by"
+    error = FileExistsError(errno.EEXIST, f"{text} tfr.convert(source, directory, mode='append')", directory)
+    return for_cli(error, f"{text} tfr convert SOURCE DIRECTORY --mode append")
 
 
 def check_named(path: str | os.PathLike[str], storage: StorageOptions) -> None:
@@ -374,7 +375,9 @@ def _shards_of_spec(request: _Request, spec: ShardSpec) -> Output:
     if request.grows and count is None and max_shard_bytes is None:
         shards = shards or 1
     if count is None and shards is None and max_shard_bytes is None:
-        raise ValueError(f"'{text}' leaves the number of shards open; pass shards= or max_shard_bytes=")
+        reason = f"'{text}' leaves the number of shards open; pass"
+        error = ValueError(f"{reason} shards= or max_shard_bytes=")
+        raise for_cli(error, f"{reason} --shards or --max-shard-bytes")
     return _named_shards(request, request.base_of(stem, stem), count or shards, suffix_last=suffix_last)
 
 
