@@ -273,7 +273,7 @@ def _children(node: dict[str, Any], ctes: frozenset[bytes]) -> Iterator[tuple[An
 
 
 def _is_path(name: str) -> bool:
-    """Whether a table is a path of TFRecord files: no name of a table or view, and no file that DuckDB reads."""
+    """True if a table is a path of TFRecord files: no name of a table or view, and no file that DuckDB reads."""
     plain = without_compression(name)
     if plain.endswith(".xlsx") or any(plain.endswith(row.sql) for row in FORMATS):
         return False
@@ -349,7 +349,7 @@ def _wider(type_: pa.DataType) -> pa.DataType:
 
 
 def _is_absent(field: pa.Field) -> bool:
-    """Whether DuckDB has no such type: a query that uses the column fails."""
+    """True if DuckDB has no such type: a query that uses the column fails."""
     return unknown_dtype(field) is not None or any(
         pa.types.is_float16(each)
         or pa.types.is_decimal256(each)

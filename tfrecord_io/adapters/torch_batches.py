@@ -104,7 +104,7 @@ class _Collated:
 
 
 def is_sent(caller: FrameType, collate: Callable[[Any], Any]) -> bool:
-    """Whether a worker sends what `caller` gets, with this `collate_fn`: no other code of it gets the batch.
+    """True if a worker sends what `caller` gets, with this `collate_fn`: no other code of it gets the batch.
 
     Other code of the worker gets dicts, as torch looks for tensors in no other class. If that is another `collate_fn`,
     it is wrapped here, so that the dicts that it returns are sent as `WorkerBatch`.

@@ -289,7 +289,7 @@ def jpeg_decoder() -> Callable[..., Array] | None:
 
 
 def _changes_values(image: Any, data: bytes) -> bool:
-    """Whether Pillow returns other values: the upper 8 of 16 bits of several channels, or integers of another sign."""
+    """True if Pillow returns other values: the upper 8 of 16 bits of several channels, or integers of another sign."""
     if data.startswith(PNG):
         return data[DEPTH : DEPTH + 1] == b"\x10" and data[_COLOUR : _COLOUR + 1] != b"\0"
     if image.format != "TIFF":
@@ -299,7 +299,7 @@ def _changes_values(image: Any, data: bytes) -> bool:
 
 
 def _is_signed(image: Any) -> bool:
-    """Whether it is a TIFF of signed integers."""
+    """True if it is a TIFF of signed integers."""
     return image.format == "TIFF" and _SIGNED in image.tag_v2.get(_SAMPLE_FORMAT, ())
 
 

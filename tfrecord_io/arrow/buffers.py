@@ -182,7 +182,7 @@ def value_bytes(array: pa.Array) -> int:
 
 
 def is_same_memory(array: pa.Array, other: pa.Array | None) -> bool:
-    """Whether two arrays without children are views of the same memory."""
+    """True if two arrays without children are views of the same memory."""
     if other is None or not array.type.equals(other.type) or array.type.num_fields or len(array) != len(other):
         return False
     places = [[buffer and buffer.address for buffer in each.buffers()] for each in (array, other)]

@@ -400,7 +400,7 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def _is_comparable(own: pa.DataType, type_: pa.DataType) -> bool:
-    """Whether both are numbers, or both times with a zone, or without."""
+    """True if both are numbers, or both times with a zone, or without."""
     if t.is_timestamp(own) and t.is_timestamp(type_):
         return (own.tz is None) == (type_.tz is None)
     return _is_number(own) and _is_number(type_)

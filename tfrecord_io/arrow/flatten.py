@@ -75,7 +75,7 @@ def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows
 
 
 def loses(array: pa.Array) -> bool:
-    """Whether the plain features of a column, of a type that has them, would not say all that it holds.
+    """True if the plain features of a column, of a type that has them, would not say all that it holds.
 
     They have no null inside a list, no list of the null type, and no struct that is not null while its fields are.
 

@@ -303,7 +303,7 @@ def misplaced_null(array: pa.Array) -> int | None:
 
 
 def _lacks_nulls(array: pa.Array) -> bool:
-    """Whether parts whose fields are not nullable have no null at all, which nearly all columns show at once."""
+    """True if parts whose fields are not nullable have no null at all, which nearly all columns show at once."""
     type_ = array.type
     if t.is_struct(type_):
         parts = [(field, array.field(at)) for at, field in enumerate(type_)]

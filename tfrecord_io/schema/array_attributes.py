@@ -68,7 +68,7 @@ def dimension_names(name: str, shape: Sequence[int], stated: Sequence[str], size
 
 
 def is_other_time(type_: pa.DataType) -> bool:
-    """Whether NumPy has values of this type as those of another one: without a zone, or as durations."""
+    """True if NumPy has values of this type as those of another one: without a zone, or as durations."""
     return bool(t.is_time(type_) or (t.is_timestamp(type_) and type_.tz is not None))
 
 

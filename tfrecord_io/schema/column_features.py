@@ -129,12 +129,12 @@ def _encoding_of_values(encoding: str, type_: pa.DataType) -> str:
 
 
 def is_nested(field: pa.Field) -> bool:
-    """Whether the metadata of a field says that the column is stored as several features, or as JSON."""
+    """True if the metadata of a field says that the column is stored as several features, or as JSON."""
     return bool(field.metadata) and is_composed(encoding_of(field))
 
 
 def is_marked_feature_list(field: pa.Field) -> bool:
-    """Whether the metadata says that the column is a feature list."""
+    """True if the metadata says that the column is a feature list."""
     return (field.metadata or {}).get(PART_KEY) == FEATURE_LIST.encode()
 
 
@@ -212,7 +212,7 @@ def _collect(
 
 
 def _has_one_value(encoding: str, type: pa.DataType, feature: str) -> bool:
-    """Whether all values of a row are stored as one bytes value; the encoding is checked."""
+    """True if all values of a row are stored as one bytes value; the encoding is checked."""
     rules = _rules(encoding, feature)
     if not rules.one_value_per_cell or t.is_null(type):
         return False
@@ -443,7 +443,7 @@ def layout_of(field: pa.Field) -> Node | None:
 
 
 def has_struct(type_: pa.DataType) -> bool:
-    """Whether a type is a struct, or a list of structs."""
+    """True if a type is a struct, or a list of structs."""
     type_ = without_run_ends(type_)
     return bool(t.is_struct(type_) or (is_list_like(type_) and has_struct(type_.value_type)))
 
@@ -555,7 +555,7 @@ def shown_type(name: str, field: pa.Field) -> str:
 
 
 def needs_nesting(field: pa.Field, *, in_steps: bool = False) -> bool:
-    """Whether a column's type cannot be stored as plain features; of a feature list that of one step.
+    """True if a column's type cannot be stored as plain features; of a feature list that of one step.
 
     >>> needs_nesting(pa.field("x", pa.list_(pa.list_(pa.int8())))), needs_nesting(pa.field("x", pa.list_(pa.int8())))
     (True, False)

@@ -130,7 +130,7 @@ def _as_written(column: pa.Field) -> pa.Field:
 
 
 def equal_types(a: pa.Schema, b: pa.Schema) -> bool:
-    """Whether two schemas have the same names in the same order, types, extension types and dtypes of tensors.
+    """True if two schemas have the same names in the same order, types, extension types and dtypes of tensors.
 
     All else is ignored.
     """
@@ -370,7 +370,7 @@ def _restore(column: pa.Field) -> pa.Field:
 
 
 def _check_messages(stream: bytes) -> bool:
-    """Whether the stream has a record batch; only a schema, dictionaries and one batch are allowed."""
+    """True if the stream has a record batch; only a schema, dictionaries and one batch are allowed."""
     reader = pa.ipc.MessageReader.open_stream(stream)
     kinds = []
     while True:

@@ -475,7 +475,7 @@ def _image_notes(text: bytes) -> Iterator[tuple[str, Any]]:
 
 
 def _loses_part(default: Any, type_: pa.DataType) -> bool:
-    """Whether Arrow would drop a part silently: a fraction, the time of day or nanoseconds, or a time zone."""
+    """True if Arrow would drop a part silently: a fraction, the time of day or nanoseconds, or a time zone."""
     while is_list_like(type_):
         type_ = type_.value_type
     values = list(_flat(default)) if isinstance(default, list | tuple) else [default]

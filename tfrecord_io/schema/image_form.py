@@ -121,7 +121,7 @@ class ImageForm:
 
 
 def is_image(field: Field) -> bool:
-    """Whether `tfrecord_io.image` made the field, or its items."""
+    """True if `tfrecord_io.image` made the field, or its items."""
     return IMAGE_KEY in field.metadata
 
 

@@ -133,7 +133,7 @@ def join_columns(
 
 
 def _differ(a: Observation, b: Observation) -> bool:
-    """Whether both have values, of different kinds; of feature lists, in their steps."""
+    """True if both have values, of different kinds; of feature lists, in their steps."""
     if a.steps is not None and b.steps is not None:
         return _differ(a.steps, b.steps)
     return _have_two_kinds(a, b)

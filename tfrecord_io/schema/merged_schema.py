@@ -202,7 +202,7 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
 
 
 def lacks_only_values(own: pa.DataType, type_: pa.DataType) -> bool:
-    """Whether a type is `type_`, or would be if its columns, fields or items that are null throughout had a type.
+    """True if a type is `type_`, or would be if its columns, fields or items that are null throughout had a type.
 
     >>> lacks_only_values(pa.list_(pa.null()), pa.list_(pa.int64()))
     True
@@ -221,14 +221,14 @@ def lacks_only_values(own: pa.DataType, type_: pa.DataType) -> bool:
 
 
 def lacks_type(type_: pa.DataType) -> bool:
-    """Whether a column of this type is null throughout, or has fields or items that are."""
+    """True if a column of this type is null throughout, or has fields or items that are."""
     if is_list_like(type_):
         return lacks_type(type_.value_type)
     return _is_of_nulls(type_) or (t.is_struct(type_) and any(lacks_type(child.type) for child in type_))
 
 
 def _is_of_nulls(type_: pa.DataType) -> bool:
-    """Whether all values are null; of categories, pandas has the type then, if those of an object column are."""
+    """True if all values are null; of categories, pandas has the type then, if those of an object column are."""
     return bool(t.is_null(type_.value_type if t.is_dictionary(type_) else type_))
 
 
@@ -255,7 +255,7 @@ def _common_part(a: pa.Field, b: pa.Field) -> pa.Field | None:
 
 
 def _changes_items(field: pa.Field, type_: pa.DataType, common: pa.DataType, *, in_list: bool = False) -> bool:
-    """Whether items of lists that a column has would be others, or none, as those of `common`.
+    """True if items of lists that a column has would be others, or none, as those of `common`.
 
     The features of structs in lists have a value for each item. Nulls of the null type are integers without positions.
     """

@@ -136,11 +136,11 @@ class EpochReader(ABC):
 
     @property
     def goes_on(self) -> bool:
-        """Whether rows that arrays cannot hold may be left out."""
+        """True if rows that arrays cannot hold may be left out."""
         return any(reader.goes_on for reader in self.readers())
 
     def leave_out(self, pool: NumberedBatch, fault: RowFault) -> bool:
-        """Whether the row ``fault.row`` of some that were read here may be left out; it counts as skipped."""
+        """True if the row ``fault.row`` of some that were read here may be left out; it counts as skipped."""
         reader, own = self.origin_in(pool, fault)
         left_out: bool = reader.leave_out(own)
         return left_out
@@ -185,7 +185,7 @@ class EpochReader(ABC):
 
     @property
     def failed(self) -> bool:
-        """Whether an error ended the rows, or ended them early under ``on_error="stop"``."""
+        """True if an error ended the rows, or ended them early under ``on_error="stop"``."""
         return self._error is not None or any(map(attrgetter("stopped"), self.reports()))
 
     def raise_error(self) -> None:

@@ -293,7 +293,7 @@ class _Part:
         return pools
 
     def _fill(self) -> bool:
-        """Whether there is a next row, which is held then."""
+        """True if there is a next row, which is held then."""
         if self._held is None:
             self._held = next(self._pools, None)
         return self._held is not None

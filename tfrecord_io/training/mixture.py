@@ -199,7 +199,7 @@ class Mixture(RowSource):
         return outer * workers + worker, outers * workers
 
     def has_own_files(self, workers: int) -> bool:
-        """Whether each of several workers mixes files of its own, by a sequence of its own."""
+        """True if each of several workers mixes files of its own, by a sequence of its own."""
         members = self.members
         fewest = min(len(member.sources) for member in members)
         return self.classes is None and 1 < workers <= fewest and not any(member.is_limited for member in members)

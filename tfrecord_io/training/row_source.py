@@ -65,7 +65,7 @@ class RowSource(ABC):
 
     @property
     def is_limited(self) -> bool:
-        """Whether these are only some of the records of the files."""
+        """True if these are only some of the records of the files."""
         return self.options.offset > 0 or self.options.limit is not None
 
     def files_and_columns(self) -> str:
@@ -92,7 +92,7 @@ class RowSource(ABC):
 
     @property
     def in_sequence(self) -> bool:
-        """Whether the numbers of the rows of an epoch follow each other, from `options.offset` on."""
+        """True if the numbers of the rows of an epoch follow each other, from `options.offset` on."""
         return False
 
     @abstractmethod

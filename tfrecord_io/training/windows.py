@@ -285,7 +285,7 @@ class WindowReader(EpochReader):
                     self._compare(self._ends[0][-1:], np.zeros(1, np.int64))
 
     def _is_read(self, end: int) -> bool:
-        """Whether the windows before the `end` have been read, and the files that end there compared."""
+        """True if the windows before the `end` have been read, and the files that end there compared."""
         counted = self._ends[1]
         at = int(counted.searchsorted(end, side="right")) - 1
         return self._ordinal >= end and (counted[at] < end or self._file >= at)

@@ -147,7 +147,7 @@ def product(matrix: Array) -> Array:
 
 
 def _all_equal(column: ColumnBuffers, text: bytes) -> bool:
-    """Whether every slot holds just this text."""
+    """True if every slot holds just this text."""
     offsets, size = column.value_offsets, len(text)
     assert offsets is not None
     assert column.values is not None

@@ -104,7 +104,7 @@ def plan_columns(
 
 
 def _takes_other_kinds(leaf: Leaf, promoted: bool) -> bool:
-    """Whether values of other kinds are read, too: of decimals always, of floats where they are `promoted`."""
+    """True if values of other kinds are read, too: of decimals always, of floats where they are `promoted`."""
     if encoding_rules(leaf.encoding).one_value_per_cell:
         return False
     kinds = other_kinds(leaf.type if leaf.element is None else leaf.element.arrow)
@@ -141,7 +141,7 @@ def other_part(compiled: CompiledPlan, schema: Schema) -> tuple[PlanColumn, ...]
 
 
 def reads_companions(field: Field) -> bool:
-    """Whether the companions are read too: of raw bytes, and where only they state unknown dimensions."""
+    """True if the companions are read too: of raw bytes, and where only they state unknown dimensions."""
     if field.is_common or is_composed(field.encoding) or has_struct(field.type):
         return False
     if field.part == FEATURE_LIST and not is_any_tensor(field.value):

@@ -195,7 +195,7 @@ def _facts_of_shown(facts: Array) -> Array:
 
 
 def _add_nothing(own: Array, seen: Array) -> Array:
-    """Whether what was seen, of earlier records, stays the same when it is joined with what columns show.
+    """True if what was seen, of earlier records, stays the same when it is joined with what columns show.
 
     False where that takes more than a look: for feature lists, and columns that were not seen.
     """

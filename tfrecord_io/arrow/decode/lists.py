@@ -141,7 +141,7 @@ def _nothing(type_: pa.DataType, column: ColumnBuffers) -> pa.Array:
 
 
 def _holds_text(type_: pa.DataType) -> bool:
-    """Whether values of a type, the categories of a dictionary or the storage of an extension type are text."""
+    """True if values of a type, the categories of a dictionary or the storage of an extension type are text."""
     if t.is_dictionary(type_):
         return _holds_text(type_.value_type)
     if isinstance(type_, pa.BaseExtensionType):
@@ -196,7 +196,7 @@ def slots(column: ColumnBuffers) -> tuple[Array, Array]:
 
 
 def is_nothing(column: ColumnBuffers) -> bool:
-    """Whether no row has a value; kind and layout may still be those of a plan."""
+    """True if no row has a value; kind and layout may still be those of a plan."""
     is_null = column.null_count == column.rows or column.layout is Layout.NULL or column.kind is Kind.NONE
     return is_null and not column.others
 

@@ -238,7 +238,7 @@ class _NoTableError(TypeError):
 
 
 def _is_row(data: Any) -> bool:
-    """Whether this looks like one row of a DataFrame: a Series of objects whose index has the names of columns."""
+    """True if this looks like one row of a DataFrame: a Series of objects whose index has the names of columns."""
     pandas = imported("pandas")
     is_objects = pandas is not None and isinstance(data, pandas.Series) and data.dtype == object
     return is_objects and not isinstance(data.name, str) and all(isinstance(name, str) for name in data.index)
@@ -664,7 +664,7 @@ def _filled(column: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
 
 
 def _is_same(a: pa.Field, b: pa.Field) -> bool:
-    """Whether the values of two fields are stored and read back alike."""
+    """True if the values of two fields are stored and read back alike."""
     return (a.type == b.type and a.metadata == b.metadata) or equal_types(_embedded(a), _embedded(b))
 
 

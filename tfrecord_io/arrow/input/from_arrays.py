@@ -236,7 +236,7 @@ def lists_with_nan(values: pd.Series, column: pa.Array | pa.ChunkedArray) -> pa.
 
 
 def _has_inner_nulls(lists: pa.Array) -> bool:
-    """Whether an item is null, at any depth."""
+    """True if an item is null, at any depth."""
     while is_list_like(lists.type):
         lists = lists.values
         if lists.null_count:
@@ -273,7 +273,7 @@ def _ndarray(values: Any) -> np.ndarray[Any, Any]:
 
 
 def _is_torch_bfloat16(values: Any) -> bool:
-    """Whether this is a tensor of PyTorch that cannot be a NumPy array without ml_dtypes."""
+    """True if this is a tensor of PyTorch that cannot be a NumPy array without ml_dtypes."""
     return str(getattr(values, "dtype", None)) == "torch.bfloat16"
 
 
@@ -329,20 +329,20 @@ def _is_series(values: Any) -> bool:
 
 
 def is_frame(values: Any) -> bool:
-    """Whether this is a DataFrame of pandas."""
+    """True if this is a DataFrame of pandas."""
     pandas = imported("pandas")
     return pandas is not None and isinstance(values, pandas.DataFrame)
 
 
 def is_single(values: Any) -> bool:
-    """Whether this is one value, not a column of values."""
+    """True if this is one value, not a column of values."""
     if hasattr(values, "__dlpack__"):  # by the array API standard without a length
         return _is_without_axes(values)
     return isinstance(values, str | bytes | bytearray | memoryview | Mapping) or not hasattr(values, "__len__")
 
 
 def _is_without_axes(values: Any) -> bool:
-    """Whether this is an array, of any library, without axes; those of Arrow have one, and do not say so."""
+    """True if this is an array, of any library, without axes; those of Arrow have one, and do not say so."""
     return hasattr(values, "__dlpack__") and getattr(values, "ndim", 1) == 0
 
 
@@ -414,7 +414,7 @@ def _refused_dtypes(name: str | None, dtypes: Iterable[np.dtype[Any]]) -> Encode
 
 
 def is_object_dtype(dtype: Any) -> bool:
-    """Whether this is NumPy's dtype of Python objects."""
+    """True if this is NumPy's dtype of Python objects."""
     return isinstance(dtype, np.dtype) and dtype.kind == "O"
 
 
@@ -517,7 +517,7 @@ def _items_of(cell: Any) -> Sequence[Any] | np.ndarray[Any, Any]:
 
 
 def _may_guess(type_: pa.DataType) -> bool:
-    """Whether Arrow may have converted other values to this type, or values in it."""
+    """True if Arrow may have converted other values to this type, or values in it."""
     own = (pa.types.is_binary, pa.types.is_temporal, pa.types.is_integer)
     return any(is_own(each) for each in types_within(type_) for is_own in own)
 

@@ -104,7 +104,7 @@ class LabelledColumns:
 
 
 def _decides_by_values(variable: Any) -> bool:
-    """Whether a variable holds objects, or an array of pandas, whose values NumPy may not have."""
+    """True if a variable holds objects, or an array of pandas, whose values NumPy may not have."""
     return not isinstance(variable.dtype, np.dtype) or variable.dtype.kind == "O"
 
 

@@ -416,7 +416,7 @@ def _with_distinct_categories(column: pa.ChunkedArray) -> pa.DictionaryArray | N
 
 
 def is_changed(array: pa.Array) -> bool:
-    """Whether pyarrow changes values inside lists and structs on the way to pandas; other values it does not.
+    """True if pyarrow changes values inside lists and structs on the way to pandas; other values it does not.
 
     Integers become floats if one is missing; in structs and maps, nanoseconds become integers; of extension types it
     has the storage, or nothing.
@@ -593,7 +593,7 @@ def _masked_integer(type_: pa.DataType) -> str:
 
 
 def restores(stated: str, type_: pa.DataType) -> bool:
-    """Whether `stated` names an extension dtype that values of `type_` can be."""
+    """True if `stated` names an extension dtype that values of `type_` can be."""
     import pandas as pd
 
     try:

@@ -28,7 +28,7 @@ class TfdsSplit:
     bytes: int = 0  # of all its files, or of the records in them, as TFDS counts either; 0 is unknown
 
     def has_bytes(self, size: int) -> bool:
-        """Whether its files, of this size together, may be those that TFDS wrote."""
+        """True if its files, of this size together, may be those that TFDS wrote."""
         return self.bytes in (0, size, size - FRAME_BYTES * sum(self.lengths))
 
 
