@@ -199,7 +199,7 @@ def _stream(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader) -
 
 
 def _advice(sql: str, error: Exception) -> str:
-    """What to do about an error of DuckDB."""
+    """Advice about an error of DuckDB."""
     import duckdb
 
     with suppress(duckdb.Error):
@@ -215,7 +215,7 @@ def _advice(sql: str, error: Exception) -> str:
 
 
 def _folded(name: str) -> bytes:
-    """What DuckDB compares of a name: it ignores the case of ASCII letters only."""
+    """Name as DuckDB compares it: it ignores the case of ASCII letters only."""
     return name.encode().lower()
 
 
@@ -281,7 +281,7 @@ def _is_path(name: str) -> bool:
 
 
 class _Scanner:
-    """What DuckDB takes for a pyarrow Scanner: a stream, whose errors keep their text.
+    """Object that DuckDB takes for a pyarrow Scanner: a stream, whose errors keep their text.
 
     Streams are appended to `streams`: they know the errors themselves.
     """

@@ -123,7 +123,7 @@ def is_sent(caller: FrameType, collate: Callable[[Any], Any]) -> bool:
 
 
 def _converted(array: Any) -> Any:
-    """What default_convert of torch makes of what a batch has instead of a tensor, without a look at each text."""
+    """Result of torch's default_convert for batch values other than tensors, without a look at each text."""
     made = tuple(map(tensor_of, array)) if isinstance(array, tuple) else tensor_of(array)
     if isinstance(made, list) and {*map(type, made)} <= {str, bytes, NoneType, torch.Tensor}:
         return made
@@ -206,7 +206,7 @@ class _SharedMemory:
 
 
 class _SharedMemories:
-    """Those of a worker."""
+    """Shared memories of a worker."""
 
     def __init__(self) -> None:
         self._process, self._all = -1, list[_SharedMemory]()

@@ -18,7 +18,7 @@ from tfrecord_io.options.limits import RATIO, Expansion
 
 
 class ArrayBudget:
-    """What the arrays of some rows, or of `batch_rows` of them, may still take; `limit` is `Limits.expansion_bytes`.
+    """Bytes that the arrays of some rows, or of `batch_rows` rows, may still take; `limit` is `Limits.expansion_bytes`.
 
     `row_bytes` are those that each row was read from, and `places` their positions in batches, ascending, where rows in
     between are left out.

@@ -62,7 +62,7 @@ _PLAIN, _IN_MATRIX = ColumnLayout(), ColumnLayout("csr")
 
 
 class BatchForm(NamedTuple):
-    """What the rows of a batch become, where it is not a row for each."""
+    """Form of the rows of a batch, where it is not a row for each."""
 
     length: int | None = None  # of the padded rows of columns by which batches are bucketed
     bins: Array | None = None  # the row of packed arrays that each row belongs to, ascending

@@ -194,7 +194,7 @@ def _holds_union(type_: pa.DataType) -> bool:
 
 
 def selectable(data: D) -> D:
-    """The same rows for ``take`` and ``filter``: a copy of fixed-size lists that are in fixed-size lists.
+    """Prepare rows for ``take`` and ``filter``: a copy of fixed-size lists that are in fixed-size lists.
 
     Arrow (26.0) reads the values of a slice of them at a wrong place, also beyond the end of their memory.
 
@@ -239,7 +239,7 @@ def struct_fields(array: pa.StructArray) -> list[pa.Array]:
 
 
 def writable(values: Array) -> Array:
-    """The same memory, writable: for what was just decoded, which has no other owner. Arrow's imports are not."""
+    """Return the memory as writable: for what was just decoded, which has no other owner. Arrow's imports are not."""
     return values if values.flags.writeable else np.asarray(_Memory(values))
 
 

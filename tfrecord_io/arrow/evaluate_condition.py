@@ -106,7 +106,7 @@ def _of_one_type(first: Any, second: Any) -> list[Any]:
 
 
 def with_typed_literals(condition: Condition, schema: pa.Schema) -> Condition:
-    """The same condition, where literals that are compared with a column have its type.
+    """Give literals the type of the column that they are compared with.
 
     Text is a date, time or timestamp where the column is; a timestamp without an offset from UTC is in the time zone of
     the column, and a date is its first moment there. Numbers of other types become one of the column's, and ``in`` has
@@ -174,7 +174,7 @@ def _comparable(values: Any) -> Any:
 
 
 def with_comparable_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same with columns of float16 as float32, which has all of their values: Arrow (26.0) compares no float16.
+    """Turn columns of float16 into float32, which has all of their values: Arrow (26.0) compares no float16.
 
     Columns of an extension type that `is_compared_as_storage` are that.
     """
@@ -238,7 +238,7 @@ _COMPARED = (("times", "text"), ("numbers", "bools"))  # without a schema, flags
 
 
 def _family(type_: pa.DataType) -> str | None:
-    """What its values can be compared with; None: that is left to pyarrow."""
+    """Family of comparable types; None: that is left to pyarrow."""
     if t.is_boolean(type_):
         return "bools"
     if _is_number(type_):

@@ -1,4 +1,4 @@
-"""What the header of an encoded image states."""
+"""Facts in the header of an encoded image."""
 
 from __future__ import annotations
 

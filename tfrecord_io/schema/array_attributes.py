@@ -1,4 +1,4 @@
-"""What labelled arrays state, in the metadata of a field, each as JSON under one key.
+"""Attributes of labelled arrays, in the metadata of a field, each as JSON under one key.
 
 These are attributes, such as ``units`` of NetCDF, and the names of dimensions without that of the rows.
 """

@@ -266,7 +266,7 @@ def _times(schema: Schema) -> Iterator[tuple[str, pa.DataType]]:
 
 
 def _unit(time: pa.DataType) -> str:
-    """What the numbers of a type of times count: ``"s"`` to ``"ns"``, or ``"days"``."""
+    """Unit of the numbers of a type of times: ``"s"`` to ``"ns"``, or ``"days"``."""
     if pa.types.is_date(time):
         return "days" if pa.types.is_date32(time) else "ms"
     return str(time.unit)

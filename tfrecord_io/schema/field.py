@@ -367,7 +367,7 @@ class Field:
         return pa.ExtensionArray.from_storage(type_, array) if isinstance(type_, pa.BaseExtensionType) else array
 
     def _key(self) -> tuple[Any, ...]:
-        """What is compared; the default as text, in which 0, False and 0.0 differ and NaN equals itself."""
+        """Key for comparisons; the default as text, in which 0, False and 0.0 differ and NaN equals itself."""
         default = None if self.default is None else json_text(to_json_value(self.default))
         dtype, image = map(self.metadata.get, (DTYPE_KEY, IMAGE_KEY))
         required = bool(self.required)
@@ -389,7 +389,7 @@ class Field:
         return _unpickle, (pa.schema([self.to_arrow()]).serialize().to_pybytes(), self.default, self.required)
 
     def notes(self) -> dict[str, str]:
-        """What the field has besides a name and a type, for display."""
+        """Notes of the field beside name and type, for display."""
         image = {name: printable(str(value), 40) for name, value in _image_notes(self.metadata.get(IMAGE_KEY, b""))}
         notes = {
             "feature list": "" if self.part == FEATURE_LIST else None,
@@ -405,7 +405,7 @@ class Field:
         return {name: note for name, note in notes.items() if note is not None}
 
     def named(self, column: str) -> Field:
-        """The same field as column `column`; the feature is renamed too, unless it has a name of its own."""
+        """Return this field as column `column`; the feature is renamed too, unless it has a name of its own."""
         return replace(self, column=column, feature=column if self.feature == self.column else self.feature)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What records show about a column, and how two such observations are joined.
+"""Evidence of records about a column, and how two observations are joined.
 
 The observations of a column form a lattice: null < scalar < list, text < binary, one step value < many. `join` is
 associative, commutative and idempotent (an empty list has no kind: where all are empty, the kind is that of the first
@@ -34,7 +34,7 @@ class RecordRef:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What some records show about one column."""
+    """Evidence of some records about one column."""
 
     kind: Kind = Kind.NONE  # NONE if no values and no lists were seen
     layout: Layout = Layout.NULL  # NULL (no record has it), SCALAR (one value in each record that has it) or LIST

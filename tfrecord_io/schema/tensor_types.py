@@ -324,7 +324,7 @@ def _checked_names(metadata: dict[str, Any], ndim: int) -> tuple[str, ...] | Non
 
 
 class EncodingRules(ABC):
-    """What columns an encoding stores, and what their features look like."""
+    """Rules of an encoding: the columns it stores, and the form of their features."""
 
     name: ClassVar[str]  # as in column_encoding=, tfr.tensor(encoding=) and the embedded schema
     aliases: ClassVar[tuple[str, ...]] = ()

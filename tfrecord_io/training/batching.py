@@ -48,7 +48,7 @@ class Batches:
 
     @property
     def most_rows(self) -> int:
-        """Of a batch."""
+        """Most rows of a batch."""
         return int(np.diff(self.ends, prepend=0).max(initial=1))
 
     def batch_with(self, row: int) -> int:
@@ -325,7 +325,7 @@ class Batching:
     def _arranged(
         self, rows: EpochReader, position: IteratorPosition, drawn: Iterator[Drawn], held: list[NumberedBatch]
     ) -> Iterator[Drawn]:
-        """The same rows in batches of their own sizes."""
+        """Arrange rows in batches of their own sizes."""
         options, count = self._options, position.delivered
         for arrived in drawn:
             pool, waiting = NumberedBatch.concat([*held, arrived.rows(0, len(arrived))]), sum(map(len, held))

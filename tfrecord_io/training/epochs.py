@@ -114,7 +114,7 @@ class EpochReader(ABC):
 
     @abstractmethod
     def reports(self) -> list[ReadReport]:
-        """What was read, of each read of files."""
+        """Reports of each read of files."""
 
     def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
         """What has read the row with the number ``fault.row``, and the fault of the row as that counts it."""
@@ -125,7 +125,7 @@ class EpochReader(ABC):
         return self.origin(fault.at(int(pool.numbers[fault.row])))
 
     def readers(self) -> Iterable[Any]:
-        """What reads the rows, and may leave out some."""
+        """Readers of the rows, which may leave out some."""
         return self._opened
 
     def row_error(self, pool: NumberedBatch, fault: RowFault) -> TFRecordError:
@@ -195,7 +195,7 @@ class EpochReader(ABC):
 
     @property
     def report(self) -> ReadReport:
-        """What was read."""
+        """Report of the rows read."""
         reports = self.reports()
         if len(reports) == 1:
             return reports[0]

@@ -214,7 +214,7 @@ class FileEpochs(Epochs):
         return FilesReader(self._delivered, readers, first, mine, resumed_at=begin, limit=limit, counted=counted)
 
     def _equal_part(self, epoch: int, begin: int) -> list[tuple[Scan, Array]]:
-        """What this worker reads, without the first `begin` rows: rows in sequence, then padding from the start.
+        """Part of this worker, without the first `begin` rows: rows in sequence, then padding from the start.
 
         With each scan, where its files begin and the last one ends, by the counts, from its first row on.
         """

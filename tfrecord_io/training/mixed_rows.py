@@ -383,7 +383,7 @@ class BalancedEpochs(SequenceEpochs):
 
     @property
     def bytes_read(self) -> int:
-        """Of all records so far."""
+        """Bytes of all records so far."""
         return sum(lookup.bytes_read for lookup in self.lookups)
 
     def rows_at(self, epoch: int, groups: Array, ordinals: Array) -> tuple[Array, Array]:

@@ -412,7 +412,7 @@ def batch_of(arrays: list[pa.Array], rows: int, schema: pa.Schema) -> pa.RecordB
 
 
 class Value(IntEnum):
-    """What an array, or a list in it, holds. The kernel has the same numbers."""
+    """Value of an array, or of a list in it. The kernel has the same numbers."""
 
     OTHER = -1  # values that an engine cannot make
     NULL = 0
@@ -425,7 +425,7 @@ class Value(IntEnum):
 
 
 class Nesting(IntEnum):
-    """Whether a row is one value or a list of them."""
+    """Nesting of a row: one value, or a list of values."""
 
     NONE = 0
     LIST = 1

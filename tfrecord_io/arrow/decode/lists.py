@@ -160,7 +160,7 @@ def _values(text: bool, cast: Cast, column: ColumnBuffers, count: int, nulls: in
 
 
 def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
-    """The same rows as a column of `kind` and `layout`; the column itself if it is one already.
+    """Turn rows into a column of `kind` and `layout`; the column itself if it is one already.
 
     A row that has a value of another feature type, or not one value where `layout` is SCALAR, is a RowFault.
     """
@@ -207,7 +207,7 @@ def first_valid(column: ColumnBuffers) -> int:
 
 
 def without_empties(column: ColumnBuffers, required: bool) -> ColumnBuffers:
-    """The same rows, those without values as nulls; if `required`, the first of these is a RowFault."""
+    """Turn rows without values into nulls; if `required`, the first of these is a RowFault."""
     if column.layout is not Layout.LIST or column.offsets is None:
         return column
     mask = mask_of(column.validity if column.null_count else None, column.rows)

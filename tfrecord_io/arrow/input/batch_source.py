@@ -297,7 +297,7 @@ def _batch_of_structs(data: Any) -> pa.RecordBatch:
 
 
 def with_plain_layout(source: BatchSource) -> BatchSource:
-    """The same data without views and run-ends."""
+    """Replace views and run-ends of data by plain layouts."""
     schema = pa.schema([f.with_type(nested_handed(f.type)) for f in source.schema], source.schema.metadata)
     if schema.equals(source.schema):
         return source

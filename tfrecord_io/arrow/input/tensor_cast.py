@@ -133,7 +133,7 @@ def _row(at: int, valid: Array | None) -> int:
 
 
 def _retyped(tensors: TensorValues, element: Element, name: str) -> TensorValues:
-    """The same tensors of another dtype."""
+    """Cast tensors to another dtype."""
     own = tensors.element
     if own.name == element.name:
         return tensors
@@ -151,7 +151,7 @@ def _retyped(tensors: TensorValues, element: Element, name: str) -> TensorValues
 
 
 def _reshaped(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -> TensorValues:
-    """The same tensors in the declared shape; of lists only the number of values counts."""
+    """Give tensors the declared shape; of lists only the number of values counts."""
     own = tensors.shape_matrix
     if own.shape[1] == len(axes) and not (from_lists and len(axes) > 1):
         shapes, bad = own, misfits(own, axes)

@@ -208,11 +208,11 @@ class Extents:
         return cls(data, np.cumsum(lengths) - lengths, lengths)
 
     def where(self, mask: Array | None) -> Extents:
-        """The same, with nothing in the rows where `mask` is False."""
+        """Empty the rows where `mask` is False."""
         return self if mask is None else Extents(self.data, self.starts, np.where(mask, self.lengths, 0))
 
     def joined(self, offsets: Array) -> Extents:
-        """Those of runs of rows that lie one behind the other, as one extent each."""
+        """Merge the extents of adjacent runs of rows."""
         bounds = np.append(self.starts, self.starts[-1:] + self.lengths[-1:] if len(self.starts) else 0)
         return Extents(self.data, bounds[offsets[:-1]], bounds[offsets[1:]] - bounds[offsets[:-1]])
 

@@ -99,7 +99,7 @@ class MessageField:
 
     @cached_property
     def type(self) -> pa.DataType:
-        """Of the column."""
+        """Type of the column."""
         if self.is_map:
             key, value = self.node.fields
             return pa.map_(key.type, value.arrow if value.serialized else value.type)
@@ -107,7 +107,7 @@ class MessageField:
 
     @property
     def item_type(self) -> pa.DataType:
-        """Of one value."""
+        """Type of one value."""
         return self.scalar.type if self.scalar is not None else self.node.type
 
     @property

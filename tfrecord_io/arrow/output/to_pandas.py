@@ -687,7 +687,7 @@ def zones_that_python_has(table: pa.Table) -> pa.Table:
 
 
 def _far_times(column: pa.ChunkedArray) -> str | None:
-    """What the column has that no time zone can hold; None if there is nothing."""
+    """Times of the column that no time zone can hold; None if there is nothing."""
     ends, unit = pc.min_max(column.cast(pa.int64())), _PER_SECOND[column.type.unit]
     if not ends["min"].is_valid:
         return None

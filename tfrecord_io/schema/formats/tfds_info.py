@@ -34,7 +34,7 @@ class TfdsSplit:
 
 @dataclass(frozen=True, slots=True)
 class TfdsInfo:
-    """What ``dataset_info.json`` says: `path` is its own, `document` its content."""
+    """Facts of ``dataset_info.json``: `path` is its own, `document` its content."""
 
     path: str
     file_format: str
