@@ -158,7 +158,7 @@ def _sent(batch: WorkerBatch) -> tuple[Any, ...]:
     content = bytearray(begin) if memory is None else memory.content
     for array, view in zip(arrays.values(), _views(content, forms), strict=True):
         view[...] = array
-    return _received, (values, forms, content if memory is None else memory)
+    return _rebuild_batch, (values, forms, content if memory is None else memory)
 
 
 def _room(array: Array) -> int:
@@ -297,7 +297,7 @@ def _views(content: Any, forms: Iterable[_Form]) -> list[Array]:
     return [np.ndarray(shape, dtype, content, offset) for _, dtype, shape, offset in forms]
 
 
-def _received(values: dict[str, Any], forms: list[_Form], content: Any) -> dict[str, Any]:
+def _rebuild_batch(values: dict[str, Any], forms: list[_Form], content: Any) -> dict[str, Any]:
     """The batch that a worker sent."""
     for ((name, *number), *_), view in zip(forms, _views(content, forms), strict=True):
         if number:

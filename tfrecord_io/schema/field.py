@@ -127,12 +127,12 @@ def normalized_tensor_default(default: Any, field: pa.Field) -> Any:
     if not is_fixed_shape_tensor(field.type):
         if element.marked:
             raise ValueError(f"no default of {element.name} tensors whose shapes vary")
-        return _of_variable_shape(default, element, shape).tolist()
+        return _variable_shape_array(default, element, shape).tolist()
     size = field.type.storage_type.list_size
     if element.marked and _is_normalized(default, element, size):
         return default
     if element.marked or isinstance(default, np.ndarray | list | tuple):
-        data = np.ascontiguousarray(_of_fixed_shape(default, element, shape)).reshape(-1).view(np.uint8)
+        data = np.ascontiguousarray(_fixed_shape_array(default, element, shape)).reshape(-1).view(np.uint8)
         width = max(element.arrow.bit_width // 8, 1)
         return pa.Array.from_buffers(element.arrow, data.size // width, [None, pa.py_buffer(data)]).to_pylist()
     return default.item() if isinstance(default, np.generic) else default
@@ -145,12 +145,12 @@ def tensor_default_array(default: Any, field: pa.Field) -> pa.Array:
         values = default if isinstance(default, list) else [default] * field.type.storage_type.list_size
         storage = pa.array([values], field.type.storage_type)
     else:
-        array = _of_variable_shape(default, element, shape)
+        array = _variable_shape_array(default, element, shape)
         storage = pa.array([{"data": array.reshape(-1).tolist(), "shape": list(array.shape)}], field.type.storage_type)
     return pa.ExtensionArray.from_storage(field.type, storage)
 
 
-def _of_fixed_shape(default: Any, element: Element, shape: Shape) -> Array:
+def _fixed_shape_array(default: Any, element: Element, shape: Shape) -> Array:
     array = np.asarray(default)
     if array.dtype == object:  # dates and times
         array = np.asarray(default, element.dtype)
@@ -163,7 +163,7 @@ def _of_fixed_shape(default: Any, element: Element, shape: Shape) -> Array:
     return cast.reshape(known) if cast.ndim else np.broadcast_to(cast, known)
 
 
-def _of_variable_shape(default: Any, element: Element, shape: Shape) -> Array:
+def _variable_shape_array(default: Any, element: Element, shape: Shape) -> Array:
     array = np.asarray(default, element.dtype)
     if not array.size:
         array = array.reshape([axis or 0 for axis in shape])

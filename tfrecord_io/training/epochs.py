@@ -332,11 +332,11 @@ def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:
     if types == batch.schema.types:
         return selectable(batch)
     schema = pa.schema([field.with_type(type_) for field, type_ in zip(batch.schema, types, strict=True)])
-    columns = [_widened(array, type_) for array, type_ in zip(batch.columns, types, strict=True)]
+    columns = [_widen_array(array, type_) for array, type_ in zip(batch.columns, types, strict=True)]
     return selectable(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
-def _widened(array: pa.Array, type_: pa.DataType) -> pa.Array:
+def _widen_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
     """The array as one of a `_wide` type."""
     if t.is_dictionary(array.type):
         return array.dictionary_decode().cast(type_)
@@ -344,7 +344,7 @@ def _widened(array: pa.Array, type_: pa.DataType) -> pa.Array:
         offsets, values = offset_view(array).astype(np.int64), array.values
         if values.type != type_.value_type:
             begin, end = int(offsets[0]), int(offsets[-1])
-            values, offsets = _widened(values.slice(begin, end - begin), type_.value_type), offsets - begin
+            values, offsets = _widen_array(values.slice(begin, end - begin), type_.value_type), offsets - begin
         return pa.LargeListArray.from_arrays(int64_array(offsets), values, type=type_)
     return array.cast(type_)
 

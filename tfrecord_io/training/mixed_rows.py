@@ -149,7 +149,7 @@ class MixedReader(SequenceReader):
             cut = self._end(before, where, len(block))
             is_over = cut < len(block)
             if cut:
-                pool = self._assembled(taken, where, at, cut, shift)
+                pool = self._assemble_block(taken, where, at, cut, shift)
                 at += cut
                 self.next = at + shift
                 if len(pool):
@@ -176,7 +176,7 @@ class MixedReader(SequenceReader):
         is_complete = self._epochs.mixture.stop == "all" and len(ends) == len(self._parts)
         return min(size, max(ends)) if is_complete else size
 
-    def _assembled(
+    def _assemble_block(
         self, taken: list[list[NumberedBatch]], where: list[Array], at: int, cut: int, shift: int
     ) -> NumberedBatch:
         """The first rows of a block in its order, those of this worker."""

@@ -178,7 +178,7 @@ def field_layout(field: Field) -> Node | None:
     """The tree of a column that is read, as `layout_of`; its features are named as that of the field."""
     if (built := _built(field)) is not None:
         return built
-    with _of_the_schema(field):
+    with _raise_schema_errors(field):
         return layout_of(_column(field))
 
 
@@ -204,7 +204,7 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
             advice = 'declare it with tfr.tensor(encoding="raw")'
             raise SchemaError(str(error), feature=field.feature, hint=advice) from None
         return [Leaf(field.feature, (), column.type, kind, encoding.layout, encoding.name, element, shape)]
-    with _of_the_schema(field):
+    with _raise_schema_errors(field):
         collected = column_leaves(column)
         if encoding_rules(field.encoding).adaptive:
             leaves(with_encoding(column, RAW))  # the types it may have are fewer
@@ -222,7 +222,7 @@ def _column(field: Field) -> pa.Field:
 
 
 @contextmanager
-def _of_the_schema(field: Field) -> Iterator[None]:
+def _raise_schema_errors(field: Field) -> Iterator[None]:
     """Raise SchemaError where a type cannot be stored."""
     try:
         yield

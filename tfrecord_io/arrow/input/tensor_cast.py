@@ -69,7 +69,7 @@ def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array
         advice = "declare them by tfr.tensor()"
         raise EncodeError("the schema's tensors are permuted", feature=target.name, hint=advice)
     element, axes = element_and_shape(target)
-    tensors = _retyped(tensors, element, target.name)
+    tensors = _cast_tensors(tensors, element, target.name)
     shaped = _reshaped(tensors, axes, not is_any_tensor(source.type) and tensors.rank < 2, target.name)
     storage = tensor_array(replace(shaped, offsets=shaped.offsets - shaped.offsets[0]), len(array)).storage
     if pa.types.is_boolean(tensor_value_type(target.type)):
@@ -132,7 +132,7 @@ def _row(at: int, valid: Array | None) -> int:
     return at if valid is None else int(np.flatnonzero(valid)[at])
 
 
-def _retyped(tensors: TensorValues, element: Element, name: str) -> TensorValues:
+def _cast_tensors(tensors: TensorValues, element: Element, name: str) -> TensorValues:
     """Cast tensors to another dtype."""
     own = tensors.element
     if own.name == element.name:
