@@ -199,7 +199,7 @@ def _stream(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader) -
 
 
 def _advice(sql: str, error: Exception) -> str:
-    """What to do about an error of DuckDB."""
+    """Advice about an error of DuckDB."""
     import duckdb
 
     with suppress(duckdb.Error):
@@ -214,15 +214,15 @@ def _advice(sql: str, error: Exception) -> str:
     return ""
 
 
-def _folded(name: str) -> bytes:
-    """What DuckDB compares of a name: it ignores the case of ASCII letters only."""
+def _fold_case(name: str) -> bytes:
+    """Name as DuckDB compares it: it ignores the case of ASCII letters only."""
     return name.encode().lower()
 
 
 def _check_case(others: Iterable[str], name: str) -> None:
     """ValueError if DuckDB takes one of the other names for this one."""
     for other in others:
-        if _folded(other) == _folded(name):
+        if _fold_case(other) == _fold_case(name):
             reason = f"DuckDB takes {other!r} and {name!r} for the same table, as its names ignore case"
             raise ValueError(f"{reason}; rename a file, or use register_duckdb(name=…)")
 
@@ -240,7 +240,7 @@ def _named_in(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str
     for node, ctes in nodes:  # which grows
         if isinstance(node, dict):
             if node.get("type") == "BASE_TABLE" and (
-                node.get("schema_name") or _folded(node["table_name"]) not in ctes
+                node.get("schema_name") or _fold_case(node["table_name"]) not in ctes
             ):
                 names[node["table_name"]] = None
             if node.get("type") == "TABLE_FUNCTION":
@@ -265,15 +265,15 @@ def _children(node: dict[str, Any], ctes: frozenset[bytes]) -> Iterator[tuple[An
     A CTE sees those before it, and itself only if it is recursive.
     """
     if node.get("type") == "RECURSIVE_CTE_NODE":
-        ctes |= {_folded(node["cte_name"])}
+        ctes |= {_fold_case(node["cte_name"])}
     for cte in (node.get("cte_map") or {}).get("map") or ():
         yield cte["value"], ctes
-        ctes |= {_folded(cte["key"])}
+        ctes |= {_fold_case(cte["key"])}
     yield from ((value, ctes) for key, value in node.items() if key != "cte_map")
 
 
 def _is_path(name: str) -> bool:
-    """Whether a table is a path of TFRecord files: no name of a table or view, and no file that DuckDB reads."""
+    """True if a table is a path of TFRecord files: no name of a table or view, and no file that DuckDB reads."""
     plain = without_compression(name)
     if plain.endswith(".xlsx") or any(plain.endswith(row.sql) for row in FORMATS):
         return False
@@ -281,7 +281,7 @@ def _is_path(name: str) -> bool:
 
 
 class _Scanner:
-    """What DuckDB takes for a pyarrow Scanner: a stream, whose errors keep their text.
+    """Object that DuckDB takes for a pyarrow Scanner: a stream, whose errors keep their text.
 
     Streams are appended to `streams`: they know the errors themselves.
     """
@@ -330,7 +330,7 @@ def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None, live: L
     return _dataset_class()(scan, streams, live)
 
 
-def _for_duckdb(scan: Scan) -> Scan:
+def _prepare_for_duckdb(scan: Scan) -> Scan:
     resolved = scan.resolved
     fields = (replace(f, type=_wider(f.type)) if f.encoding == LIST else f for f in resolved.schema)
     schema = Schema(fields, resolved.schema.metadata)
@@ -349,7 +349,7 @@ def _wider(type_: pa.DataType) -> pa.DataType:
 
 
 def _is_absent(field: pa.Field) -> bool:
-    """Whether DuckDB has no such type: a query that uses the column fails."""
+    """True if DuckDB has no such type: a query that uses the column fails."""
     return unknown_dtype(field) is not None or any(
         pa.types.is_float16(each)
         or pa.types.is_decimal256(each)
@@ -368,7 +368,7 @@ def _dataset_class() -> type[Any]:
 
         def __init__(self, given: Scan, streams: list[BatchStream] | None, live: LiveScan | None) -> None:
             self._given, self._streams, self._live = given, streams, live
-            self._scan = scan = _for_duckdb(given)
+            self._scan = scan = _prepare_for_duckdb(given)
             self._absent = {field.name: field for field in scan.schema if _is_absent(field)}
             held = [field for field in scan.schema if field.name not in self._absent]  # first: count(*) reads the first
             self._schema = pa.schema(held + [field.with_type(pa.null()) for field in self._absent.values()])
@@ -385,7 +385,7 @@ def _dataset_class() -> type[Any]:
                 raise SchemaError(reason, feature=used[0].name, got=type_name, hint="leave it out of the query")
             if filter is not None and _is_before_2():
                 filter = _with_nan(condition_of(filter))
-            scan = self._scan if self._live is None else _for_duckdb(self._live.current())
+            scan = self._scan if self._live is None else _prepare_for_duckdb(self._live.current())
             if filter is not None:  # of the rows that a limit leaves
                 scan = (scan if scan.options.limit is None else unite_parts(scan)).filter(filter)
             return _Scanner(scan if columns is None else scan.only(columns), self._streams)

@@ -91,7 +91,7 @@ def _lazy_frame(scan: Scan, read: Scan | LiveScan) -> pl.LazyFrame:
 
 
 def _is_absent(field: pa.Field) -> bool:
-    """Whether polars has no such type, or panics at its values: a query that uses the column fails."""
+    """True if polars has no such type, or panics at its values: a query that uses the column fails."""
     return unknown_dtype(field) is not None or any(
         t.is_interval(each)
         or t.is_union(each)
@@ -115,7 +115,7 @@ def _held(type_: pa.DataType) -> pa.DataType:
 
 
 def _has_zone(name: str) -> bool:
-    """Whether polars knows a time zone; it knows no offset such as +05:30."""
+    """True if polars knows a time zone; it knows no offset such as +05:30."""
     import polars as pl
 
     try:

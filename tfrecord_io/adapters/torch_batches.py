@@ -104,7 +104,7 @@ class _Collated:
 
 
 def is_sent(caller: FrameType, collate: Callable[[Any], Any]) -> bool:
-    """Whether a worker sends what `caller` gets, with this `collate_fn`: no other code of it gets the batch.
+    """True if a worker sends what `caller` gets, with this `collate_fn`: no other code of it gets the batch.
 
     Other code of the worker gets dicts, as torch looks for tensors in no other class. If that is another `collate_fn`,
     it is wrapped here, so that the dicts that it returns are sent as `WorkerBatch`.
@@ -123,7 +123,7 @@ def is_sent(caller: FrameType, collate: Callable[[Any], Any]) -> bool:
 
 
 def _converted(array: Any) -> Any:
-    """What default_convert of torch makes of what a batch has instead of a tensor, without a look at each text."""
+    """Result of torch's default_convert for batch values other than tensors, without a look at each text."""
     made = tuple(map(tensor_of, array)) if isinstance(array, tuple) else tensor_of(array)
     if isinstance(made, list) and {*map(type, made)} <= {str, bytes, NoneType, torch.Tensor}:
         return made
@@ -158,7 +158,7 @@ def _sent(batch: WorkerBatch) -> tuple[Any, ...]:
     content = bytearray(begin) if memory is None else memory.content
     for array, view in zip(arrays.values(), _views(content, forms), strict=True):
         view[...] = array
-    return _received, (values, forms, content if memory is None else memory)
+    return _rebuild_batch, (values, forms, content if memory is None else memory)
 
 
 def _room(array: Array) -> int:
@@ -206,7 +206,7 @@ class _SharedMemory:
 
 
 class _SharedMemories:
-    """Those of a worker."""
+    """Shared memories of a worker."""
 
     def __init__(self) -> None:
         self._process, self._all = -1, list[_SharedMemory]()
@@ -297,7 +297,7 @@ def _views(content: Any, forms: Iterable[_Form]) -> list[Array]:
     return [np.ndarray(shape, dtype, content, offset) for _, dtype, shape, offset in forms]
 
 
-def _received(values: dict[str, Any], forms: list[_Form], content: Any) -> dict[str, Any]:
+def _rebuild_batch(values: dict[str, Any], forms: list[_Form], content: Any) -> dict[str, Any]:
     """The batch that a worker sent."""
     for ((name, *number), *_), view in zip(forms, _views(content, forms), strict=True):
         if number:

@@ -301,7 +301,7 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         self.epochs.set(epoch)
 
     def place(self, *, is_worker: bool = False) -> _Place:
-        """What this process, or worker, reads if an iteration begins now."""
+        """Share of this process, or worker, if an iteration begins now."""
         rank = self.iteration.options.worker
         if (found := _Place.found(rank)) is not None:
             return found
@@ -311,7 +311,7 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         return _Place(dealer=dealer, block=block) if dealer else self._place
 
     def iteration_at(self, place: _Place) -> ArrayIterator:
-        """What a process reads, before its workers share it; ValueError if the ranks need one seed, but draw it."""
+        """Share of a process, before its workers split it; ValueError if the ranks need one seed, but draw it."""
         options = self.iteration.options
         if place.dealer == _SHARD and options.shuffle_buffer and options.seed is None:
             reason = f"needs the same seed= in all ranks: {_SHARD} of accelerate takes the part of each from all"

@@ -18,7 +18,7 @@ from tfrecord_io.options.limits import RATIO, Expansion
 
 
 class ArrayBudget:
-    """What the arrays of some rows, or of `batch_rows` of them, may still take; `limit` is `Limits.expansion_bytes`.
+    """Bytes that the arrays of some rows, or of `batch_rows` rows, may still take; `limit` is `Limits.expansion_bytes`.
 
     `row_bytes` are those that each row was read from, and `places` their positions in batches, ascending, where rows in
     between are left out.
@@ -45,7 +45,7 @@ class ArrayBudget:
         if not self._rows:
             return
         shapes = rows.lengths[:, None] if rows.shapes is None else rows.shapes
-        longest = np.maximum.accumulate(self._by_batch(shapes.astype(np.float64)), axis=1)
+        longest = np.maximum.accumulate(self._group_by_batch(shapes.astype(np.float64)), axis=1)
         counts = self._running(np.ones(len(shapes)))
         cells = counts * longest.prod(axis=2)
         extra = cells * (value_bytes(rows.values) + mask_bytes) - self._running(rows.lengths) * value_bytes(rows.values)
@@ -83,7 +83,7 @@ class ArrayBudget:
             of_memory=True,
         )
 
-    def _by_batch(self, rows: Array) -> Array:
+    def _group_by_batch(self, rows: Array) -> Array:
         """Rows as [batches, rows of a batch, ...]; the last batch is filled up with zeros."""
         batches = -(-self._rows // self._batch_rows)
         filled = np.zeros((batches * self._batch_rows, *rows.shape[1:]), rows.dtype)
@@ -93,7 +93,7 @@ class ArrayBudget:
 
     def _running(self, sizes: Array) -> Array:
         """The sum of the rows of each batch up to each row."""
-        return np.cumsum(self._by_batch(sizes.astype(np.float64)), axis=1)
+        return np.cumsum(self._group_by_batch(sizes.astype(np.float64)), axis=1)
 
 
 def value_bytes(values: Array) -> int:

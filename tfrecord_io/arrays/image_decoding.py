@@ -199,7 +199,7 @@ class PixelReader:
         image = self._converted(image, data)
         if orientation in TURNS:
             image = image.transpose(self.pillow.Transpose[TURNS[orientation]])
-        pixels = np.asarray(image if form.resize is None else self._resized(image, size or image.size, *form.resize))
+        pixels = np.asarray(image if form.resize is None else self._resize(image, size or image.size, *form.resize))
         return pixels if pixels.ndim == 3 else pixels[:, :, None]
 
     def _converted(self, image: Any, data: bytes) -> Any:
@@ -221,7 +221,7 @@ class PixelReader:
             image = self.pillow.fromarray((np.asarray(image) >> (bits - 8)).astype(np.uint8))
         return image.convert(mode)
 
-    def _resized(self, image: Any, size: tuple[int, int], height: int, width: int) -> Any:
+    def _resize(self, image: Any, size: tuple[int, int], height: int, width: int) -> Any:
         """Resized; `size` is that of the image before a draft of it was made."""
         kinds, fit = self.pillow.Resampling, self.form.fit
         resample = kinds.NEAREST if self.form.resample == NEAREST else kinds.BILINEAR
@@ -289,7 +289,7 @@ def jpeg_decoder() -> Callable[..., Array] | None:
 
 
 def _changes_values(image: Any, data: bytes) -> bool:
-    """Whether Pillow returns other values: the upper 8 of 16 bits of several channels, or integers of another sign."""
+    """True if Pillow returns other values: the upper 8 of 16 bits of several channels, or integers of another sign."""
     if data.startswith(PNG):
         return data[DEPTH : DEPTH + 1] == b"\x10" and data[_COLOUR : _COLOUR + 1] != b"\0"
     if image.format != "TIFF":
@@ -299,7 +299,7 @@ def _changes_values(image: Any, data: bytes) -> bool:
 
 
 def _is_signed(image: Any) -> bool:
-    """Whether it is a TIFF of signed integers."""
+    """True if it is a TIFF of signed integers."""
     return image.format == "TIFF" and _SIGNED in image.tag_v2.get(_SAMPLE_FORMAT, ())
 
 
@@ -393,7 +393,7 @@ class ImageDecoder:
         valid = None if present.all() else present
         images = [(row, data) for row, data in enumerate(encoded) if data is not None]
         if self.size is not None:
-            return Dense(self._stacked(images, len(encoded), self.size, threads), valid)
+            return Dense(self._stack_images(images, len(encoded), self.size, threads), valid)
         if self.form.mode == "unchanged":
             if images:
                 self._check_layout(layout, images[0][0], *NO_COMMON_TYPE)
@@ -425,7 +425,7 @@ class ImageDecoder:
         present = counts if valid is None else counts[valid]
         try:
             if self.size is not None:
-                values = self._stacked(images, len(images), self.size, threads)
+                values = self._stack_images(images, len(images), self.size, threads)
                 if not t.is_fixed_size_list(array.type):
                     return Ragged.of_present(values, present, valid)
                 values = values.reshape(len(present), array.type.list_size, *self.size)
@@ -436,9 +436,9 @@ class ImageDecoder:
             fault.reason = f"image {fault.row - int(ends[row] - counts[row])} of its list: {fault.reason}"
             fault.row = row
             raise
-        return self._by_list(decoded, present, valid, layout)
+        return self._group_by_list(decoded, present, valid, layout)
 
-    def _by_list(self, decoded: list[Array], counts: Array, valid: Array | None, layout: ColumnLayout) -> Rows:
+    def _group_by_list(self, decoded: list[Array], counts: Array, valid: Array | None, layout: ColumnLayout) -> Rows:
         """The images of any size, of which each list has so many."""
         ends = np.cumsum(counts).tolist()
         lists = [decoded[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
@@ -461,7 +461,7 @@ class ImageDecoder:
             reason = f"{reason}, which ragged={layout.ragged!r} cannot represent"
             raise RowFault(row, reason, feature=self.feature, error=SchemaError, hint=advice)
 
-    def _stacked(self, images: list[tuple[int, bytes]], count: int, size: tuple[int, ...], threads: int) -> Array:
+    def _stack_images(self, images: list[tuple[int, bytes]], count: int, size: tuple[int, ...], threads: int) -> Array:
         """Images of one size as one array; zeros where one is missing."""
         stacked = np.zeros((count, *size), np.uint8)
         for at, pixels in self._decoded(images, threads):

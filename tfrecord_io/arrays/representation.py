@@ -62,7 +62,7 @@ _PLAIN, _IN_MATRIX = ColumnLayout(), ColumnLayout("csr")
 
 
 class BatchForm(NamedTuple):
-    """What the rows of a batch become, where it is not a row for each."""
+    """Form of the rows of a batch, where it is not a row for each."""
 
     length: int | None = None  # of the padded rows of columns by which batches are bucketed
     bins: Array | None = None  # the row of packed arrays that each row belongs to, ascending
@@ -184,7 +184,7 @@ class ColumnRepresentation:
         return joined(parts, self.options.thread_count)
 
     def _are_objects(self, parts: list[Rows]) -> bool:
-        """Whether the rows of all chunks become an array of objects, for which their values need not be joined."""
+        """True if the rows of all chunks become an array of objects, for which their values need not be joined."""
         if not self.complete or self.length is not None or self.layout.ragged not in (None, "object"):
             return False
         ragged = [part for part in parts if isinstance(part, Ragged)]
@@ -323,7 +323,7 @@ class TableRepresentation:
 
     @property
     def joins_all(self) -> bool:
-        """Whether the chunks of every column are joined at once: the columns are numbers, text and bytes."""
+        """True if the chunks of every column are joined at once: the columns are numbers, text and bytes."""
         types = [field.type for field in self.fields]
         plain = (number_dtype(type_) is not None or is_text(type_) or is_bytes(type_) for type_ in types)
         return not self._has_structs and all(plain)
@@ -406,7 +406,7 @@ def slice_columns(columns: list[ColumnArrays], begin: int, end: int, form: Batch
 
 
 def varies(type_: pa.DataType) -> bool:
-    """Whether rows may have different shapes."""
+    """True if rows may have different shapes."""
     return is_variable_shape_tensor(type_) or (is_list_like(type_) and not pa.types.is_fixed_size_list(type_))
 
 

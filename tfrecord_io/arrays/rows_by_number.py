@@ -73,17 +73,17 @@ class PartLookup(Lookup):
 
     @abstractmethod
     def of(self, scan: Scan) -> Self:
-        """The same rows with the columns of a scan of the same files."""
+        """Return these rows with the columns of a scan of the same files."""
 
     @property
     @abstractmethod
     def bytes_read(self) -> int:
-        """Of the records."""
+        """Bytes of the records."""
 
     @property
     @abstractmethod
     def mean_bytes(self) -> float:
-        """Of the record of a row with its frame."""
+        """Mean size of a record with its frame."""
 
 
 class ScanLookup(PartLookup):

@@ -182,7 +182,7 @@ def value_bytes(array: pa.Array) -> int:
 
 
 def is_same_memory(array: pa.Array, other: pa.Array | None) -> bool:
-    """Whether two arrays without children are views of the same memory."""
+    """True if two arrays without children are views of the same memory."""
     if other is None or not array.type.equals(other.type) or array.type.num_fields or len(array) != len(other):
         return False
     places = [[buffer and buffer.address for buffer in each.buffers()] for each in (array, other)]
@@ -194,7 +194,7 @@ def _holds_union(type_: pa.DataType) -> bool:
 
 
 def selectable(data: D) -> D:
-    """The same rows for ``take`` and ``filter``: a copy of fixed-size lists that are in fixed-size lists.
+    """Prepare rows for ``take`` and ``filter``: a copy of fixed-size lists that are in fixed-size lists.
 
     Arrow (26.0) reads the values of a slice of them at a wrong place, also beyond the end of their memory.
 
@@ -239,7 +239,7 @@ def struct_fields(array: pa.StructArray) -> list[pa.Array]:
 
 
 def writable(values: Array) -> Array:
-    """The same memory, writable: for what was just decoded, which has no other owner. Arrow's imports are not."""
+    """Return the memory as writable: for what was just decoded, which has no other owner. Arrow's imports are not."""
     return values if values.flags.writeable else np.asarray(_Memory(values))
 
 

@@ -248,7 +248,7 @@ def category_encode(type_: pa.DictionaryType, categories: pa.Array | None, *, ro
 
 
 def has_all(categories: pa.Array, others: pa.Array, *, ordered: bool = False) -> bool:
-    """Whether all of `others` but nulls are in `categories`, in the same order if they are `ordered`."""
+    """True if all of `others` but nulls are in `categories`, in the same order if they are `ordered`."""
     import pyarrow.compute as pc
 
     if is_same_memory(others, categories) or others.equals(categories):
@@ -258,7 +258,7 @@ def has_all(categories: pa.Array, others: pa.Array, *, ordered: bool = False) ->
 
 
 def collide_as_float32(categories: pa.Array) -> bool:
-    """Whether two float64 categories are equal as float32, so that a value stored as one does not tell which it is.
+    """True if two float64 categories are equal as float32, so that a value stored as one does not tell which it is.
 
     >>> collide_as_float32(pa.array([0.1, 0.1 + 1e-12])), collide_as_float32(pa.array([0.1, 0.2]))
     (True, False)
@@ -360,7 +360,7 @@ def one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def can_unify(type_: pa.DataType) -> bool:
-    """Whether Arrow (26.0) can make one dictionary of those of several arrays: not of lists and other nested types."""
+    """True if Arrow (26.0) can make one dictionary of those of several arrays: not of lists and other nested types."""
     values = [each.value_type for each in types_within(type_) if t.is_dictionary(each)]
     if any(t.is_nested(value) or t.is_null(value) or isinstance(value, pa.BaseExtensionType) for value in values):
         return False

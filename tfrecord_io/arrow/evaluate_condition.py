@@ -75,16 +75,16 @@ def _values(part: Condition, batch: pa.RecordBatch) -> Any:
         return column.storage if is_compared_as_storage(column.type) else column
     arguments = [_values(argument, batch) for argument in part.arguments]
     if part.name in COMPARISONS:
-        arguments = _of_one_type(*arguments)
+        arguments = _unify_argument_types(*arguments)
     elif part.name in _OF_BOOLS and not all(t.is_boolean(argument.type) for argument in arguments):
         raise _NotSimple
     return pc.call_function(part.name, arguments)
 
 
-def _of_one_type(first: Any, second: Any) -> list[Any]:
+def _unify_argument_types(first: Any, second: Any) -> list[Any]:
     """The arguments of a comparison, a literal number in the type of the column if that has its value."""
     if isinstance(first, pa.Scalar) and not isinstance(second, pa.Scalar):
-        return _of_one_type(second, first)[::-1]
+        return _unify_argument_types(second, first)[::-1]
     type_ = first.type
     if isinstance(first, pa.Scalar) or not (t.is_integer(type_) or type_ in _PLAIN):
         raise _NotSimple
@@ -106,7 +106,7 @@ def _of_one_type(first: Any, second: Any) -> list[Any]:
 
 
 def with_typed_literals(condition: Condition, schema: pa.Schema) -> Condition:
-    """The same condition, where literals that are compared with a column have its type.
+    """Give literals the type of the column that they are compared with.
 
     Text is a date, time or timestamp where the column is; a timestamp without an offset from UTC is in the time zone of
     the column, and a date is its first moment there. Numbers of other types become one of the column's, and ``in`` has
@@ -174,7 +174,7 @@ def _comparable(values: Any) -> Any:
 
 
 def with_comparable_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same with columns of float16 as float32, which has all of their values: Arrow (26.0) compares no float16.
+    """Turn columns of float16 into float32, which has all of their values: Arrow (26.0) compares no float16.
 
     Columns of an extension type that `is_compared_as_storage` are that.
     """
@@ -238,7 +238,7 @@ _COMPARED = (("times", "text"), ("numbers", "bools"))  # without a schema, flags
 
 
 def _family(type_: pa.DataType) -> str | None:
-    """What its values can be compared with; None: that is left to pyarrow."""
+    """Family of comparable types; None: that is left to pyarrow."""
     if t.is_boolean(type_):
         return "bools"
     if _is_number(type_):
@@ -271,7 +271,7 @@ def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
     if form is None or not (t.is_string(value.type) or is_day) or not value.is_valid:
         return None
     try:
-        return _in_zone(value.cast(pa.timestamp("s")), field.type.tz) if is_day else _parsed(value, field.type)
+        return _assign_zone(value.cast(pa.timestamp("s")), field.type.tz) if is_day else _parsed(value, field.type)
     except _NotOneTime as error:
         reason = f"the filter compares {kind} with '{printable(str(value.as_py()))}', {error}"
         raise SchemaError(reason, feature=field.name, expected=kind, hint=error.advice) from error
@@ -308,7 +308,7 @@ def _parsed_timestamp(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
     except pa.ArrowInvalid:
         if type_.tz is None:
             raise
-    return _in_zone(value.cast(pa.timestamp(type_.unit)), type_.tz)  # it has no offset
+    return _assign_zone(value.cast(pa.timestamp(type_.unit)), type_.tz)  # it has no offset
 
 
 class _NotOneTime(ValueError):
@@ -319,7 +319,7 @@ class _NotOneTime(ValueError):
         self.advice = advice
 
 
-def _in_zone(local: pa.Scalar, zone: str | None) -> pa.Scalar:
+def _assign_zone(local: pa.Scalar, zone: str | None) -> pa.Scalar:
     """A local time in a time zone, if there is one."""
     import pyarrow.compute as pc
 
@@ -353,7 +353,7 @@ def exact_comparison(function: str, value: pa.Scalar, type_: pa.DataType) -> tup
     if value.type == type_ or not value.is_valid or not _is_comparable(value.type, type_):
         return None
     if t.is_floating(type_):
-        return _with_float(function, value, type_)
+        return _compare_with_float(function, value, type_)
     low, high = _range(type_)
     number = _fraction(value, type_)
     if number is None:  # NaN
@@ -400,7 +400,7 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def _is_comparable(own: pa.DataType, type_: pa.DataType) -> bool:
-    """Whether both are numbers, or both times with a zone, or without."""
+    """True if both are numbers, or both times with a zone, or without."""
     if t.is_timestamp(own) and t.is_timestamp(type_):
         return (own.tz is None) == (type_.tz is None)
     return _is_number(own) and _is_number(type_)
@@ -452,7 +452,7 @@ def _scalar_of(unit: int, type_: pa.DataType) -> pa.Scalar:
     return pa.scalar(Decimal((int(unit < 0), digits, -_scale(type_))), type_)
 
 
-def _with_float(function: str, value: pa.Scalar, type_: pa.DataType) -> tuple[str, Any]:
+def _compare_with_float(function: str, value: pa.Scalar, type_: pa.DataType) -> tuple[str, Any]:
     """The comparison of a column of floats with a number of another type."""
     number = value.as_py()
     near = _nearest(number, type_)

@@ -75,7 +75,7 @@ def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows
 
 
 def loses(array: pa.Array) -> bool:
-    """Whether the plain features of a column, of a type that has them, would not say all that it holds.
+    """True if the plain features of a column, of a type that has them, would not say all that it holds.
 
     They have no null inside a list, no list of the null type, and no struct that is not null while its fields are.
 
@@ -83,7 +83,7 @@ def loses(array: pa.Array) -> bool:
     (True, True)
     """
     try:
-        leaves = list(_descend(array, Rows("", 0, len(array)), _without_categories))
+        leaves = list(_descend(array, Rows("", 0, len(array)), _category_nulls))
     except EncodeError:
         return True
     lists = [rows for rows, values in leaves if rows.offsets is not None and t.is_null(values.type)]
@@ -212,7 +212,7 @@ def _plain(array: pa.Array, rows: Rows) -> pa.Array:
     return large(array.dictionary).take(indices)
 
 
-def _without_categories(array: pa.Array, rows: Rows) -> pa.Array:
+def _category_nulls(array: pa.Array, rows: Rows) -> pa.Array:
     """As `_plain`, for the nulls alone: the numbers of categories, if none of these is null."""
     is_numbered = t.is_dictionary(array.type) and not array.dictionary.null_count
     return _plain(array.indices if is_numbered else array, rows)

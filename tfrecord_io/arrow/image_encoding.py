@@ -43,7 +43,7 @@ def image_encodings(encodings: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def arrays_schema(schema: Schema, encodings: Mapping[str, str] | None) -> Schema:
-    """What the data of a schema is cast to before it is encoded: arrays, instead of the images that it declares.
+    """Schema that data is cast to before it is encoded: arrays, instead of the images that it declares.
 
     >>> arrays_schema(Schema({"x": image(mode="L")}), {"x": "png"})["x"].type_name
     'tensor<uint8>[?,?,1]'

@@ -1,4 +1,4 @@
-"""What the header of an encoded image states."""
+"""Facts in the header of an encoded image."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ImageHeader:
 
     @property
     def has_palette(self) -> bool:
-        """Whether its pixels are numbers of colours."""
+        """True if its pixels are numbers of colours."""
         return self.mode in ("P", "PA")
 
     @property
@@ -48,7 +48,7 @@ class ImageHeader:
         return turned_size((self.height, self.width), self.orientation)
 
     def is_turned(self, stated: tuple[int | None, int | None]) -> bool | None:
-        """Whether a stated height and width are those of that picture; see the function."""
+        """True if a stated height and width are those of that picture; see the function."""
         return is_turned(stated, (self.height, self.width), self.orientation)
 
 
@@ -134,7 +134,7 @@ def turned_size(stored: tuple[int, int], orientation: int) -> tuple[int, int]:
 
 
 def is_turned(stated: tuple[Any, Any], stored: tuple[int, int], orientation: int) -> bool | None:
-    """Whether a height and width are those of the turned picture, and not of the stored pixels; None: of both, or none.
+    """True if a height and width are those of the turned picture, and not of the stored pixels; None: of both, or none.
 
     >>> is_turned((2, 3), (3, 2), 6), is_turned((3, 2), (3, 2), 6), is_turned((3, 2), (3, 2), 1)
     (True, False, None)

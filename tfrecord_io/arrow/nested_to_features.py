@@ -298,12 +298,12 @@ def misplaced_null(array: pa.Array) -> int | None:
     """
     if not has_required_parts(array.type) or _lacks_nulls(array):
         return None
-    bad = _misplaced(_Items(array))
+    bad = _find_misplaced(_Items(array))
     return None if bad is None or not bad.any() else int(bad.argmax())
 
 
 def _lacks_nulls(array: pa.Array) -> bool:
-    """Whether parts whose fields are not nullable have no null at all, which nearly all columns show at once."""
+    """True if parts whose fields are not nullable have no null at all, which nearly all columns show at once."""
     type_ = array.type
     if t.is_struct(type_):
         parts = [(field, array.field(at)) for at, field in enumerate(type_)]
@@ -316,7 +316,7 @@ def _lacks_nulls(array: pa.Array) -> bool:
     return all((field.nullable or _plain(_Items(part)).mask() is None) and _lacks_nulls(part) for field, part in parts)
 
 
-def _misplaced(items: _Items) -> Array | None:
+def _find_misplaced(items: _Items) -> Array | None:
     """Which items have such a null; None: none."""
     if t.is_union(items.array.type) or not has_required_parts(items.array.type):
         return None
@@ -339,7 +339,7 @@ def _misplaced(items: _Items) -> Array | None:
 
 def _missing_in(items: _Items, field: pa.Field) -> Array | None:
     mask = None if field.nullable else _plain(items).mask()
-    return _either(_misplaced(items), None if mask is None else ~mask)
+    return _either(_find_misplaced(items), None if mask is None else ~mask)
 
 
 def _either(a: Array | None, b: Array | None) -> Array | None:

@@ -37,7 +37,7 @@ class RowFault(Exception):
         return self.reason
 
     def at(self, row: int) -> RowFault:
-        """The same fault, about the row that has another index where more rows are counted."""
+        """Return this fault with another row index, where more rows are counted."""
         fault = replace(self, row=row)
         fault.__cause__ = self.__cause__
         return fault

@@ -129,7 +129,7 @@ def ndarray_of(tensors: TensorValues) -> Array:
 
 
 def is_list_of_tensors(type_: pa.DataType) -> bool:
-    """Whether each row is a list of tensors: the steps of a feature list."""
+    """True if each row is a list of tensors: the steps of a feature list."""
     return bool((pa.types.is_list(type_) or pa.types.is_large_list(type_)) and is_any_tensor(type_.value_type))
 
 

@@ -1,4 +1,4 @@
-"""What labelled arrays state, in the metadata of a field, each as JSON under one key.
+"""Attributes of labelled arrays, in the metadata of a field, each as JSON under one key.
 
 These are attributes, such as ``units`` of NetCDF, and the names of dimensions without that of the rows.
 """
@@ -31,7 +31,7 @@ def with_attributes(schema: pa.Schema, attributes: Mapping[str, Mapping[Any, Any
     changed = {}
     for at, field in enumerate(schema):
         if own := {str(name): _plain(value) for name, value in attributes.get(field.name, {}).items()}:
-            changed[at] = _with_json(field, KEY, own)
+            changed[at] = _add_json(field, KEY, own)
     return with_fields_at(schema, changed)
 
 
@@ -43,7 +43,7 @@ def with_dimensions(schema: pa.Schema, dimensions: Mapping[str, Sequence[str]]) 
     ['lat']
     """
     stated = ((at, field, dimensions.get(field.name)) for at, field in enumerate(schema))
-    return with_fields_at(schema, {at: _with_json(field, DIMENSIONS, list(own)) for at, field, own in stated if own})
+    return with_fields_at(schema, {at: _add_json(field, DIMENSIONS, list(own)) for at, field, own in stated if own})
 
 
 def dimension_names(name: str, shape: Sequence[int], stated: Sequence[str], sizes: dict[str, int]) -> list[str]:
@@ -68,11 +68,11 @@ def dimension_names(name: str, shape: Sequence[int], stated: Sequence[str], size
 
 
 def is_other_time(type_: pa.DataType) -> bool:
-    """Whether NumPy has values of this type as those of another one: without a zone, or as durations."""
+    """True if NumPy has values of this type as those of another one: without a zone, or as durations."""
     return bool(t.is_time(type_) or (t.is_timestamp(type_) and type_.tz is not None))
 
 
-def _with_json(field: pa.Field, key: bytes, value: Any) -> pa.Field:
+def _add_json(field: pa.Field, key: bytes, value: Any) -> pa.Field:
     text = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
     return field.with_metadata({**(field.metadata or {}), key: text})
 

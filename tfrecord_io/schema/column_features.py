@@ -129,12 +129,12 @@ def _encoding_of_values(encoding: str, type_: pa.DataType) -> str:
 
 
 def is_nested(field: pa.Field) -> bool:
-    """Whether the metadata of a field says that the column is stored as several features, or as JSON."""
+    """True if the metadata of a field says that the column is stored as several features, or as JSON."""
     return bool(field.metadata) and is_composed(encoding_of(field))
 
 
 def is_marked_feature_list(field: pa.Field) -> bool:
-    """Whether the metadata says that the column is a feature list."""
+    """True if the metadata says that the column is a feature list."""
     return (field.metadata or {}).get(PART_KEY) == FEATURE_LIST.encode()
 
 
@@ -212,7 +212,7 @@ def _collect(
 
 
 def _has_one_value(encoding: str, type: pa.DataType, feature: str) -> bool:
-    """Whether all values of a row are stored as one bytes value; the encoding is checked."""
+    """True if all values of a row are stored as one bytes value; the encoding is checked."""
     rules = _rules(encoding, feature)
     if not rules.one_value_per_cell or t.is_null(type):
         return False
@@ -452,7 +452,7 @@ def layout_of(field: pa.Field) -> Node | None:
 
 
 def has_struct(type_: pa.DataType) -> bool:
-    """Whether a type is a struct, or a list of structs."""
+    """True if a type is a struct, or a list of structs."""
     type_ = without_run_ends(type_)
     return bool(t.is_struct(type_) or (is_list_like(type_) and has_struct(type_.value_type)))
 
@@ -564,7 +564,7 @@ def shown_type(name: str, field: pa.Field) -> str:
 
 
 def needs_nesting(field: pa.Field, *, in_steps: bool = False) -> bool:
-    """Whether a column's type cannot be stored as plain features; of a feature list that of one step.
+    """True if a column's type cannot be stored as plain features; of a feature list that of one step.
 
     >>> needs_nesting(pa.field("x", pa.list_(pa.list_(pa.int8())))), needs_nesting(pa.field("x", pa.list_(pa.int8())))
     (True, False)
@@ -606,7 +606,7 @@ def nested_restored(type_: pa.DataType) -> pa.DataType:
     >>> nested_restored(pa.large_list(pa.map_(pa.string_view(), pa.large_binary())))
     ListType(list<item: map<string, binary>>)
     """
-    return _rebuilt(type_, narrow=True)
+    return _rebuild_type(type_, narrow=True)
 
 
 def nested_restored_field(field: pa.Field) -> pa.Field:
@@ -616,13 +616,13 @@ def nested_restored_field(field: pa.Field) -> pa.Field:
 
 def nested_handed(type_: pa.DataType) -> pa.DataType:
     """The type of a declared nested column in a result: without views and run-ends; large types stay."""
-    return _rebuilt(type_, narrow=False)
+    return _rebuild_type(type_, narrow=False)
 
 
 def handed_type(type_: pa.DataType) -> pa.DataType:
     """The type of a declared column in a result: `nested_handed`, and without permuted axes, which few support."""
     is_plain = plain_kind(type_) is not None or plain_list_kind(type_) is not None
-    return type_ if is_plain else _rebuilt(type_, narrow=False, permuted=False)
+    return type_ if is_plain else _rebuild_type(type_, narrow=False, permuted=False)
 
 
 def json_type(type_: pa.DataType) -> pa.DataType:
@@ -664,12 +664,12 @@ def has_named_extension(field: pa.Field) -> bool:
     return t.is_nested(type_) and any(has_named_extension(type_.field(at)) for at in range(type_.num_fields))
 
 
-def _rebuilt(type_: pa.DataType, narrow: bool, permuted: bool = True) -> pa.DataType:
+def _rebuild_type(type_: pa.DataType, narrow: bool, permuted: bool = True) -> pa.DataType:
     def child(field: pa.Field) -> pa.Field:
-        return with_restored_type(field, _rebuilt(field.type, narrow, permuted))
+        return with_restored_type(field, _rebuild_type(field.type, narrow, permuted))
 
     if t.is_run_end_encoded(type_):
-        return _rebuilt(type_.value_type, narrow, permuted)
+        return _rebuild_type(type_.value_type, narrow, permuted)
     if is_list_like(type_):
         item = child(type_.value_field)
         if t.is_fixed_size_list(type_):
@@ -678,7 +678,7 @@ def _rebuilt(type_: pa.DataType, narrow: bool, permuted: bool = True) -> pa.Data
     if t.is_struct(type_) or t.is_map(type_) or t.is_union(type_):
         return with_fields(type_, child)
     if t.is_dictionary(type_):
-        value = _rebuilt(type_.value_type, narrow, permuted)
+        value = _rebuild_type(type_.value_type, narrow, permuted)
         if narrow and isinstance(value, pa.BaseExtensionType):  # which Arrow's IPC format does not have as categories
             return value
         while narrow and t.is_dictionary(value):
@@ -693,5 +693,5 @@ def _rebuilt(type_: pa.DataType, narrow: bool, permuted: bool = True) -> pa.Data
             return type_
         from tfrecord_io.schema.extension_types import extension_over  # most schemas have none
 
-        return extension_over(type_, _rebuilt(type_.storage_type, narrow))
+        return extension_over(type_, _rebuild_type(type_.storage_type, narrow))
     return VIEWS.get(type_.id) or (NARROW.get(type_.id) if narrow else None) or type_

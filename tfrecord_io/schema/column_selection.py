@@ -46,7 +46,7 @@ class Projection:
         self._only_excludes = bool(self._excluded) and not self._included
 
     def __call__(self, name: str) -> bool:
-        """Whether the column is selected."""
+        """True if the column is selected."""
         if self.takes_all or name in self._excluded or name in self._included:
             return name not in self._excluded
         if self._excluded_patterns and _fits(self._excluded_patterns, name):
@@ -59,7 +59,7 @@ class Projection:
         return None if self.takes_all else self
 
     def leaves_out(self, name: str) -> bool:
-        """Whether an entry with ``!`` excludes the column.
+        """True if an entry with ``!`` excludes the column.
 
         >>> Projection(["a", "!b*"]).leaves_out("bc"), Projection(["a"]).leaves_out("bc")
         (True, False)
@@ -99,12 +99,12 @@ def entries_of(columns: Sequence[str] | str) -> Sequence[str]:
 
 
 def is_glob(entry: str) -> bool:
-    """Whether an entry is a pattern."""
+    """True if an entry is a pattern."""
     return not _GLOB.isdisjoint(entry)
 
 
 def matches(glob: str, name: str) -> bool:
-    """Whether the whole name fits the pattern."""
+    """True if the whole name fits the pattern."""
     return _pattern(glob).match(name) is not None
 
 
@@ -119,7 +119,7 @@ def _pattern(glob: str) -> re.Pattern[str]:
 
 
 def matches_any(entry: str, names: Collection[str]) -> bool:
-    """Whether an entry is one of some names, or a glob that fits one."""
+    """True if an entry is one of some names, or a glob that fits one."""
     return entry in names or (is_glob(entry) and any(matches(entry, name) for name in names))
 
 
@@ -129,7 +129,7 @@ def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature
 
 
 def overridden_by(overrides: Mapping[str, Any] | None) -> Callable[[str], bool]:
-    """Whether a key of `overrides`, as those of `apply_overrides`, names a column."""
+    """True if a key of `overrides`, as those of `apply_overrides`, names a column."""
     keys = overrides or {}
     patterns = [*map(_pattern, filter(is_glob, keys))]
     return (lambda name: name in keys or _fits(patterns, name)) if patterns else keys.__contains__
@@ -266,7 +266,7 @@ def _times(schema: Schema) -> Iterator[tuple[str, pa.DataType]]:
 
 
 def _unit(time: pa.DataType) -> str:
-    """What the numbers of a type of times count: ``"s"`` to ``"ns"``, or ``"days"``."""
+    """Unit of the numbers of a type of times: ``"s"`` to ``"ns"``, or ``"days"``."""
     if pa.types.is_date(time):
         return "days" if pa.types.is_date32(time) else "ms"
     return str(time.unit)

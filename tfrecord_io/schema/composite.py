@@ -74,7 +74,7 @@ class Composite:
 
     @property
     def is_tensor(self) -> bool:
-        """Whether all rows are arrays of one shape, of two dimensions or more."""
+        """True if all rows are arrays of one shape, of two dimensions or more."""
         is_fixed = len(self.shape) > 1 and None not in self.shape
         return is_fixed and not self.sequence and self.labels is None and is_number(self.value_type)
 

@@ -130,7 +130,7 @@ def _as_written(column: pa.Field) -> pa.Field:
 
 
 def equal_types(a: pa.Schema, b: pa.Schema) -> bool:
-    """Whether two schemas have the same names in the same order, types, extension types and dtypes of tensors.
+    """True if two schemas have the same names in the same order, types, extension types and dtypes of tensors.
 
     All else is ignored.
     """
@@ -263,7 +263,7 @@ def unpack(content: bytes) -> EmbeddedSchema:
     try:
         stream = _stream_of(bytes(content))
         embedded = _read_again(stream) if len(stream) <= _KEPT_BYTES else _read_stream(stream)
-        return _with_registered(embedded) if INERT_NAME in stream else embedded
+        return _restore_registered_types(embedded) if INERT_NAME in stream else embedded
     except MissingDependencyError as error:
         raise EmbeddedSchemaUnreadable(f"the embedded schema cannot be used: {error.reason}") from error
     except (UnsupportedType, NotImplementedError) as error:
@@ -324,7 +324,7 @@ def _read_stream(stream: bytes) -> EmbeddedSchema:
 _read_again = lru_cache(_MOST_KEPT)(_read_stream)  # calls in turn often read files of the same schema
 
 
-def _with_registered(embedded: EmbeddedSchema) -> EmbeddedSchema:
+def _restore_registered_types(embedded: EmbeddedSchema) -> EmbeddedSchema:
     """The schema with the extension types that are registered now, where the column is stored as it would be."""
     from tfrecord_io.schema.extension_types import registered_field  # most schemas have none
 
@@ -370,7 +370,7 @@ def _restore(column: pa.Field) -> pa.Field:
 
 
 def _check_messages(stream: bytes) -> bool:
-    """Whether the stream has a record batch; only a schema, dictionaries and one batch are allowed."""
+    """True if the stream has a record batch; only a schema, dictionaries and one batch are allowed."""
     reader = pa.ipc.MessageReader.open_stream(stream)
     kinds = []
     while True:

@@ -127,12 +127,12 @@ def normalized_tensor_default(default: Any, field: pa.Field) -> Any:
     if not is_fixed_shape_tensor(field.type):
         if element.marked:
             raise ValueError(f"no default of {element.name} tensors whose shapes vary")
-        return _of_variable_shape(default, element, shape).tolist()
+        return _variable_shape_array(default, element, shape).tolist()
     size = field.type.storage_type.list_size
     if element.marked and _is_normalized(default, element, size):
         return default
     if element.marked or isinstance(default, np.ndarray | list | tuple):
-        data = np.ascontiguousarray(_of_fixed_shape(default, element, shape)).reshape(-1).view(np.uint8)
+        data = np.ascontiguousarray(_fixed_shape_array(default, element, shape)).reshape(-1).view(np.uint8)
         width = max(element.arrow.bit_width // 8, 1)
         return pa.Array.from_buffers(element.arrow, data.size // width, [None, pa.py_buffer(data)]).to_pylist()
     return default.item() if isinstance(default, np.generic) else default
@@ -145,12 +145,12 @@ def tensor_default_array(default: Any, field: pa.Field) -> pa.Array:
         values = default if isinstance(default, list) else [default] * field.type.storage_type.list_size
         storage = pa.array([values], field.type.storage_type)
     else:
-        array = _of_variable_shape(default, element, shape)
+        array = _variable_shape_array(default, element, shape)
         storage = pa.array([{"data": array.reshape(-1).tolist(), "shape": list(array.shape)}], field.type.storage_type)
     return pa.ExtensionArray.from_storage(field.type, storage)
 
 
-def _of_fixed_shape(default: Any, element: Element, shape: Shape) -> Array:
+def _fixed_shape_array(default: Any, element: Element, shape: Shape) -> Array:
     array = np.asarray(default)
     if array.dtype == object:  # dates and times
         array = np.asarray(default, element.dtype)
@@ -163,7 +163,7 @@ def _of_fixed_shape(default: Any, element: Element, shape: Shape) -> Array:
     return cast.reshape(known) if cast.ndim else np.broadcast_to(cast, known)
 
 
-def _of_variable_shape(default: Any, element: Element, shape: Shape) -> Array:
+def _variable_shape_array(default: Any, element: Element, shape: Shape) -> Array:
     array = np.asarray(default, element.dtype)
     if not array.size:
         array = array.reshape([axis or 0 for axis in shape])
@@ -367,7 +367,7 @@ class Field:
         return pa.ExtensionArray.from_storage(type_, array) if isinstance(type_, pa.BaseExtensionType) else array
 
     def _key(self) -> tuple[Any, ...]:
-        """What is compared; the default as text, in which 0, False and 0.0 differ and NaN equals itself."""
+        """Key for comparisons; the default as text, in which 0, False and 0.0 differ and NaN equals itself."""
         default = None if self.default is None else json_text(to_json_value(self.default))
         dtype, image = map(self.metadata.get, (DTYPE_KEY, IMAGE_KEY))
         required = bool(self.required)
@@ -389,7 +389,7 @@ class Field:
         return _unpickle, (pa.schema([self.to_arrow()]).serialize().to_pybytes(), self.default, self.required)
 
     def notes(self) -> dict[str, str]:
-        """What the field has besides a name and a type, for display."""
+        """Notes of the field beside name and type, for display."""
         image = {name: printable(str(value), 40) for name, value in _image_notes(self.metadata.get(IMAGE_KEY, b""))}
         notes = {
             "feature list": "" if self.part == FEATURE_LIST else None,
@@ -405,7 +405,7 @@ class Field:
         return {name: note for name, note in notes.items() if note is not None}
 
     def named(self, column: str) -> Field:
-        """The same field as column `column`; the feature is renamed too, unless it has a name of its own."""
+        """Return this field as column `column`; the feature is renamed too, unless it has a name of its own."""
         return replace(self, column=column, feature=column if self.feature == self.column else self.feature)
 
     @classmethod
@@ -475,7 +475,7 @@ def _image_notes(text: bytes) -> Iterator[tuple[str, Any]]:
 
 
 def _loses_part(default: Any, type_: pa.DataType) -> bool:
-    """Whether Arrow would drop a part silently: a fraction, the time of day or nanoseconds, or a time zone."""
+    """True if Arrow would drop a part silently: a fraction, the time of day or nanoseconds, or a time zone."""
     while is_list_like(type_):
         type_ = type_.value_type
     values = list(_flat(default)) if isinstance(default, list | tuple) else [default]

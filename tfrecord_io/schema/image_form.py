@@ -1,4 +1,4 @@
-"""What the images of a column are decoded to, which the metadata of its field states."""
+"""Form of the decoded images of a column, as the metadata of its field states."""
 
 from __future__ import annotations
 
@@ -121,12 +121,12 @@ class ImageForm:
 
 
 def is_image(field: Field) -> bool:
-    """Whether `tfrecord_io.image` made the field, or its items."""
+    """True if `tfrecord_io.image` made the field, or its items."""
     return IMAGE_KEY in field.metadata
 
 
 def image_form(field: Field) -> ImageForm | None:
-    """What the images of a field are decoded to; None if it has none, SchemaError if the metadata is damaged."""
+    """Form of the decoded images of a field; None if it has none, SchemaError if the metadata is damaged."""
     shape = {} if field.shape is None else {SHAPE_KEY: json.dumps(field.shape).encode()}
     return ImageForm.from_metadata({**shape, **field.metadata}, field.column)
 

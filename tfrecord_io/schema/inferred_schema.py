@@ -22,7 +22,7 @@ from tfrecord_io.schema.tensor_types import element_and_shape, encoding_rules, i
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What records show of one feature."""
+    """Evidence of records about one feature."""
 
     kind: str = "none"  # "int64", "float", "bytes", or "none" if no record has values
     records: int = 0  # the number of records that have the feature with values (or the feature list)

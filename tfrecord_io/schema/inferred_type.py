@@ -1,4 +1,4 @@
-"""What records show about a column, and how two such observations are joined.
+"""Evidence of records about a column, and how two observations are joined.
 
 The observations of a column form a lattice: null < scalar < list, text < binary, one step value < many. `join` is
 associative, commutative and idempotent (an empty list has no kind: where all are empty, the kind is that of the first
@@ -38,7 +38,7 @@ class RecordRef:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What some records show about one column."""
+    """Evidence of some records about one column."""
 
     kind: Kind = Kind.NONE  # NONE if no values and no lists were seen
     layout: Layout = Layout.NULL  # NULL (no record has it), SCALAR (one value in each record that has it) or LIST
@@ -137,7 +137,7 @@ def join_columns(
 
 
 def _differ(a: Observation, b: Observation) -> bool:
-    """Whether both have values, of different kinds; of feature lists, in their steps."""
+    """True if both have values, of different kinds; of feature lists, in their steps."""
     if a.steps is not None and b.steps is not None:
         return _differ(a.steps, b.steps)
     return _have_two_kinds(a, b)

@@ -63,7 +63,7 @@ def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
             elif pa.types.is_null(before.type) and not pa.types.is_null(other.type):
                 origins[other.name] = b.origin(other.name)
             fields[other.name] = common or before
-    united = _without_other_orders(pa.schema(list(fields.values())), a, b)
+    united = _drop_other_orders(pa.schema(list(fields.values())), a, b)
     dictionaries = _joined_dictionaries(a, b, united)
     is_covered = dictionaries.keys() == a.dictionaries.keys() and len(conflicts) == len(a.conflicts)
     is_covered &= all(values is a.dictionaries.get(name) for name, values in dictionaries.items())
@@ -114,7 +114,7 @@ def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.
     )
 
 
-def _without_other_orders(united: pa.Schema, a: EmbeddedSchema, b: EmbeddedSchema) -> pa.Schema:
+def _drop_other_orders(united: pa.Schema, a: EmbeddedSchema, b: EmbeddedSchema) -> pa.Schema:
     """Ordered categories as plain values, unless those of one are the first of the other: no order of all is stated."""
 
     def differ(feature: str) -> bool:
@@ -202,7 +202,7 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
 
 
 def lacks_only_values(own: pa.DataType, type_: pa.DataType) -> bool:
-    """Whether a type is `type_`, or would be if its columns, fields or items that are null throughout had a type.
+    """True if a type is `type_`, or would be if its columns, fields or items that are null throughout had a type.
 
     >>> lacks_only_values(pa.list_(pa.null()), pa.list_(pa.int64()))
     True
@@ -221,14 +221,14 @@ def lacks_only_values(own: pa.DataType, type_: pa.DataType) -> bool:
 
 
 def lacks_type(type_: pa.DataType) -> bool:
-    """Whether a column of this type is null throughout, or has fields or items that are."""
+    """True if a column of this type is null throughout, or has fields or items that are."""
     if is_list_like(type_):
         return lacks_type(type_.value_type)
     return _is_of_nulls(type_) or (t.is_struct(type_) and any(lacks_type(child.type) for child in type_))
 
 
 def _is_of_nulls(type_: pa.DataType) -> bool:
-    """Whether all values are null; of categories, pandas has the type then, if those of an object column are."""
+    """True if all values are null; of categories, pandas has the type then, if those of an object column are."""
     return bool(t.is_null(type_.value_type if t.is_dictionary(type_) else type_))
 
 
@@ -255,7 +255,7 @@ def _common_part(a: pa.Field, b: pa.Field) -> pa.Field | None:
 
 
 def _changes_items(field: pa.Field, type_: pa.DataType, common: pa.DataType, *, in_list: bool = False) -> bool:
-    """Whether items of lists that a column has would be others, or none, as those of `common`.
+    """True if items of lists that a column has would be others, or none, as those of `common`.
 
     The features of structs in lists have a value for each item. Nulls of the null type are integers without positions.
     """
@@ -304,7 +304,7 @@ def _common_type(a: pa.Field, b: pa.Field) -> pa.DataType | None:
     if t.is_struct(x) and t.is_struct(y):
         return _common_struct(x, y)
     if x.equals(y):
-        return _with_common_parts(x, y)
+        return _unify_parts(x, y)
     if t.is_integer(x) and t.is_integer(y):
         return _common_integer(x, y)
     if t.is_floating(x) and t.is_floating(y):
@@ -316,7 +316,7 @@ def _common_type(a: pa.Field, b: pa.Field) -> pa.DataType | None:
     return None
 
 
-def _with_common_parts(x: pa.DataType, y: pa.DataType) -> pa.DataType | None:
+def _unify_parts(x: pa.DataType, y: pa.DataType) -> pa.DataType | None:
     """The type of both, a map or a union, whose parts may be stored differently; other types as they are."""
     if not (t.is_map(x) or t.is_union(x)):
         return x

@@ -1,4 +1,4 @@
-"""What other libraries say about columns in a schema's metadata.
+"""Entries of other libraries about columns in a schema's metadata.
 
 Key ``pandas``: the index, dtypes and labels of a DataFrame; key ``huggingface``: the features of Hugging Face datasets.
 """
@@ -101,7 +101,7 @@ def with_entries(schema: pa.Schema, changes: Mapping[str, Mapping[str, Any]]) ->
 
 
 def sparse_entry(fill: float) -> dict[str, Any]:
-    """What the entry of a sparse column of numbers says: the value that the column is stored without."""
+    """Entry of a sparse column of numbers: the value that the column is stored without."""
     return {"metadata": {_SPARSE: "nan" if fill != fill else fill}}
 
 
@@ -119,7 +119,7 @@ def sparse_fill(entry: Mapping[str, Any]) -> float | None:
 
 
 def categories_entry(count: int, stated: Mapping[str, Any]) -> dict[str, Any]:
-    """What the entry of a column of so many categories says, where texts stand for periods or intervals."""
+    """Entry of a column of so many categories, where texts stand for periods or intervals."""
     return {"metadata": {"num_categories": count, "ordered": stated["ordered"], _CATEGORIES: stated}}
 
 

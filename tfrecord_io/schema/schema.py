@@ -64,7 +64,7 @@ class Schema:
 
     @classmethod
     def of_common_types(cls, names: Sequence[str], types: Sequence[pa.DataType]) -> Schema:
-        """Of columns whose types are common ones (`plain_kind`), without a field for each until one is asked for."""
+        """Make a schema of columns of common types (`plain_kind`), without a field for each until one is asked for."""
         check_columns(names)
         schema = cls()
         object.__delattr__(schema, "fields")
@@ -367,7 +367,7 @@ class Schema:
         return list(map(attrgetter("type"), self.fields) if self.plain is None else self.plain[1])
 
     def field(self, name: str) -> Field:
-        """The same as ``schema[name]``."""
+        """Return ``schema[name]``."""
         return self[name]
 
     def select(self, names: Iterable[str]) -> Schema:

@@ -91,17 +91,17 @@ def register_variable_shape_tensor() -> None:
 
 
 def is_fixed_shape_tensor(type_: pa.DataType) -> bool:
-    """Whether `type_` is Arrow's type of tensors of one shape."""
+    """True if `type_` is Arrow's type of tensors of one shape."""
     return isinstance(type_, pa.BaseExtensionType) and type_.extension_name == FIXED_SHAPE
 
 
 def is_variable_shape_tensor(type_: pa.DataType) -> bool:
-    """Whether `type_` is Arrow's type of tensors of shapes that vary."""
+    """True if `type_` is Arrow's type of tensors of shapes that vary."""
     return isinstance(type_, pa.BaseExtensionType) and type_.extension_name == VARIABLE_SHAPE
 
 
 def is_any_tensor(type_: pa.DataType) -> bool:
-    """Whether `type_` is one of the two types of tensors."""
+    """True if `type_` is one of the two types of tensors."""
     return isinstance(type_, pa.BaseExtensionType) and type_.extension_name in (FIXED_SHAPE, VARIABLE_SHAPE)
 
 
@@ -324,7 +324,7 @@ def _checked_names(metadata: dict[str, Any], ndim: int) -> tuple[str, ...] | Non
 
 
 class EncodingRules(ABC):
-    """What columns an encoding stores, and what their features look like."""
+    """Rules of an encoding: the columns it stores, and the form of their features."""
 
     name: ClassVar[str]  # as in column_encoding=, tfr.tensor(encoding=) and the embedded schema
     aliases: ClassVar[tuple[str, ...]] = ()
@@ -352,7 +352,7 @@ class EncodingRules(ABC):
         return Kind.BYTES
 
     def stores(self, element: Element | None) -> bool:
-        """Whether values of this dtype can be written; None stands for text and bytes of any length."""
+        """True if values of this dtype can be written; None stands for text and bytes of any length."""
         if element is None:
             return self.stores_text
         return ("V" if element.name == "bfloat16" else element.dtype.kind) in self.dtype_kinds
@@ -425,7 +425,7 @@ def encoding_rules(name: str) -> EncodingRules:
 
 
 def is_composed(name: str | None) -> bool:
-    """Whether an encoding makes several plain columns of a column, or JSON.
+    """True if an encoding makes several plain columns of a column, or JSON.
 
     >>> is_composed("nested"), is_composed("raw"), is_composed(None)
     (True, False, False)

@@ -191,13 +191,13 @@ def as_arrow_type(source: Any) -> pa.DataType:
 def _parse(text: str, whole: str, depth: int) -> pa.DataType:
     text = text.strip()
     if depth == 0:
-        raise _unknown(whole)
+        raise _unknown_type(whole)
     if nested := _NESTED.fullmatch(text):
         return _nested(nested, whole, depth)
     try:
         return _SYNONYMS.get(text) or _parametric(text, whole, depth) or pa.type_for_alias(text)
     except (ValueError, KeyError) as error:
-        raise _unknown(whole) from error
+        raise _unknown_type(whole) from error
 
 
 def _parametric(text: str, whole: str, depth: int) -> pa.DataType | None:
@@ -225,7 +225,7 @@ def _nested(match: re.Match[str], whole: str, depth: int) -> pa.DataType:
         for part in _split(inner):
             name, sep, value = part.partition(":")
             if not sep:
-                raise _unknown(whole)
+                raise _unknown_type(whole)
             children.append(_field(name.strip(), value, whole, depth))
         return pa.struct(children)
     if outer == "fixed_size_list" and size is None:
@@ -236,7 +236,7 @@ def _nested(match: re.Match[str], whole: str, depth: int) -> pa.DataType:
     if size is None and outer in _LISTS:
         return _LISTS[outer](item)
     if size is None or outer == "large_list" or not size.strip().isdigit():
-        raise _unknown(whole)
+        raise _unknown_type(whole)
     return pa.list_(item, int(size))
 
 
@@ -256,7 +256,7 @@ def _split(text: str) -> list[str]:
     return [*parts, text[begin:]] if text.strip() else []
 
 
-def _unknown(name: str) -> SchemaError:
+def _unknown_type(name: str) -> SchemaError:
     question = did_you_mean(name, _COMMON)
     use = f"{question} Use" if question else "use"
     fields = "" if question else ", or a field such as tfr.image() or tfr.tensor('uint8', (28, 28))"

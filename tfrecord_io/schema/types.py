@@ -152,43 +152,43 @@ DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}  # the most that a decimal has, by it
 
 
 def is_text(type: pa.DataType) -> bool:
-    """Whether values of `type` are text, with offsets of 32 or 64 bits."""
+    """True if values of `type` are text, with offsets of 32 or 64 bits."""
     return bool(t.is_string(type) or t.is_large_string(type))
 
 
 def is_bytes(type: pa.DataType) -> bool:
-    """Whether values of `type` are bytes of any number, with offsets of 32 or 64 bits."""
+    """True if values of `type` are bytes of any number, with offsets of 32 or 64 bits."""
     return bool(t.is_binary(type) or t.is_large_binary(type))
 
 
 def is_text_or_bytes(type: pa.DataType) -> bool:
-    """Whether values of `type` are text or bytes, of any layout."""
+    """True if values of `type` are text or bytes, of any layout."""
     has_views = t.is_string_view(type) or t.is_binary_view(type)
     return bool(is_text(type) or is_bytes(type) or t.is_fixed_size_binary(type) or has_views)
 
 
 def is_number(type: pa.DataType) -> bool:
-    """Whether values of `type` are plain NumPy numbers, so that "raw" applies."""
+    """True if values of `type` are plain NumPy numbers, so that "raw" applies."""
     return bool(t.is_boolean(type) or t.is_integer(type) or t.is_floating(type))
 
 
 def is_list_like(type: pa.DataType) -> bool:
-    """Whether `type` is a list of any layout; a map is not one."""
+    """True if `type` is a list of any layout; a map is not one."""
     return type.id in _LISTS
 
 
 def is_list_view(type: pa.DataType) -> bool:
-    """Whether `type` is a list view or a large one."""
+    """True if `type` is a list view or a large one."""
     return bool(t.is_list_view(type) or t.is_large_list_view(type))
 
 
 def has_wide_offsets(type: pa.DataType) -> bool:
-    """Whether `type`, of text, bytes or lists, has offsets of 64 bits."""
+    """True if `type`, of text, bytes or lists, has offsets of 64 bits."""
     return type.id in _WIDE
 
 
 def is_bool8(type: pa.DataType) -> bool:
-    """Whether `type` is the extension type of bools in bytes, whose storage is int8."""
+    """True if `type` is the extension type of bools in bytes, whose storage is int8."""
     return isinstance(type, pa.BaseExtensionType) and type.extension_name == "arrow.bool8"
 
 
@@ -228,13 +228,13 @@ def types_within(type_: pa.DataType, *, storage: bool = False) -> Iterator[pa.Da
 
 
 def has_dictionary(type_: pa.DataType, *, ordered: bool = False) -> bool:
-    """Whether a dictionary is in a type, whose order counts if `ordered`."""
+    """True if a dictionary is in a type, whose order counts if `ordered`."""
     found = filter(t.is_dictionary, types_within(type_)) if plain_kind(type_) is None else ()
     return any(each.ordered or not ordered for each in found)
 
 
 def has_required_parts(type_: pa.DataType) -> bool:
-    """Whether a field in a type is not nullable, such as the key of a map.
+    """True if a field in a type is not nullable, such as the key of a map.
 
     >>> has_required_parts(pa.map_(pa.string(), pa.int8())), has_required_parts(pa.list_(pa.int8()))
     (True, False)
@@ -275,7 +275,7 @@ def with_fields(type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa
 
 
 def is_deep(type: pa.DataType) -> bool:
-    """Whether a type has more levels than Arrow could read again from an embedded schema."""
+    """True if a type has more levels than Arrow could read again from an embedded schema."""
     types, level = [type], 0
     while level <= _MOST_LEVELS and (types := [each.field(at).type for each in types for at in range(each.num_fields)]):
         level += 1
@@ -338,7 +338,7 @@ def null_bytes(type: pa.DataType) -> int:
 
 
 def is_restored_as_it_is(type: pa.DataType) -> bool:
-    """Whether `type` is one of the most common types, and `restored_type` returns it.
+    """True if `type` is one of the most common types, and `restored_type` returns it.
 
     >>> is_restored_as_it_is(pa.string()), is_restored_as_it_is(pa.large_string())
     (True, False)

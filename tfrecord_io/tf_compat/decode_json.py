@@ -103,7 +103,7 @@ def _refuse(reason: str, value: Any) -> NoReturn:
 
 
 def _description(value: Any) -> str:
-    """What a JSON value is, without its content."""
+    """Describe a JSON value without its content."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else "a bool"
     if isinstance(value, str):

@@ -224,7 +224,7 @@ def feature_parser(name: str, feature: Feature, expansion: Expansion) -> Callabl
         assert default is not None
         return partial(padded_sequence, name, feature, default, expansion)
     if isinstance(feature, VarLenFeature):
-        return partial(_varlen, name)
+        return partial(_parse_varlen, name)
     return partial(_sparse, feature) if isinstance(feature, SparseFeature) else partial(ragged_rows, name, feature)
 
 
@@ -315,7 +315,7 @@ def _take_padding(column: FeatureValues, expansion: Expansion) -> None:
     raise DecodeError(reason, record=record, feature=column.name, expected=expansion.room, got=size, hint=advice)
 
 
-def _varlen(name: str, batch: Batch, single: bool) -> SparseTensor:
+def _parse_varlen(name: str, batch: Batch, single: bool) -> SparseTensor:
     column = batch.columns[name]
     within = np.arange(len(column.values)) - np.repeat(column.starts, column.counts)
     longest = int(column.counts.max(initial=0))
@@ -473,31 +473,31 @@ def row_lengths(partition: Partition, splits: FeatureValues, items: Array, *, ba
     return lengths, rows
 
 
-def _by_limits(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
+def _split_by_limits(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
     before = np.roll(splits.values, 1)
     before[splits.starts[splits.counts > 0]] = 0
     return splits.values - before, splits.counts
 
 
-def _by_splits(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
+def _split_by_splits(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
     first = np.zeros(len(splits.values), bool)
     first[splits.starts[splits.counts > 0]] = True
     _refuse(splits, first & (splits.values != 0), items, "is the first of the row splits, which must be 0")
     limits = replace(splits, values=splits.values[~first], counts=np.maximum(splits.counts - 1, 0))
-    return _by_limits(limits, items)
+    return _split_by_limits(limits, items)
 
 
-def _by_starts(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
+def _split_by_starts(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
     after = np.roll(splits.values, -1)
     filled = splits.counts > 0
     after[(splits.starts + splits.counts - 1)[filled]] = items[filled]
     return after - splits.values, splits.counts
 
 
-def _by_row_ids(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
+def _split_by_row_ids(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
     splits.refuse_records(splits.counts != items, items, reason="expected {} row numbers, one per value, got {}")
     _refuse(splits, (splits.values < 0) | (splits.values > items.sum() + _MAX_EMPTY_ROWS), items, "is not a row number")
-    steps, _ = _by_limits(splits, items)
+    steps, _ = _split_by_limits(splits, items)
     _refuse(splits, steps < 0, items, "is less than the one before")
     rows = np.zeros(len(items), np.int64)
     filled = splits.counts > 0
@@ -511,10 +511,10 @@ def _by_row_ids(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
 
 _LENGTHS: dict[type, Callable[[FeatureValues, Array], tuple[Array, Array]]] = {
     RowLengths: lambda splits, items: (splits.values, splits.counts),
-    RowLimits: _by_limits,
-    RowSplits: _by_splits,
-    RowStarts: _by_starts,
-    ValueRowIds: _by_row_ids,
+    RowLimits: _split_by_limits,
+    RowSplits: _split_by_splits,
+    RowStarts: _split_by_starts,
+    ValueRowIds: _split_by_row_ids,
 }
 
 

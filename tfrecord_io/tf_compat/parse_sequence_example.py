@@ -243,7 +243,7 @@ def _dense_steps(
         raise FeatureNotFoundError(reason, record=int((~column.present).argmax()), feature=name, hint=advice)
     size = fixed_part(tuple(feature.shape))
     wrong = column.values.counts != size
-    _in_steps(column, lambda: column.values.refuse_records(wrong, size))
+    _parse_steps(column, lambda: column.values.refuse_records(wrong, size))
     default = np.array([b""], object) if feature.dtype == "string" else np.zeros(1, column.values.values.dtype)
     rows = replace(column.values, counts=column.counts * size, present=column.present)
     array: Array = padded_sequence(name, feature, default, expansion, Batch({name: rows}, None), single)
@@ -274,7 +274,7 @@ def _ragged_steps(name: str, feature: RaggedFeature, batch: Batch, single: bool)
             reason = f"expected {want} steps, as many as the values of the RaggedFeature '{name}' have, got {got}"
             raise DecodeError(reason, record=record, feature=key, expected=want, got=got)
     columns = {key: batch.lists[key].values for key in (column.values.name, *keys)}
-    rows = _in_steps(column, lambda: ragged_rows(name, feature, Batch(columns, None), single=False))
+    rows = _parse_steps(column, lambda: ragged_rows(name, feature, Batch(columns, None), single=False))
     assert isinstance(rows, RaggedTensor)
     if single:
         return rows
@@ -282,7 +282,7 @@ def _ragged_steps(name: str, feature: RaggedFeature, batch: Batch, single: bool)
     return RaggedTensor(rows.flat_values, (splits, *rows.nested_row_splits))
 
 
-def _in_steps(column: StepValues, parse: Callable[[], T]) -> T:
+def _parse_steps(column: StepValues, parse: Callable[[], T]) -> T:
     """Return the result of `parse`, in which steps are records; errors name the record and the step."""
     try:
         return parse()

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class _Channel(Generic[T]):
-    """What thread and consumer share; it refers to neither, so that a dropped consumer is collected."""
+    """State that thread and consumer share; it refers to neither, so that a dropped consumer is collected."""
 
     def __init__(self, depth: int) -> None:
         self.items: SimpleQueue[T | _End] = SimpleQueue()

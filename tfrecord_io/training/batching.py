@@ -48,7 +48,7 @@ class Batches:
 
     @property
     def most_rows(self) -> int:
-        """Of a batch."""
+        """Most rows of a batch."""
         return int(np.diff(self.ends, prepend=0).max(initial=1))
 
     def batch_with(self, row: int) -> int:
@@ -80,10 +80,10 @@ def arranged(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
 
     Of the last rows of an epoch, also those that are not full.
     """
-    return (_bucketed if options.pack is None else _packed)(lengths, options, is_last)
+    return (_bucket_rows if options.pack is None else _packed)(lengths, options, is_last)
 
 
-def _bucketed(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
+def _bucket_rows(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
     """Batches whose lists have about one length; each has about the same number of values, padding included."""
     sizes = np.array(options.bucket_sizes, np.int64)
     longest = lengths.max(axis=1, initial=0)
@@ -273,10 +273,10 @@ class Batching:
         while self._options.epochs is None or position.epoch < self._options.epochs:
             count = drawn_rows = 0
             self.reader = rows = self.epochs.open(position)
-            with closing(rows), closing(self._drawn(rows, position)) as parts:
+            with closing(rows), closing(self._draw_rows(rows, position)) as parts:
                 for drawn in parts:
                     drawn_rows += len(drawn)
-                    for chunk in self._represented(rows, drawn):
+                    for chunk in self._represent_rows(rows, drawn):
                         count += chunk.rows if chunk.kept is None else len(chunk.kept)
                         yield chunk
                         if chunk.error is not None:
@@ -310,22 +310,22 @@ class Batching:
             return
         raise ValueError(f"epochs=None: {reason}; {advice}")
 
-    def _drawn(self, rows: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
+    def _draw_rows(self, rows: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
         """Rows in the order of delivery, whole batches except at the end."""
         buffered, held = rows.resume(position)
         read = partial(_read, rows)
         with closing(BackgroundGenerator(read, _READY) if self._reads_ahead else read()) as pools:
             if self._buffer_size > 0:
-                drawn = self._shuffled(rows, pools, position, buffered)
+                drawn = self._shuffle_rows(rows, pools, position, buffered)
             else:
                 drawn = self._in_order(rows, pools, position)
-            yield from self._arranged(rows, position, drawn, held) if self._options.arranges else drawn
+            yield from self._arrange_rows(rows, position, drawn, held) if self._options.arranges else drawn
         rows.raise_error()
 
-    def _arranged(
+    def _arrange_rows(
         self, rows: EpochReader, position: IteratorPosition, drawn: Iterator[Drawn], held: list[NumberedBatch]
     ) -> Iterator[Drawn]:
-        """The same rows in batches of their own sizes."""
+        """Arrange rows in batches of their own sizes."""
         options, count = self._options, position.delivered
         for arrived in drawn:
             pool, waiting = NumberedBatch.concat([*held, arrived.rows(0, len(arrived))]), sum(map(len, held))
@@ -366,7 +366,7 @@ class Batching:
             pool = NumberedBatch.concat(held)
             yield Drawn(pool, DrawState(epoch, delivered, pool.numbers, rows.next), not rows.failed)
 
-    def _shuffled(
+    def _shuffle_rows(
         self, rows: EpochReader, pools: Pools, position: IteratorPosition, held: list[NumberedBatch]
     ) -> Iterator[Drawn]:
         size, delivered = self._buffer_size, position.delivered
@@ -418,7 +418,7 @@ class Batching:
             ends.append(int(batches[max(fitting - 1, following)]))
         return ends[1:] or ends
 
-    def _represented(self, rows: EpochReader, drawn: Drawn) -> Iterator[ArrayChunk]:
+    def _represent_rows(self, rows: EpochReader, drawn: Drawn) -> Iterator[ArrayChunk]:
         """The rows as arrays, a few at a time where they are copied, or are images, which grow when decoded."""
         size = self._batch_size if drawn.batches is None else drawn.batches.most_rows
         for begin, end in pairwise([0, *self._ends(drawn)]):

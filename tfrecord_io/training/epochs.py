@@ -114,7 +114,7 @@ class EpochReader(ABC):
 
     @abstractmethod
     def reports(self) -> list[ReadReport]:
-        """What was read, of each read of files."""
+        """Reports of each read of files."""
 
     def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
         """What has read the row with the number ``fault.row``, and the fault of the row as that counts it."""
@@ -125,7 +125,7 @@ class EpochReader(ABC):
         return self.origin(fault.at(int(pool.numbers[fault.row])))
 
     def readers(self) -> Iterable[Any]:
-        """What reads the rows, and may leave out some."""
+        """Readers of the rows, which may leave out some."""
         return self._opened
 
     def row_error(self, pool: NumberedBatch, fault: RowFault) -> TFRecordError:
@@ -136,11 +136,11 @@ class EpochReader(ABC):
 
     @property
     def goes_on(self) -> bool:
-        """Whether rows that arrays cannot hold may be left out."""
+        """True if rows that arrays cannot hold may be left out."""
         return any(reader.goes_on for reader in self.readers())
 
     def leave_out(self, pool: NumberedBatch, fault: RowFault) -> bool:
-        """Whether the row ``fault.row`` of some that were read here may be left out; it counts as skipped."""
+        """True if the row ``fault.row`` of some that were read here may be left out; it counts as skipped."""
         reader, own = self.origin_in(pool, fault)
         left_out: bool = reader.leave_out(own)
         return left_out
@@ -185,7 +185,7 @@ class EpochReader(ABC):
 
     @property
     def failed(self) -> bool:
-        """Whether an error ended the rows, or ended them early under ``on_error="stop"``."""
+        """True if an error ended the rows, or ended them early under ``on_error="stop"``."""
         return self._error is not None or any(map(attrgetter("stopped"), self.reports()))
 
     def raise_error(self) -> None:
@@ -195,7 +195,7 @@ class EpochReader(ABC):
 
     @property
     def report(self) -> ReadReport:
-        """What was read."""
+        """Report of the rows read."""
         reports = self.reports()
         if len(reports) == 1:
             return reports[0]
@@ -332,11 +332,11 @@ def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:
     if types == batch.schema.types:
         return selectable(batch)
     schema = pa.schema([field.with_type(type_) for field, type_ in zip(batch.schema, types, strict=True)])
-    columns = [_widened(array, type_) for array, type_ in zip(batch.columns, types, strict=True)]
+    columns = [_widen_array(array, type_) for array, type_ in zip(batch.columns, types, strict=True)]
     return selectable(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
-def _widened(array: pa.Array, type_: pa.DataType) -> pa.Array:
+def _widen_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
     """The array as one of a `_wide` type."""
     if t.is_dictionary(array.type):
         return array.dictionary_decode().cast(type_)
@@ -344,7 +344,7 @@ def _widened(array: pa.Array, type_: pa.DataType) -> pa.Array:
         offsets, values = offset_view(array).astype(np.int64), array.values
         if values.type != type_.value_type:
             begin, end = int(offsets[0]), int(offsets[-1])
-            values, offsets = _widened(values.slice(begin, end - begin), type_.value_type), offsets - begin
+            values, offsets = _widen_array(values.slice(begin, end - begin), type_.value_type), offsets - begin
         return pa.LargeListArray.from_arrays(int64_array(offsets), values, type=type_)
     return array.cast(type_)
 

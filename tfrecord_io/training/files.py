@@ -163,7 +163,7 @@ class FileEpochs(Epochs):
         begin = position.begin
         deals = self.every_nth.workers > 1 or self._delivered.options.limit is not None or self._counts is not None
         if self._delivered.row_filter is not None and deals:
-            return self._dealt(position.epoch, begin)
+            return self._deal_rows(position.epoch, begin)
         if self._counts is not None:
             runs = self._equal_part(position.epoch, begin)
             readers, size = (open_as_it_is(scan) for scan, _ in runs), self._share.size(self._rows())
@@ -201,7 +201,7 @@ class FileEpochs(Epochs):
         reader.warns_of_damage = False  # arrays may leave out more rows
         return reader
 
-    def _dealt(self, epoch: int, begin: int) -> EpochReader:
+    def _deal_rows(self, epoch: int, begin: int) -> EpochReader:
         """The rows that fulfil the filter, distributed to the workers: each reads all of them, from the first on."""
         scan = self._scan.with_sources([self.sources[i] for i in self.order(epoch)])
         limit, counted, times = self._delivered.options.limit, None, 1
@@ -214,7 +214,7 @@ class FileEpochs(Epochs):
         return FilesReader(self._delivered, readers, first, mine, resumed_at=begin, limit=limit, counted=counted)
 
     def _equal_part(self, epoch: int, begin: int) -> list[tuple[Scan, Array]]:
-        """What this worker reads, without the first `begin` rows: rows in sequence, then padding from the start.
+        """Part of this worker, without the first `begin` rows: rows in sequence, then padding from the start.
 
         With each scan, where its files begin and the last one ends, by the counts, from its first row on.
         """

@@ -107,7 +107,7 @@ class ArrayIterator(Closing, Shared):
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the records."""
+        """Schema of the records."""
         return self._source.schema
 
     @cached_property
@@ -132,7 +132,7 @@ class ArrayIterator(Closing, Shared):
 
     @property
     def report(self) -> ReadReport:
-        """What was read of the current epoch, and what ``on_error="skip"`` or a callable left out.
+        """Report of the current epoch: what was read, and what ``on_error="skip"`` or a callable left out.
 
         It counts what is read ahead of the batches, and starts from zero in each epoch.
         """

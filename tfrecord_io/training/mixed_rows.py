@@ -149,7 +149,7 @@ class MixedReader(SequenceReader):
             cut = self._end(before, where, len(block))
             is_over = cut < len(block)
             if cut:
-                pool = self._assembled(taken, where, at, cut, shift)
+                pool = self._assemble_block(taken, where, at, cut, shift)
                 at += cut
                 self.next = at + shift
                 if len(pool):
@@ -176,7 +176,7 @@ class MixedReader(SequenceReader):
         is_complete = self._epochs.mixture.stop == "all" and len(ends) == len(self._parts)
         return min(size, max(ends)) if is_complete else size
 
-    def _assembled(
+    def _assemble_block(
         self, taken: list[list[NumberedBatch]], where: list[Array], at: int, cut: int, shift: int
     ) -> NumberedBatch:
         """The first rows of a block in its order, those of this worker."""
@@ -293,7 +293,7 @@ class _Part:
         return pools
 
     def _fill(self) -> bool:
-        """Whether there is a next row, which is held then."""
+        """True if there is a next row, which is held then."""
         if self._held is None:
             self._held = next(self._pools, None)
         return self._held is not None
@@ -383,7 +383,7 @@ class BalancedEpochs(SequenceEpochs):
 
     @property
     def bytes_read(self) -> int:
-        """Of all records so far."""
+        """Bytes of all records so far."""
         return sum(lookup.bytes_read for lookup in self.lookups)
 
     def rows_at(self, epoch: int, groups: Array, ordinals: Array) -> tuple[Array, Array]:

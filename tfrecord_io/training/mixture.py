@@ -118,7 +118,7 @@ _FIRST_COUNTED, _COUNTED = 1 << 10, 1 << 20  # choices at a time
 
 @dataclass(frozen=True, repr=False)
 class Mixture(RowSource):
-    """What is mixed, and how; see `tfrecord_io.mix`."""
+    """Datasets to mix, and how; see `tfrecord_io.mix`."""
 
     mixed: tuple[Any, ...]  # scans and sources with the same columns, in the same order
     weights: tuple[float, ...]  # of each part; they sum up to 1
@@ -153,7 +153,7 @@ class Mixture(RowSource):
 
     @property
     def options(self) -> ReadOptions:
-        """Those that the parts have in common; rows are limited by each part."""
+        """Options that the parts have in common; rows are limited by each part."""
         return replace(self.mixed[0].options, offset=0, limit=None)
 
     def files_and_columns(self) -> str:
@@ -170,12 +170,12 @@ class Mixture(RowSource):
         return {name: value for name, value in self.__dict__.items() if name != "schema"}  # as `Windows`
 
     def each(self, change: Callable[[Any], Any]) -> Self:
-        """The same mixture of changed parts."""
+        """Return this mixture with changed parts."""
         parts = (change(part) if isinstance(part, Scan) else part.each(change) for part in self.mixed)
         return replace(self, mixed=tuple(parts))
 
     def balanced(self, column: str) -> Self:
-        """The same rows, drawn by their classes; see `find_classes`."""
+        """Draw these rows by their classes; see `find_classes`."""
         lookups: list[Any] = [member.lookup() for member in self.members]
         return replace(self, classes=find_classes(lookups, column, self.weights))
 
@@ -199,13 +199,13 @@ class Mixture(RowSource):
         return outer * workers + worker, outers * workers
 
     def has_own_files(self, workers: int) -> bool:
-        """Whether each of several workers mixes files of its own, by a sequence of its own."""
+        """True if each of several workers mixes files of its own, by a sequence of its own."""
         members = self.members
         fewest = min(len(member.sources) for member in members)
         return self.classes is None and 1 < workers <= fewest and not any(member.is_limited for member in members)
 
     def choices(self, worker: int = 0) -> Choices:
-        """What the rows are drawn from: the sequence of all workers, or the own one of a worker."""
+        """Sources that the rows are drawn from: the sequence of all workers, or the own one of a worker."""
         weights = self.weights if self.classes is None else self.classes.weights
         return Choices(weights, self.seed, self.stop, worker)
 
@@ -296,7 +296,7 @@ def same_columns(parts: Sequence[Any], added: str | None = None) -> tuple[Any, .
 
 
 def _difference(a: pa.Field | None, b: pa.Field | None) -> tuple[str | None, str, str] | None:
-    """What two datasets have in a column, if that differs; with the name of the array, if the types are equal."""
+    """Difference of two datasets in a column, if there is one; with the name of the array, if the types are equal."""
     if a is None or b is None or a.type != b.type:
         had, has = ("no such column" if each is None else _described(each) for each in (a, b))
         return None, had, has
@@ -307,7 +307,7 @@ def _difference(a: pa.Field | None, b: pa.Field | None) -> tuple[str | None, str
 
 
 def _described(field: pa.Field) -> str:
-    """What the arrays of a column hold: its type, the shape of its lists, and what its images become."""
+    """Describe the arrays of a column: its type, the shape of its lists, and what its images become."""
     text = logical_name(field.type, field.metadata)
     if is_list_like(field.type) and (shape := declared_shape(field)) is not None:
         text += f" of shape {shape}"
@@ -319,7 +319,7 @@ def _described(field: pa.Field) -> str:
 
 
 class Choices:
-    """What each row of a mixture is drawn from: the sequence of a seed, of one worker where each has its own.
+    """Source of each row of a mixture: the sequence of a seed, of one worker where each has its own.
 
     The `weights` are those of the parts, or else of the groups of `Classes`; `stop` says where an epoch ends.
     """

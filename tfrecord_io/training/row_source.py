@@ -1,4 +1,4 @@
-"""What the rows of an epoch come from: files, and what is made of their rows. Sources compose."""
+"""Source of the rows of an epoch: files, and what is made of their rows. Sources compose."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def each(self, change: Callable[[Any], Any]) -> Self:
-        """The same of changed scans."""
+        """Return this source with changed scans."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -46,7 +46,7 @@ class RowSource(ABC):
 
     @property
     def options(self) -> ReadOptions:
-        """Of the reads."""
+        """Options of the reads."""
         return self.scans[0].options
 
     @property
@@ -65,7 +65,7 @@ class RowSource(ABC):
 
     @property
     def is_limited(self) -> bool:
-        """Whether these are only some of the records of the files."""
+        """True if these are only some of the records of the files."""
         return self.options.offset > 0 or self.options.limit is not None
 
     def files_and_columns(self) -> str:
@@ -92,12 +92,12 @@ class RowSource(ABC):
 
     @property
     def in_sequence(self) -> bool:
-        """Whether the numbers of the rows of an epoch follow each other, from `options.offset` on."""
+        """True if the numbers of the rows of an epoch follow each other, from `options.offset` on."""
         return False
 
     @abstractmethod
     def counts(self) -> Any:
-        """What `epochs` has to know for parts of equal size; files without an index or a manifest are read for it."""
+        """Counts that `epochs` needs for parts of equal size; files without an index or a manifest are read for it."""
 
     @abstractmethod
     def count_rows(self) -> int:
@@ -119,7 +119,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def identity(self, options: IterOptions) -> ReadIdentity:
-        """What the batches depend on."""
+        """Identity of the batches: everything they depend on."""
 
     @abstractmethod
     def list_lengths(self, options: IterOptions) -> dict[str, int]:

@@ -37,7 +37,7 @@ _BATCH_BYTES = 4 * MIB  # of the steps of windows that are made together
 
 @dataclass(frozen=True, slots=True)
 class WindowForm:
-    """What a window is."""
+    """Form of a window."""
 
     names: tuple[str, ...]  # the columns of steps
     length: int
@@ -51,7 +51,7 @@ class WindowForm:
         return np.maximum(0, (steps - self.length) // self.stride + 1)
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
-        """Of windows, of episodes with this schema."""
+        """Schema of windows, of episodes with this schema."""
         return _Episodes(empty_batch(schema), self).windows(np.empty(0, np.int64), np.empty(0, np.int64)).schema
 
     def stream(self, episodes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -115,7 +115,7 @@ class Windows(RowSource):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Of the windows."""
+        """Schema of the windows."""
         return self.form.schema(self.episodes.schema)
 
     @property
@@ -285,7 +285,7 @@ class WindowReader(EpochReader):
                     self._compare(self._ends[0][-1:], np.zeros(1, np.int64))
 
     def _is_read(self, end: int) -> bool:
-        """Whether the windows before the `end` have been read, and the files that end there compared."""
+        """True if the windows before the `end` have been read, and the files that end there compared."""
         counted = self._ends[1]
         at = int(counted.searchsorted(end, side="right")) - 1
         return self._ordinal >= end and (counted[at] < end or self._file >= at)

@@ -245,7 +245,7 @@ def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
 
         own = Companions(field.feature, folded)
     if (tree := field_layout(field)) is not None:
-        restore = _of_features(field, tree, dictionaries)
+        restore = _features_maker(field, tree, dictionaries)
     elif is_any_tensor(field.value):
         from tfrecord_io.arrow.decode.tensor_column import TensorColumn
 
@@ -309,7 +309,7 @@ def _steps(
     return _Leaf(leaf, partial(feature_list_array, field.type, tensors.steps(columns, own))).array(columns, rows)
 
 
-def _of_features(field: Field, tree: Node, dictionaries: Dictionaries) -> Maker:
+def _features_maker(field: Field, tree: Node, dictionaries: Dictionaries) -> Maker:
     """The maker of a column that is stored as several features, or as JSON."""
     parts = [_part(field, leaf, dictionaries.get(leaf.feature)) for leaf in field_leaves(field)]
     is_needed = field.required and field.default is None and is_composed(field.encoding)
@@ -412,7 +412,7 @@ def batch_of(arrays: list[pa.Array], rows: int, schema: pa.Schema) -> pa.RecordB
 
 
 class Value(IntEnum):
-    """What an array, or a list in it, holds. The kernel has the same numbers."""
+    """Value of an array, or of a list in it. The kernel has the same numbers."""
 
     OTHER = -1  # values that an engine cannot make
     NULL = 0
@@ -425,7 +425,7 @@ class Value(IntEnum):
 
 
 class Nesting(IntEnum):
-    """Whether a row is one value or a list of them."""
+    """Nesting of a row: one value, or a list of values."""
 
     NONE = 0
     LIST = 1
@@ -509,15 +509,15 @@ def _of_type(type_: pa.DataType) -> Form:
         return Form(Value.NULL)
     nesting = _NESTINGS.get(type_.id)
     if nesting is None:
-        return _of_value(type_)
-    value = _of_value(type_.value_type)
+        return _value_form(type_)
+    value = _value_form(type_.value_type)
     if value is OTHER or nesting is not Nesting.FIXED_SIZE_LIST:
         return value if value is OTHER else value._replace(nesting=nesting)
     numbers = t.is_integer(type_.value_type) or t.is_floating(type_.value_type)
     return value._replace(nesting=nesting, list_size=type_.list_size, spreads=numbers)
 
 
-def _of_value(type_: pa.DataType) -> Form:
+def _value_form(type_: pa.DataType) -> Form:
     if type_.id in _BYTES:
         return _BYTES[type_.id]
     if t.is_float32(type_):

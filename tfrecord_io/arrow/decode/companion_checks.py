@@ -51,7 +51,7 @@ def _as(column: ColumnBuffers | None, name: str, rows: int, kind: Kind, layout: 
 
 @dataclass(frozen=True, slots=True)
 class CompanionColumns:
-    """What the companions of some rows state about their tensors."""
+    """Statements of the companions of some rows about their tensors."""
 
     companions: Companions
     shape: ColumnBuffers
@@ -115,7 +115,7 @@ class CompanionColumns:
         raise RowFault(row, reason, expected=str(shape), got=stated)
 
     def description(self, row: int) -> str:
-        """What they state about a row, for an error message."""
+        """Describe the companions of a row, for an error message."""
         text = ""
         if column_mask(self.dtype)[row]:
             text += f"; '{printable(self.dtype.name)}' says {self._stated_dtype(row)}"
@@ -147,7 +147,7 @@ def product(matrix: Array) -> Array:
 
 
 def _all_equal(column: ColumnBuffers, text: bytes) -> bool:
-    """Whether every slot holds just this text."""
+    """True if every slot holds just this text."""
     offsets, size = column.value_offsets, len(text)
     assert offsets is not None
     assert column.values is not None

@@ -104,7 +104,7 @@ def plan_columns(
 
 
 def _takes_other_kinds(leaf: Leaf, promoted: bool) -> bool:
-    """Whether values of other kinds are read, too: of decimals always, of floats where they are `promoted`."""
+    """True if values of other kinds are read, too: of decimals always, of floats where they are `promoted`."""
     if encoding_rules(leaf.encoding).one_value_per_cell:
         return False
     kinds = other_kinds(leaf.type if leaf.element is None else leaf.element.arrow)
@@ -141,7 +141,7 @@ def other_part(compiled: CompiledPlan, schema: Schema) -> tuple[PlanColumn, ...]
 
 
 def reads_companions(field: Field) -> bool:
-    """Whether the companions are read too: of raw bytes, and where only they state unknown dimensions."""
+    """True if the companions are read too: of raw bytes, and where only they state unknown dimensions."""
     if field.is_common or is_composed(field.encoding) or has_struct(field.type):
         return False
     if field.part == FEATURE_LIST and not is_any_tensor(field.value):
@@ -178,7 +178,7 @@ def field_layout(field: Field) -> Node | None:
     """The tree of a column that is read, as `layout_of`; its features are named as that of the field."""
     if (built := _built(field)) is not None:
         return built
-    with _of_the_schema(field):
+    with _raise_schema_errors(field):
         return layout_of(_column(field))
 
 
@@ -215,7 +215,7 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
                 shape=shape,
             )
         ]
-    with _of_the_schema(field):
+    with _raise_schema_errors(field):
         collected = column_leaves(column)
         if encoding_rules(field.encoding).adaptive:
             leaves(with_encoding(column, RAW))  # the types it may have are fewer
@@ -233,7 +233,7 @@ def _column(field: Field) -> pa.Field:
 
 
 @contextmanager
-def _of_the_schema(field: Field) -> Iterator[None]:
+def _raise_schema_errors(field: Field) -> Iterator[None]:
     """Raise SchemaError where a type cannot be stored."""
     try:
         yield

@@ -29,7 +29,7 @@ def value_restore(leaf: Leaf, shape: Shape | None, dictionary: pa.Array | None =
     restore: Restore
     if encoding.adaptive:
         raw = _cell_restore(leaf, tensor_encoding(RAW), dictionary)
-        restore = partial(_by_kind, raw, leaf_restore(leaf, dictionary))
+        restore = partial(_restore_by_kind, raw, leaf_restore(leaf, dictionary))
     elif encoding.one_value_per_cell:
         restore = _cell_restore(leaf, encoding, dictionary)
     else:
@@ -39,10 +39,10 @@ def value_restore(leaf: Leaf, shape: Shape | None, dictionary: pa.Array | None =
     return partial(_counted, restore, shape)
 
 
-def _by_kind(raw: Restore, numbers: Restore, column: ColumnBuffers) -> pa.Array:
+def _restore_by_kind(raw: Restore, numbers: Restore, column: ColumnBuffers) -> pa.Array:
     """The array of rows each of which has bytes, or numbers."""
     if column.others:
-        return from_kinds(column, partial(_by_kind, raw, numbers))
+        return from_kinds(column, partial(_restore_by_kind, raw, numbers))
     return (raw if column.kind is Kind.BYTES else numbers)(column)
 
 

@@ -1,4 +1,4 @@
-"""What a decoded column shows about its type.
+"""Evidence of a decoded column about its type.
 
 Results for parts of the records are joined as observations are. That is associative and commutative, so the order of
 files and their division into chunks have no influence.
@@ -31,7 +31,7 @@ _MOST_NAME = 40  # bytes of a dtype's name
 
 
 def observe(column: ColumnBuffers, record_of: Callable[[int], RecordRef] = _OF_NO_FILE) -> Observation:
-    """What `column` shows, with evidence: `record_of` a row is the record that it was decoded from.
+    """Return the evidence of `column`: `record_of` a row is the record that it was decoded from.
 
     SchemaError if rows have values of different kinds.
     """
@@ -80,7 +80,7 @@ def _observation(column: ColumnBuffers, nulls: bool, where: Callable[[int], Reco
 
 
 class SeenColumns:
-    """What the columns of chunks, added in the order of reading, have shown so far."""
+    """Evidence of the columns of chunks, added in the order of reading."""
 
     def __init__(self, known: Collection[str] = (), may_differ: Callable[[str], bool] = lambda name: False) -> None:
         # The features with values of different kinds that `may_differ`, as keys; of others, these are errors.
@@ -203,7 +203,7 @@ def _is_nothing(facts: Array) -> Array:
 
 
 def _facts_of_shown(facts: Array) -> Array:
-    """What columns show; there is more to feature lists and those with values of several kinds."""
+    """Facts of the columns shown; there is more to feature lists and those with values of several kinds."""
     shown = np.empty((len(facts), _IS_MORE + 1), np.int64)
     shown[:, _KIND : _TEXT + 1] = facts[:, Fact.KIND : Fact.TEXT + 1]
     shown[:, _TEXT] |= shown[:, _KIND] != Kind.BYTES
@@ -215,7 +215,7 @@ def _facts_of_shown(facts: Array) -> Array:
 
 
 def _add_nothing(own: Array, seen: Array) -> Array:
-    """Whether what was seen, of earlier records, stays the same when it is joined with what columns show.
+    """True if what was seen, of earlier records, stays the same when it is joined with what columns show.
 
     False where that takes more than a look: for feature lists, and columns that were not seen.
     """
@@ -237,7 +237,7 @@ def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], 
 
 @dataclass(frozen=True, slots=True)
 class FoldedTensor:
-    """What the tensors of a feature have in common."""
+    """Common facts of the tensors of a feature."""
 
     element: Element
     rank: int
@@ -262,7 +262,7 @@ def _is_bytes(seen: Observation) -> bool:
 
 
 def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]], *, is_read: bool = True) -> FoldedTensor | None:
-    """What the tensors of feature `name` have in common; None if it is not a tensor in some record.
+    """Common facts of the tensors of feature `name`; None if it is not a tensor in some record.
 
     If it is not read itself, that is what its companions state.
     """

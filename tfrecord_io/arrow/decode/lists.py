@@ -141,7 +141,7 @@ def _nothing(type_: pa.DataType, column: ColumnBuffers) -> pa.Array:
 
 
 def _holds_text(type_: pa.DataType) -> bool:
-    """Whether values of a type, the categories of a dictionary or the storage of an extension type are text."""
+    """True if values of a type, the categories of a dictionary or the storage of an extension type are text."""
     if t.is_dictionary(type_):
         return _holds_text(type_.value_type)
     if isinstance(type_, pa.BaseExtensionType):
@@ -160,7 +160,7 @@ def _values(text: bool, cast: Cast, column: ColumnBuffers, count: int, nulls: in
 
 
 def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
-    """The same rows as a column of `kind` and `layout`; the column itself if it is one already.
+    """Turn rows into a column of `kind` and `layout`; the column itself if it is one already.
 
     A row that has a value of another feature type, or not one value where `layout` is SCALAR, is a RowFault.
     """
@@ -196,7 +196,7 @@ def slots(column: ColumnBuffers) -> tuple[Array, Array]:
 
 
 def is_nothing(column: ColumnBuffers) -> bool:
-    """Whether no row has a value; kind and layout may still be those of a plan."""
+    """True if no row has a value; kind and layout may still be those of a plan."""
     is_null = column.null_count == column.rows or column.layout is Layout.NULL or column.kind is Kind.NONE
     return is_null and not column.others
 
@@ -207,7 +207,7 @@ def first_valid(column: ColumnBuffers) -> int:
 
 
 def without_empties(column: ColumnBuffers, required: bool) -> ColumnBuffers:
-    """The same rows, those without values as nulls; if `required`, the first of these is a RowFault."""
+    """Turn rows without values into nulls; if `required`, the first of these is a RowFault."""
     if column.layout is not Layout.LIST or column.offsets is None:
         return column
     mask = mask_of(column.validity if column.null_count else None, column.rows)

@@ -140,7 +140,7 @@ def kind_of_bytes(content: bytes) -> tuple[str | None, str | None]:
 
 
 def _hint(size: int, shape: Shape) -> str:
-    """What tensors this many bytes would be."""
+    """Tensors that this many bytes would be."""
     part = fixed_part(shape)
     width = size // part if part and size % part == 0 and None not in shape else 0
     names = [name for name, itemsize in _WIDTHS.items() if itemsize == width]

@@ -274,7 +274,7 @@ def _has_encoding(field: pa.Field) -> bool:
 
 
 def _holds_tensors(type_: pa.DataType) -> bool:
-    """Whether the values are tensors: of a column, or of the steps of a feature list."""
+    """True if the values are tensors: of a column, or of the steps of a feature list."""
     while is_list_like(type_) or t.is_run_end_encoded(type_):
         type_ = type_.value_type
     return is_any_tensor(type_)

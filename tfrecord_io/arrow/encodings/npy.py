@@ -85,7 +85,7 @@ def _cell(value: Array, row: int, element: Element, shape: Shape) -> Array:
 
 
 def _fits(dtype: np.dtype[Any], element: Element) -> bool:
-    """Whether values of the dtype, of either byte order, are of the column's; text and bytes may be narrower."""
+    """True if values of the dtype, of either byte order, are of the column's; text and bytes may be narrower."""
     if dtype.kind in "SU":
         return dtype.kind == element.dtype.kind and dtype.itemsize <= element.itemsize
     try:

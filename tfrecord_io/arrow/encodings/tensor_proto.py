@@ -51,10 +51,10 @@ class TensorProtos(TensorEncoding):
         if element.dtype.kind in "SU":
             tensors = [_parsed(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
             cells, shapes = _joined(
-                tensors, lambda row, tensor: _of_one_width(row, tensor.values.tolist(), element.dtype)
+                tensors, lambda row, tensor: _pad_to_one_width(row, tensor.values.tolist(), element.dtype)
             )
         else:
-            cells, shapes = _of_numbers(values, offsets, element)
+            cells, shapes = _decode_numbers(values, offsets, element)
         return cells._replace(shapes=check_shapes(shapes, shape, "the TensorProto"))
 
     def decode_text(self, values: Array, offsets: Array, shape: Shape) -> list[list[bytes]]:
@@ -66,7 +66,7 @@ class TensorProtos(TensorEncoding):
 Shapes = Array | list[tuple[int, ...]]
 
 
-def _of_numbers(values: Array, offsets: Array, element: Element) -> tuple[DecodedCells, Shapes]:
+def _decode_numbers(values: Array, offsets: Array, element: Element) -> tuple[DecodedCells, Shapes]:
     count = len(offsets) - 1
     if not count:
         return DecodedCells(np.empty(0, np.uint8), np.empty(0, np.int64)), []
@@ -111,7 +111,7 @@ def _parsed(row: int, offsets: Array, values: Array, name: str | None) -> Parsed
         raise fault from error
 
 
-def _of_one_width(row: int, strings: list[bytes], dtype: np.dtype[Any]) -> Array:
+def _pad_to_one_width(row: int, strings: list[bytes], dtype: np.dtype[Any]) -> Array:
     """Strings as text or bytes of one width, shorter ones filled up with NULs."""
     try:
         cells = [string.decode() for string in strings] if dtype.kind == "U" else strings

@@ -153,14 +153,14 @@ def open_input(
         if count > 1:
             raise EncodeError(f"{count} columns have this name", feature=name, hint="rename them")
     if any(not field.nullable or has_required_parts(field.type) for field in source.schema):
-        source = _without_missing(source, row_base)
+        source = _refuse_missing(source, row_base)
     if encodings and image_encodings(encodings):
         schema = with_image_fields(source.schema, encodings)
         source = source.mapped(schema, lambda batches, row: encoded_images(batches, schema, encodings, row), row_base)
     return source
 
 
-def _without_missing(source: BatchSource, row_base: int) -> BatchSource:
+def _refuse_missing(source: BatchSource, row_base: int) -> BatchSource:
     """The source, in which a null of a field that is not nullable is an EncodeError."""
 
     def checked(batches: Iterator[pa.RecordBatch], row: int) -> Iterator[pa.RecordBatch]:
@@ -188,7 +188,11 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
     try:
         table = _plain(data)
         labelled = labelled_rows(table, options.record_dim)
-        source = _of_one(table, options, row_base) if labelled is None else _of_labelled(labelled, options, row_base)
+        source = (
+            _source_of_single_table(table, options, row_base)
+            if labelled is None
+            else _source_of_labelled(labelled, options, row_base)
+        )
     except EncodeError as error:
         if _is_row(data):
             error.advice = "a row of a DataFrame has its dtypes as a DataFrame: pass df.iloc[[0]] instead of df.iloc[0]"
@@ -211,7 +215,7 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
         raise TypeError(f"expected a table, got a file object, {_type_name(data)}: pass tfr.dataset(file)")
     if isinstance(table, Iterable) and not isinstance(table, (str, bytes, bytearray, memoryview)):
         try:
-            return _of_iterable(iter(table), options, row_base)
+            return _source_of_iterable(iter(table), options, row_base)
         except _NoTableError as error:
             raise _NoTableError(_type_name(data), error.data) from None
     if callable(getattr(data, "SerializeToString", None)):
@@ -238,31 +242,31 @@ class _NoTableError(TypeError):
 
 
 def _is_row(data: Any) -> bool:
-    """Whether this looks like one row of a DataFrame: a Series of objects whose index has the names of columns."""
+    """True if this looks like one row of a DataFrame: a Series of objects whose index has the names of columns."""
     pandas = imported("pandas")
     is_objects = pandas is not None and isinstance(data, pandas.Series) and data.dtype == object
     return is_objects and not isinstance(data.name, str) and all(isinstance(name, str) for name in data.index)
 
 
-def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | None:
+def _source_of_single_table(data: Any, options: _InputOptions, row_base: int) -> BatchSource | None:
     """The batches of a single table; None if `data` is not one."""
     if isinstance(data, np.ndarray) and data.dtype.names is not None and data.ndim:
         data = fields_of(data)
     if is_frame(data) or isinstance(data, Mapping):
         return _of_columns(data, options, row_base)
     if isinstance(data, pa.Table):
-        return _of_table(data)
+        return _source_of_table(data)
     if isinstance(data, list | tuple) and (chunks := _chunks(data)) is not None:
         return _of_chunks(chunks, with_nested(chunks.schema, chunks.to_batches()))
     if isinstance(data, pa.RecordBatch):
-        return _of_table(pa.Table.from_batches([data]))
+        return _source_of_table(pa.Table.from_batches([data]))
     if isinstance(getattr(data, "schema", None), pa.Schema) and hasattr(data, "read_next_batch"):
-        return _of_reader(data, options)
+        return _source_of_reader(data, options)
     try:
         if hasattr(data, "__arrow_c_stream__"):
             rows = _length(data)
             reader = pa.RecordBatchReader.from_stream(data)
-            return _streamed(reader.schema, reader, rows)
+            return _source_of_stream(reader.schema, reader, rows)
         if hasattr(data, "__arrow_c_array__"):
             batch = _batch_of_structs(data)
             return BatchSource(batch.schema, cut([batch]), batch.num_rows)
@@ -297,7 +301,7 @@ def _batch_of_structs(data: Any) -> pa.RecordBatch:
 
 
 def with_plain_layout(source: BatchSource) -> BatchSource:
-    """The same data without views and run-ends."""
+    """Replace views and run-ends of data by plain layouts."""
     schema = pa.schema([f.with_type(nested_handed(f.type)) for f in source.schema], source.schema.metadata)
     if schema.equals(source.schema):
         return source
@@ -316,7 +320,7 @@ def _length(data: Any) -> int | None:
 
 
 def _plain(data: Any) -> Any:
-    """Inputs of other libraries, and rows, as a table of a form that `_of_one` knows; anything else as it is."""
+    """Inputs of other libraries, and rows, as a table that `_source_of_single_table` knows; anything else as it is."""
     modules = ("pandas", "polars", "pyarrow.dataset", "duckdb", "narwhals")
     pandas, polars, datasets, duckdb, narwhals = map(imported, modules)
     if narwhals is not None and isinstance(data, narwhals.LazyFrame | narwhals.DataFrame | narwhals.Series):
@@ -433,14 +437,14 @@ def _type_name(data: Any) -> str:
     return f"{type(data).__module__}.{type(data).__qualname__}"
 
 
-def _of_reader(data: Any, options: _InputOptions) -> BatchSource:
+def _source_of_reader(data: Any, options: _InputOptions) -> BatchSource:
     """Readers of tfrecord_io refuse to be read a second time; those of pyarrow do not report it."""
     if hasattr(data, "encoded"):
         data = data.encoded(options.encodings)
     elif hasattr(data, "from_start"):
         data = data.from_start()
     rows = getattr(data, "num_rows", None) if hasattr(data, "encoded") else None  # of an ArrayStream
-    return _streamed(data.schema, data, rows)  # iterated, not exported, so that errors keep their class
+    return _source_of_stream(data.schema, data, rows)  # iterated, not exported, so that errors keep their class
 
 
 def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
@@ -450,14 +454,14 @@ def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource
         else:
             columns = table_of_arrays(data, options.nan_to_null, options.encodings, options.maps)
     if not columns.tensors:
-        return _of_table(columns.table)
+        return _source_of_table(columns.table)
     table = _one_dictionary(columns.table)
     columns = replace(columns, table=table)
     part, schema = partial(columns.batches, PART_BYTES), with_nested(columns.schema, table.to_batches())
     return BatchSource(schema, cut(columns.batches(LIMITS.batch_bytes)), table.num_rows, part)
 
 
-def _of_labelled(rows: LabelledColumns, options: _InputOptions, row_base: int) -> BatchSource:
+def _source_of_labelled(rows: LabelledColumns, options: _InputOptions, row_base: int) -> BatchSource:
     """The rows of objects of xarray, block by block. Columns of objects are converted at once: all decide the type."""
     whole = _of_columns(rows.objects, options, row_base)
     objects = pa.Table.from_batches([b.replace_schema_metadata() for b in whole.batches] or [], whole.schema)
@@ -473,14 +477,14 @@ def _of_labelled(rows: LabelledColumns, options: _InputOptions, row_base: int) -
     return BatchSource(rows.with_labels(pa.schema(fields)), batches, rows.count)
 
 
-def _of_table(table: pa.Table) -> BatchSource:
+def _source_of_table(table: pa.Table) -> BatchSource:
     if not uncommon(table.schema):
         return _of_chunks(table, table.schema)
     table = _one_dictionary(table)
     return _of_chunks(table, with_nested(table.schema, table.to_batches()))
 
 
-def _streamed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | None) -> BatchSource:
+def _source_of_stream(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | None) -> BatchSource:
     """A stream; whether a column has to be stored nested is decided by the first batch that has rows."""
     if any(map(_may_lose, schema)):
         rest = (batch for batch in batches if batch.num_rows)
@@ -529,9 +533,9 @@ def _one_dictionary(table: pa.Table) -> pa.Table:
     return table
 
 
-def _of_iterable(items: Iterator[Any], options: _InputOptions, row_base: int) -> BatchSource:
+def _source_of_iterable(items: Iterator[Any], options: _InputOptions, row_base: int) -> BatchSource:
     """The batches of all items; without any, a table without rows and columns."""
-    items = _with_rows_joined(items)
+    items = _join_rows(items)
     first = next((_open(item, options, row_base) for item in items), None)
     if first is None:
         return BatchSource(pa.schema([]), iter(()), 0)
@@ -555,7 +559,7 @@ def _of_iterable(items: Iterator[Any], options: _InputOptions, row_base: int) ->
     return BatchSource(schema, all_batches())
 
 
-def _with_rows_joined(items: Iterator[Any]) -> Iterator[Any]:
+def _join_rows(items: Iterator[Any]) -> Iterator[Any]:
     """The items, of which dicts that are one row each are joined to lists of limited size, with the same columns."""
     for first in items:
         if isinstance(first, Mapping) and any(map(is_single, first.values())):
@@ -664,7 +668,7 @@ def _filled(column: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
 
 
 def _is_same(a: pa.Field, b: pa.Field) -> bool:
-    """Whether the values of two fields are stored and read back alike."""
+    """True if the values of two fields are stored and read back alike."""
     return (a.type == b.type and a.metadata == b.metadata) or equal_types(_embedded(a), _embedded(b))
 
 

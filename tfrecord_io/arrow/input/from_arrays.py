@@ -232,11 +232,11 @@ def lists_with_nan(values: pd.Series, column: pa.Array | pa.ChunkedArray) -> pa.
         return None
     if not any(map(_has_inner_nulls, column.chunks if isinstance(column, pa.ChunkedArray) else [column])):
         return None
-    return pa.array(list(map(_without_na, values)), mask=values.isna().to_numpy(), from_pandas=False)
+    return pa.array(list(map(_replace_na, values)), mask=values.isna().to_numpy(), from_pandas=False)
 
 
 def _has_inner_nulls(lists: pa.Array) -> bool:
-    """Whether an item is null, at any depth."""
+    """True if an item is null, at any depth."""
     while is_list_like(lists.type):
         lists = lists.values
         if lists.null_count:
@@ -244,10 +244,10 @@ def _has_inner_nulls(lists: pa.Array) -> bool:
     return False
 
 
-def _without_na(cell: Any) -> Any:
+def _replace_na(cell: Any) -> Any:
     """A cell with None for pandas' NA in its lists, which pyarrow knows only where NaN is missing, too."""
     if isinstance(cell, list | tuple) or (isinstance(cell, np.ndarray) and cell.dtype.kind == "O"):
-        return [_without_na(item) for item in cell]
+        return [_replace_na(item) for item in cell]
     return None if type(cell).__name__ == "NAType" else cell
 
 
@@ -273,7 +273,7 @@ def _ndarray(values: Any) -> np.ndarray[Any, Any]:
 
 
 def _is_torch_bfloat16(values: Any) -> bool:
-    """Whether this is a tensor of PyTorch that cannot be a NumPy array without ml_dtypes."""
+    """True if this is a tensor of PyTorch that cannot be a NumPy array without ml_dtypes."""
     return str(getattr(values, "dtype", None)) == "torch.bfloat16"
 
 
@@ -329,20 +329,20 @@ def _is_series(values: Any) -> bool:
 
 
 def is_frame(values: Any) -> bool:
-    """Whether this is a DataFrame of pandas."""
+    """True if this is a DataFrame of pandas."""
     pandas = imported("pandas")
     return pandas is not None and isinstance(values, pandas.DataFrame)
 
 
 def is_single(values: Any) -> bool:
-    """Whether this is one value, not a column of values."""
+    """True if this is one value, not a column of values."""
     if hasattr(values, "__dlpack__"):  # by the array API standard without a length
         return _is_without_axes(values)
     return isinstance(values, str | bytes | bytearray | memoryview | Mapping) or not hasattr(values, "__len__")
 
 
 def _is_without_axes(values: Any) -> bool:
-    """Whether this is an array, of any library, without axes; those of Arrow have one, and do not say so."""
+    """True if this is an array, of any library, without axes; those of Arrow have one, and do not say so."""
     return hasattr(values, "__dlpack__") and getattr(values, "ndim", 1) == 0
 
 
@@ -398,7 +398,7 @@ def refuse_times_among_others(cells: Any, level: int = 0) -> None:
         for name in names:
             refuse_times_among_others([cell[name] for cell in dicts if name in cell], level + 1)
     if list in types or tuple in types:
-        refuse_times_among_others(_flattened(cells), level + 1)
+        refuse_times_among_others(_flatten_items(cells), level + 1)
 
 
 def _refused_dtypes(name: str | None, dtypes: Iterable[np.dtype[Any]]) -> EncodeError:
@@ -414,7 +414,7 @@ def _refused_dtypes(name: str | None, dtypes: Iterable[np.dtype[Any]]) -> Encode
 
 
 def is_object_dtype(dtype: Any) -> bool:
-    """Whether this is NumPy's dtype of Python objects."""
+    """True if this is NumPy's dtype of Python objects."""
     return isinstance(dtype, np.dtype) and dtype.kind == "O"
 
 
@@ -479,7 +479,7 @@ def _refuse_in_lists(name: str, cells: Iterable[Any], type_: pa.DataType) -> Non
     if not _may_guess(type_):
         return
     try:
-        refuse_mixture(name, _flattened(cells), type_)
+        refuse_mixture(name, _flatten_items(cells), type_)
     except EncodeError as error:
         if error.record is not None:
             ends = np.cumsum([len(_items_of(cell)) for cell in cells])
@@ -503,7 +503,7 @@ def _inside(where: str, error: EncodeError) -> EncodeError:
     return error
 
 
-def _flattened(cells: Iterable[Any]) -> list[Any]:
+def _flatten_items(cells: Iterable[Any]) -> list[Any]:
     """The items of all lists, arrays and sets."""
     are_lists = set(map(type, cells)) <= {list, tuple, type(None)}
     return list(chain.from_iterable(filter(None, cells) if are_lists else map(_items_of, cells)))
@@ -517,7 +517,7 @@ def _items_of(cell: Any) -> Sequence[Any] | np.ndarray[Any, Any]:
 
 
 def _may_guess(type_: pa.DataType) -> bool:
-    """Whether Arrow may have converted other values to this type, or values in it."""
+    """True if Arrow may have converted other values to this type, or values in it."""
     own = (pa.types.is_binary, pa.types.is_temporal, pa.types.is_integer)
     return any(is_own(each) for each in types_within(type_) for is_own in own)
 
@@ -737,20 +737,20 @@ def without_masks(cells: Sequence[Any] | np.ndarray[Any, Any]) -> list[Any] | No
     found = []
     for row, cell in enumerate(values):
         try:
-            found.append(_without_mask(cell))
+            found.append(_unmask(cell))
         except EncodeError as error:
             error.record = row
             raise
     return found
 
 
-def _without_mask(cell: Any) -> Any:
+def _unmask(cell: Any) -> Any:
     if isinstance(cell, np.ma.MaskedArray):
         return np.asarray(cell) if unmasked_rows(cell[None])[0] else None
     if isinstance(cell, list | tuple):
-        return [_without_mask(item) for item in cell]
+        return [_unmask(item) for item in cell]
     if isinstance(cell, dict):
-        return {name: _without_mask(item) for name, item in cell.items()}
+        return {name: _unmask(item) for name, item in cell.items()}
     if isinstance(cell, np.ndarray) and has_inner(cell) and holds_masked(cell.reshape(-1).tolist()):
-        return [_without_mask(item) for item in cell]
+        return [_unmask(item) for item in cell]
     return cell

@@ -74,10 +74,10 @@ def table_of_frame(
         check_name(_column_name(label))
     if index is None and (frame.index.nlevels > 1 or frame.index.name is not None):
         index = True
-    frame, fills = _dense(_with_exact_levels(frame))
-    frame, geometries = _without_geometries(frame)
-    frame, categories = _with_text_categories(frame)
-    frame, complex_levels = _without_complex_levels(frame)
+    frame, fills = _dense(_make_levels_exact(frame))
+    frame, geometries = _blank_geometries(frame)
+    frame, categories = _turn_categories_into_text(frame)
+    frame, complex_levels = _blank_complex_levels(frame)
     frame, found, exact = _found_columns(frame, nan_to_null, encodings or {}, maps or {})
     try:
         with warnings.catch_warnings():  # `_warn_of_labels` names those that are not restored
@@ -106,8 +106,8 @@ def table_of_frame(
         if zone_of(dtype) is not None:
             refuse_lost_zone(table.field(at).name, frame.iloc[:, at])
     _refuse_levels(frame, table)
-    table = _with_zones(frame, table)
-    table = _with_labels(frame, table)
+    table = _add_zones(frame, table)
+    table = _add_labels(frame, table)
     _warn_of_labels(frame, table)
     if table.num_columns > frame.shape[1]:
         for level, values in complex_levels.items():
@@ -234,7 +234,7 @@ def _nulls_at(table: pa.Table, columns: list[int]) -> pa.Table:
     return with_columns_at(table, {at: (table.field(at).with_type(pa.null()), nulls) for at in columns})
 
 
-def _without_geometries(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, tuple[pa.Field, pa.ChunkedArray]]]:
+def _blank_geometries(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, tuple[pa.Field, pa.ChunkedArray]]]:
     """The frame with nulls in the columns of geometries of a GeoDataFrame; these as GeoPandas has them in Arrow.
 
     The metadata of their fields has the name of GeoArrow's type and the reference system of the coordinates.
@@ -249,7 +249,7 @@ def _without_geometries(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, tu
     return _replaced(pd.DataFrame(frame), dict.fromkeys(at, None)), fields
 
 
-def _with_text_categories(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, Any]]:
+def _turn_categories_into_text(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, Any]]:
     """The frame with texts as categories of columns and levels where these are periods or intervals; what each was.
 
     The latter are by the number of the column in a table that has the levels of the index last.
@@ -262,10 +262,10 @@ def _with_text_categories(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, 
     levels = [index.get_level_values(level) for level in range(index.nlevels)]
     changed = {at: with_text_categories(lv) for at, lv in enumerate(levels) if has_categories_of_pandas(lv.dtype)}
     stated |= {frame.shape[1] + at: levels[at].dtype for at in changed}
-    return _with_levels(frame, changed), stated
+    return _replace_levels(frame, changed), stated
 
 
-def _without_complex_levels(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, pd.Series]]:
+def _blank_complex_levels(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, pd.Series]]:
     """The frame with zeros in the levels of its index that are complex numbers, which Arrow does not have; these."""
     import pandas as pd
 
@@ -274,10 +274,10 @@ def _without_complex_levels(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int
         at: level for at, level in enumerate(levels) if isinstance(level.dtype, np.dtype) and level.dtype.kind == "c"
     }
     zeros = {at: pd.Index(np.zeros(len(frame)), name=level.name) for at, level in found.items()}
-    return _with_levels(frame, zeros), {at: pd.Series(level) for at, level in found.items()}
+    return _replace_levels(frame, zeros), {at: pd.Series(level) for at, level in found.items()}
 
 
-def _with_levels(frame: pd.DataFrame, levels: Mapping[int, pd.Index]) -> pd.DataFrame:
+def _replace_levels(frame: pd.DataFrame, levels: Mapping[int, pd.Index]) -> pd.DataFrame:
     """The frame with other levels of its index, by number."""
     import pandas as pd
 
@@ -290,7 +290,7 @@ def _with_levels(frame: pd.DataFrame, levels: Mapping[int, pd.Index]) -> pd.Data
     return frame.set_axis(pd.MultiIndex.from_arrays(arrays, names=index.names))
 
 
-def _with_labels(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
+def _add_labels(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
     """The table, in whose metadata are the labels of columns that are periods, intervals or categories of them."""
     labels = frame.columns
     levels = [labels.get_level_values(level) for level in range(labels.nlevels)]
@@ -304,7 +304,7 @@ def _with_labels(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
     return table.replace_schema_metadata(with_labels(table.schema, stated, table.column_names[: len(labels)]).metadata)
 
 
-def _with_exact_levels(frame: pd.DataFrame) -> pd.DataFrame:
+def _make_levels_exact(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with levels of `Int64` and its like for those of integers that have missing values.
 
     Of the others pandas makes floats, which do not have all integers.
@@ -340,7 +340,7 @@ def _dtypes(frame: pd.DataFrame, table: pa.Table) -> list[Any]:
     return [*frame.dtypes, *(frame.index.get_level_values(level).dtype for level in levels)]
 
 
-def _with_zones(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
+def _add_zones(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
     """See `with_zone`."""
     categorical = [(at, dtype) for at, dtype in enumerate(_dtypes(frame, table)) if hasattr(dtype, "categories")]
     columns = {at: with_zone(table.column(at), dtype) for at, dtype in categorical}

@@ -88,23 +88,23 @@ class LabelledColumns:
         values = imported("pandas").Series(getattr(data, "array", data))  # xarray 2025 wraps the array of pandas
         if variable.dims == (self._dim,):
             return values
-        cells = _without_nan(values.to_numpy(object, na_value=None))
+        cells = _replace_nan(values.to_numpy(object, na_value=None))
         return np.broadcast_to(cells, (self.count, *cells.shape))
 
     def _rows(self, variable: Any, begin: int, end: int) -> Array:
         if self._dim in variable.dims:
             values = np.asarray(variable.isel({self._dim: slice(begin, end)}).transpose(self._dim, ...).values)
-            return _without_nan(values) if values.dtype.kind == "O" else values
+            return _replace_nan(values) if values.dtype.kind == "O" else values
         values = np.asarray(variable.values)
         return np.ascontiguousarray(np.broadcast_to(values, (end - begin, *values.shape)))
 
 
 def _decides_by_values(variable: Any) -> bool:
-    """Whether a variable holds objects, or an array of pandas, whose values NumPy may not have."""
+    """True if a variable holds objects, or an array of pandas, whose values NumPy may not have."""
     return not isinstance(variable.dtype, np.dtype) or variable.dtype.kind == "O"
 
 
-def _without_nan(values: Array) -> Array:
+def _replace_nan(values: Array) -> Array:
     """Objects with None for NaN and NA, which xarray and pandas have for missing text."""
     cells = values.reshape(-1)
     nan = (type(cell).__name__ == "NAType" or (isinstance(cell, float) and math.isnan(cell)) for cell in cells)

@@ -208,12 +208,12 @@ def refuse_loss(before: pa.Array, after: pa.Array) -> None:
 
 
 def is_narrowed(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether floats are cast to floats of fewer bits."""
+    """True if floats are cast to floats of fewer bits."""
     return bool(t.is_floating(source) and t.is_floating(target) and source.bit_width > target.bit_width)
 
 
 def _moves_clock(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether times lose or get another zone than UTC, of which Arrow makes other times on the clock."""
+    """True if times lose or get another zone than UTC, of which Arrow makes other times on the clock."""
     if not t.is_timestamp(target) or not (t.is_timestamp(source) or t.is_date(source)):
         return False
     zones = {getattr(source, "tz", None), target.tz}
@@ -221,7 +221,7 @@ def _moves_clock(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _is_spelled_so(before: pa.Array, after: pa.Array) -> bool:
-    """Whether text is that of the numbers or bools `after`, all of them as Arrow or all as Python writes them."""
+    """True if text is that of the numbers or bools `after`, all of them as Arrow or all as Python writes them."""
     text = before.cast(pa.large_string()).drop_null()
     values = after.drop_null()
     if values.cast(pa.large_string()).equals(text):

@@ -69,7 +69,7 @@ def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array
         advice = "declare them by tfr.tensor()"
         raise EncodeError("the schema's tensors are permuted", feature=target.name, hint=advice)
     element, axes = element_and_shape(target)
-    tensors = _retyped(tensors, element, target.name)
+    tensors = _cast_tensors(tensors, element, target.name)
     shaped = _reshaped(tensors, axes, not is_any_tensor(source.type) and tensors.rank < 2, target.name)
     storage = tensor_array(replace(shaped, offsets=shaped.offsets - shaped.offsets[0]), len(array)).storage
     if pa.types.is_boolean(tensor_value_type(target.type)):
@@ -132,8 +132,8 @@ def _row(at: int, valid: Array | None) -> int:
     return at if valid is None else int(np.flatnonzero(valid)[at])
 
 
-def _retyped(tensors: TensorValues, element: Element, name: str) -> TensorValues:
-    """The same tensors of another dtype."""
+def _cast_tensors(tensors: TensorValues, element: Element, name: str) -> TensorValues:
+    """Cast tensors to another dtype."""
     own = tensors.element
     if own.name == element.name:
         return tensors
@@ -151,7 +151,7 @@ def _retyped(tensors: TensorValues, element: Element, name: str) -> TensorValues
 
 
 def _reshaped(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -> TensorValues:
-    """The same tensors in the declared shape; of lists only the number of values counts."""
+    """Give tensors the declared shape; of lists only the number of values counts."""
     own = tensors.shape_matrix
     if own.shape[1] == len(axes) and not (from_lists and len(axes) > 1):
         shapes, bad = own, misfits(own, axes)
@@ -187,7 +187,7 @@ def _lists(tensors: TensorValues, rows: int, target: pa.Field) -> pa.Array:
 
 
 def tensors_fit(source: pa.Field, target: pa.Field) -> bool:
-    """Whether all tensors of `source` are valid in `target`: the same dtype, and the same or unknown dimensions."""
+    """True if all tensors of `source` are valid in `target`: the same dtype, and the same or unknown dimensions."""
     if not (is_any_tensor(source.type) and is_any_tensor(target.type)) or is_fixed_shape_tensor(target.type):
         return False
     (own, own_axes), (declared, axes) = element_and_shape(source), element_and_shape(target)
@@ -341,7 +341,7 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _only_tensors_hold(dtype: np.dtype[Any], encoding: str | None) -> bool:
-    """Whether lists in a record cannot hold such values, or the encoding stores text and dates as arrays."""
+    """True if lists in a record cannot hold such values, or the encoding stores text and dates as arrays."""
     kind = dtype.kind
     if kind in _ARROW_TIMES:
         unit, count = np.datetime_data(dtype)
@@ -351,7 +351,7 @@ def _only_tensors_hold(dtype: np.dtype[Any], encoding: str | None) -> bool:
 
 
 def _stores_kind(encoding: str | None, kind: str) -> bool:
-    """Whether bytes of this encoding hold such values, and not plain text instead."""
+    """True if bytes of this encoding hold such values, and not plain text instead."""
     rules = encoding_rules(encoding) if TENSOR_ENCODINGS.has(encoding) else None  # reported where columns are planned
     return rules is not None and rules.one_value_per_cell and not rules.stores_text and kind in rules.dtype_kinds
 

@@ -208,11 +208,11 @@ class Extents:
         return cls(data, np.cumsum(lengths) - lengths, lengths)
 
     def where(self, mask: Array | None) -> Extents:
-        """The same, with nothing in the rows where `mask` is False."""
+        """Empty the rows where `mask` is False."""
         return self if mask is None else Extents(self.data, self.starts, np.where(mask, self.lengths, 0))
 
     def joined(self, offsets: Array) -> Extents:
-        """Those of runs of rows that lie one behind the other, as one extent each."""
+        """Merge the extents of adjacent runs of rows."""
         bounds = np.append(self.starts, self.starts[-1:] + self.lengths[-1:] if len(self.starts) else 0)
         return Extents(self.data, bounds[offsets[:-1]], bounds[offsets[1:]] - bounds[offsets[:-1]])
 
@@ -314,13 +314,13 @@ class _Field:
                 for entry, content in pairs:
                     _refuse_nulls(content, field, f"a {entry.name}")
                 entries = encode_messages(pairs, len(items), self._engine)
-                return [self._delimited(entries, len(items)).joined(offsets)]
+                return [self._delimit_messages(entries, len(items)).joined(offsets)]
             _refuse_nulls(items, field, "an element")
             if field.packed:
                 assert field.scalar is not None
                 numbers = Extents.adjacent(*_tagged(b"", _bits(items, field), field.scalar))
-                return self._with_sizes(numbers.joined(offsets), np.diff(offsets) > 0)
-            return [self._at_once(self._values(items, None, skips_default=False), len(items)).joined(offsets)]
+                return self._prefix_sizes(numbers.joined(offsets), np.diff(offsets) > 0)
+            return [self._join_rows_at_once(self._values(items, None, skips_default=False), len(items)).joined(offsets)]
 
     def _values(self, column: pa.Array, mask: Array | None, *, skips_default: bool) -> list[Extents]:
         """One value in each row but those that are null, by their tags."""
@@ -339,7 +339,7 @@ class _Field:
                 mask = lengths > 0 if mask is None else mask & (lengths > 0)
             buffer = column.buffers()[2]
             data = _NOTHING if buffer is None else np.frombuffer(buffer, np.uint8)
-            return self._with_sizes(Extents(data, offsets[:-1], lengths), mask)
+            return self._prefix_sizes(Extents(data, offsets[:-1], lengths), mask)
         numbers = _bits(column, field)
         if skips_default:
             mask = numbers != 0 if mask is None else mask & (numbers != 0)
@@ -355,26 +355,26 @@ class _Field:
         if node.name in JSON:
             contents = json_messages(node.name, field.path, column)
             lengths = np.fromiter(map(len, contents), np.int64, len(contents))
-            return self._with_sizes(Extents.adjacent(np.frombuffer(b"".join(contents), np.uint8), lengths), mask)
+            return self._prefix_sizes(Extents.adjacent(np.frombuffer(b"".join(contents), np.uint8), lengths), mask)
         parts = encode_messages(_children(node, column), len(column), self._engine, mask)
         if field.is_group:
             return [self._group(parts, len(column), mask)]
-        return [self._delimited(parts, len(column), mask)]
+        return [self._delimit_messages(parts, len(column), mask)]
 
-    def _with_sizes(self, content: Extents, mask: Array | None) -> list[Extents]:
+    def _prefix_sizes(self, content: Extents, mask: Array | None) -> list[Extents]:
         """Tags and lengths, and the content behind them."""
         return [self._header(content.lengths).where(mask), content.where(mask)]
 
     def _header(self, lengths: Array) -> Extents:
         return Extents.adjacent(*_tagged(varint(self._field.number << 3 | LEN), lengths, _SIZE))
 
-    def _delimited(self, parts: list[Extents], rows: int, mask: Array | None = None) -> Extents:
+    def _delimit_messages(self, parts: list[Extents], rows: int, mask: Array | None = None) -> Extents:
         """Messages with tag and length, at once."""
         sizes = sum((part.lengths for part in parts), np.zeros(rows, np.int64))
         if rows and sizes.max() > MAX_RECORD_BYTES:
             reason = too_large("the message")
             raise RowFault(int(sizes.argmax()), reason, feature=self._field.path, error=EncodeError)
-        return self._at_once([self._header(sizes), *parts], rows, mask)
+        return self._join_rows_at_once([self._header(sizes), *parts], rows, mask)
 
     def _group(self, parts: list[Extents], rows: int, mask: Array | None) -> Extents:
         number, none = self._field.number << 3, np.zeros(rows, np.int64)
@@ -382,9 +382,9 @@ class _Field:
             Extents(np.frombuffer(tag, np.uint8), none, np.full(rows, len(tag)))
             for tag in (varint(number | GROUP), varint(number | GROUP_END))
         )
-        return self._at_once([first, *parts, last], rows, mask)
+        return self._join_rows_at_once([first, *parts, last], rows, mask)
 
-    def _at_once(self, parts: Sequence[Extents], rows: int, mask: Array | None = None) -> Extents:
+    def _join_rows_at_once(self, parts: Sequence[Extents], rows: int, mask: Array | None = None) -> Extents:
         """The bytes of all rows where `mask` is True, one behind the other."""
         parts = [part.where(mask) for part in parts]
         data, starts, lengths = side_by_side(parts, rows)

@@ -148,7 +148,7 @@ class MessageReader:
 
     def _field(self, field: MessageField, values: FieldValues, count: int) -> pa.Array:
         if field.enum is not None and field.enum.is_closed and (field.repeated or field.presence):  # not in a map
-            values = self._without_unknown(field, values)
+            values = self._drop_unknown(field, values)
         if field.is_map:
             return self._map(field, values, count)
         if not field.repeated:
@@ -252,7 +252,7 @@ class MessageReader:
         entries = pa.StructArray.from_arrays([keys, contents], fields=[field.type.key_field, field.type.item_field])
         return list_array(field.type, count, 0, None, offsets, entries)
 
-    def _without_unknown(self, field: MessageField, values: FieldValues) -> FieldValues:
+    def _drop_unknown(self, field: MessageField, values: FieldValues) -> FieldValues:
         """The values without those that a closed enum does not have, which are unknown fields."""
         assert field.enum is not None
         rows = values.rows

@@ -99,7 +99,7 @@ class MessageField:
 
     @cached_property
     def type(self) -> pa.DataType:
-        """Of the column."""
+        """Type of the column."""
         if self.is_map:
             key, value = self.node.fields
             return pa.map_(key.type, value.arrow if value.serialized else value.type)
@@ -107,7 +107,7 @@ class MessageField:
 
     @property
     def item_type(self) -> pa.DataType:
-        """Of one value."""
+        """Type of one value."""
         return self.scalar.type if self.scalar is not None else self.node.type
 
     @property
@@ -141,7 +141,7 @@ class MessageNode:
 
     @property
     def is_wrapper(self) -> bool:
-        """Whether it stands for its one value."""
+        """True if it stands for its one value."""
         return self.name in _WRAPPERS
 
     @cached_property
@@ -271,5 +271,5 @@ def _is_repeated(one: Any) -> bool:
 
 
 def is_required(one: Any) -> bool:
-    """Whether a message must have a field, given by its descriptor."""
+    """True if a message must have a field, given by its descriptor."""
     return bool(one.is_required if hasattr(one, "is_required") else one.label == one.LABEL_REQUIRED)

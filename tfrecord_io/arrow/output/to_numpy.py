@@ -187,7 +187,7 @@ class Ragged:
 
 
 def is_plain(values: Array) -> bool:
-    """Whether an array is of one dimension, contiguous, and of numbers."""
+    """True if an array is of one dimension, contiguous, and of numbers."""
     is_own = type(values) is np.ndarray and values.ndim == 1 and values.flags.c_contiguous
     return bool(is_own and values.dtype.kind in "iuf" and values.dtype.isnative)
 

@@ -250,7 +250,7 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
     own |= _columns_of_pandas(table, stated)
     if backend is None:
         texts = _arrow_texts(table, stated)
-        own |= {at: _undescribed(table.column_names[at], table.column(at), "pyarrow") for at in texts}
+        own |= {at: _undescribed_series(table.column_names[at], table.column(at), "pyarrow") for at in texts}
     if backend != "pyarrow":
         own |= _distinct_bytes(table, stated) | _masked_integers(table, stated)
     if own:
@@ -276,7 +276,7 @@ def _frame_of_one(table: pa.Table, stated: Mapping[str, Any], backend: str | Non
         return _frame(table, {**stated, "columns": {}}, backend)
     if t.is_nested(field.type.value_type if t.is_dictionary(field.type) else field.type):
         return pd.DataFrame({field.name: pd.Series(_cells(table, 0), dtype=object)})
-    if t.is_dictionary(field.type) and (distinct := _with_distinct_categories(table.column(0))) is not None:
+    if t.is_dictionary(field.type) and (distinct := _merge_equal_categories(table.column(0))) is not None:
         return _frame(pa.table({field.name: distinct}), stated, backend)
     if (wider := as_numpy_time(table.column(0))) is not None:
         return _frame(pa.table({field.name: wider}), stated, backend)
@@ -323,13 +323,15 @@ def _own_columns(
         dtype = _stated_dtype(field, stated)
         if any(map(is_any_tensor, types_within(field.type))):
             is_scalar = is_any_tensor(field.type) and not element_and_shape(field)[1]
-            own[at] = _without_axes(table, at) if is_scalar else _cells(table, at)
+            own[at] = _scalars_of_tensors(table, at) if is_scalar else _cells(table, at)
         elif backend == "pyarrow" or (dtype not in (None, "object") and restores(dtype, field.type)):
             continue
         elif dtype == f"{field.type}[pyarrow]":
-            own[at] = _undescribed(field.name, column, "pyarrow")  # of a dtype that pandas does not find by its name
+            own[at] = _undescribed_series(
+                field.name, column, "pyarrow"
+            )  # of a dtype that pandas does not find by its name
         elif is_bool8(field.type):  # which pyarrow makes integers, or floats if one is missing
-            own[at] = _undescribed(field.name, column.cast(pa.bool_()), backend)
+            own[at] = _undescribed_series(field.name, column.cast(pa.bool_()), backend)
         elif t.is_dictionary(field.type) and t.is_timestamp(field.type.value_type) and field.type.value_type.tz:
             own[at] = _zoned_categories(table.select([at]))
         elif any(is_changed(chunk) for chunk in column.chunks):
@@ -389,23 +391,23 @@ def _zoned_categories(table: pa.Table) -> pd.Series:
     """A column of categories in a time zone, which pyarrow makes naive."""
     import pandas as pd
 
-    column = _with_distinct_categories(table.column(0))
+    column = _merge_equal_categories(table.column(0))
     column = one_dictionary(table.column(0)).combine_chunks() if column is None else column
     name = table.column_names[0]
-    categories = _undescribed(name, column.dictionary)
+    categories = _undescribed_series(name, column.dictionary)
     codes = np.asarray(column.indices.cast(pa.int64()).fill_null(-1))
     with suppress(ValueError):  # NaT, which Arrow has as a value
         values = pd.Categorical.from_codes(codes, pd.Index(categories), ordered=column.type.ordered)
         return pd.Series(values)
-    return _undescribed(name, table.column(0).cast(column.type.value_type))
+    return _undescribed_series(name, table.column(0).cast(column.type.value_type))
 
 
-def _undescribed(name: str, column: pa.Array | pa.ChunkedArray, backend: str | None = None) -> pd.Series:
+def _undescribed_series(name: str, column: pa.Array | pa.ChunkedArray, backend: str | None = None) -> pd.Series:
     """The series, without a name, of a column of which no metadata states a dtype; warnings have its `name`."""
     return _frame(pa.table({name: column}), frame_description(pa.schema([])), backend).iloc[:, 0].rename(None)
 
 
-def _with_distinct_categories(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
+def _merge_equal_categories(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
     """A dictionary column with each category once and no null; None if it is so already, or Arrow cannot tell."""
     with suppress(*NO_PYTHON_FORM):
         array = one_dictionary(column).combine_chunks()
@@ -416,7 +418,7 @@ def _with_distinct_categories(column: pa.ChunkedArray) -> pa.DictionaryArray | N
 
 
 def is_changed(array: pa.Array) -> bool:
-    """Whether pyarrow changes values inside lists and structs on the way to pandas; other values it does not.
+    """True if pyarrow changes values inside lists and structs on the way to pandas; other values it does not.
 
     Integers become floats if one is missing; in structs and maps, nanoseconds become integers; of extension types it
     has the storage, or nothing.
@@ -492,7 +494,7 @@ def _exact_lists(array: pa.Array) -> list[Array]:
     return rows
 
 
-def _without_axes(table: pa.Table, at: int) -> Array | pd.Series:
+def _scalars_of_tensors(table: pa.Table, at: int) -> Array | pd.Series:
     """A column of tensors without axes: of their dtype if pandas has it, with NaN; else NumPy's scalars."""
     import pandas as pd
 
@@ -593,7 +595,7 @@ def _masked_integer(type_: pa.DataType) -> str:
 
 
 def restores(stated: str, type_: pa.DataType) -> bool:
-    """Whether `stated` names an extension dtype that values of `type_` can be."""
+    """True if `stated` names an extension dtype that values of `type_` can be."""
     import pandas as pd
 
     try:
@@ -687,7 +689,7 @@ def zones_that_python_has(table: pa.Table) -> pa.Table:
 
 
 def _far_times(column: pa.ChunkedArray) -> str | None:
-    """What the column has that no time zone can hold; None if there is nothing."""
+    """Times of the column that no time zone can hold; None if there is nothing."""
     ends, unit = pc.min_max(column.cast(pa.int64())), _PER_SECOND[column.type.unit]
     if not ends["min"].is_valid:
         return None

@@ -28,13 +28,13 @@ class TfdsSplit:
     bytes: int = 0  # of all its files, or of the records in them, as TFDS counts either; 0 is unknown
 
     def has_bytes(self, size: int) -> bool:
-        """Whether its files, of this size together, may be those that TFDS wrote."""
+        """True if its files, of this size together, may be those that TFDS wrote."""
         return self.bytes in (0, size, size - FRAME_BYTES * sum(self.lengths))
 
 
 @dataclass(frozen=True, slots=True)
 class TfdsInfo:
-    """What ``dataset_info.json`` says: `path` is its own, `document` its content."""
+    """Facts of ``dataset_info.json``: `path` is its own, `document` its content."""
 
     path: str
     file_format: str
