@@ -26,7 +26,7 @@ from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools.leftovers import clean
 from transfers import convert_flat
 
-SUFFIXES = {"TFRecord": ".tfrecord", **{row.title: row.suffixes[0] for row in FORMATS.own if row.plan}}
+SUFFIXES = {"TFRecord": ".tfrecord", **{row.title: row.suffixes[0] for row in FORMATS.own if row.plan and row.is_target}}
 
 
 class Stopped(Exception):
@@ -213,7 +213,7 @@ def test_other_keywords_are_refused_and_nothing_is_lost(
     [
         ("x@4", {}, ValueError, r"each source file becomes one shard; write '.*x@\*'"),
         ("x@*", {"shards": 2}, TypeError, "shards= cannot be used with resume=True"),
-        ("x@*", {"max_shard_bytes": 2}, TypeError, r"target_options=\{'max_shard_bytes': …\} cannot be used"),
+        ("x@*", {"max_shard_bytes": 2}, TypeError, r"max_shard_bytes= cannot be used"),
         ("x@*", {"limit": 2}, TypeError, "limit= cannot be used with resume=True: it counts the rows of all"),
         ("x@*", {"on_error": "stop"}, ValueError, "on_error='stop' cannot be used"),
         ("x.parquet", {}, ValueError, "resume=True converts TFRecord, CSV, .*Parquet"),

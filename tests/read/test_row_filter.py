@@ -145,7 +145,6 @@ def test_only_the_columns_of_the_condition_are_needed(condition: Any, columns: l
         (["n", ">", 1], ValueError, "expected tuples"),
         ([1], ValueError, "expected tuples"),
         (("n", "==", 1), TypeError, "a list of tuples"),
-        ("n > 1", TypeError, "expected a pyarrow expression"),
     ],
 )
 def test_what_is_no_condition_is_refused(condition: Any, error: type[Exception], text: str) -> None:

@@ -25,6 +25,6 @@ def read_by(verb: Callable[..., T], source: Any, *arguments: Any, **keywords: An
     reading = {name: keywords.pop(name) for name in [*keywords] if name not in own}
     if not reading:
         return verb(source, *arguments, **keywords)
-    if "storage_options" in keywords:
-        reading["storage_options"] = keywords.pop("storage_options")
+    for name in {"storage_options", "filesystem"} & keywords.keys():
+        reading[name] = keywords.pop(name)
     return verb(tfr.dataset(source, **reading), *arguments, **keywords)

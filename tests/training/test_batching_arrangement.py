@@ -112,7 +112,7 @@ def test_a_row_has_one_segment_in_all_columns(tmp_path: Path, missing: list[int]
 
 
 def test_batches_by_number_stack_lists_of_one_length(tmp_path: Path) -> None:
-    rows = {"t": [[1], [2], [3, 4], [5, 6]], "box": [[1, 2, 3, 4]] * 4}
+    rows = {"t": [[1], [3, 4], [2], [5, 6]], "box": [[1, 2, 3, 4]] * 4}
     schema = {name: tfr.list_("int64") for name in rows}
     tfr.write_tfrecord(rows, tmp_path / "a.tfrecord", schema=schema, embed_schema=False)  # else they are never stacked
     options: dict[str, Any] = {"batch_size": 2, "bucket_by": "t", "bucket_sizes": [1, 2]}
@@ -124,7 +124,7 @@ def test_batches_by_number_stack_lists_of_one_length(tmp_path: Path) -> None:
     tfr.write_tfrecord(rows, tmp_path / "b.tfrecord", schema=schema, embed_schema=False)
     source = tfr.dataset(tmp_path / "b.tfrecord", sample=2).to_grain(**options)
     with pytest.raises(
-        tfr.errors.SchemaError, match=r"record 3: feature 'box': .* sample have 4; pass a larger sample=$"
+        tfr.errors.SchemaError, match=r"record 3: feature 'box': .* sample have 4; pass .*a larger sample=$"
     ):
         list(map(source.__getitem__, range(len(source))))
     source = tfr.dataset(tmp_path / "b.tfrecord", sample="all").to_grain(**options)

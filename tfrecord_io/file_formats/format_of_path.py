@@ -217,7 +217,8 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
     if record_files(listing) or _has_records(fs, listing):
         return TFRECORD
-    if may_be_images and not any(formats) and has_image(path, storage, by_content=True):
+    has_tables = any(named and not name.startswith("metadata.") for name, named in zip(names, formats, strict=True))
+    if may_be_images and not has_tables and has_image(path, storage, by_content=True):
         return FORMATS[FOLDERS["images"]]
     format = _format_of_names(path, names)
     if format is None and not has_named:

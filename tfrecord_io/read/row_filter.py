@@ -199,7 +199,7 @@ class RowFilter:
 def add_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> Sequence[str] | None:
     """The ``columns=`` that selects the columns of a filter, too.
 
-    >>> with_filter_columns(["!image", "!id"], ["id"])
+    >>> add_filter_columns(["!image", "!id"], ["id"])
     ('*', '!image', 'id')
     """
     if any(name.startswith("!") for name in filter_columns):  # which no entry selects

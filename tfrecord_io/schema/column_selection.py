@@ -124,7 +124,7 @@ def matches_any(entry: str, names: Collection[str]) -> bool:
 
 
 def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature: str) -> FeatureNotFoundError:
-    reason = f"{keyword}= names '{entry}', but no {noun} matches"
+    reason = f"'{entry}' of {keyword}: no {noun} matches"
     return FeatureNotFoundError(reason, feature=feature, hint=name_advice(feature, names))
 
 

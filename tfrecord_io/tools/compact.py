@@ -31,7 +31,7 @@ from tfrecord_io.write.writer import WriteReport
 
 _ONE_DATASET = (
     "compact joins the shards of one dataset with a manifest (_MANIFEST.json), in which it "
-    "replaces them at once; tfr.merge writes the records of any files to one file, or to the "
+    "replaces them at once; merge writes the records of any files to one file, or to the "
     "shards of a new dataset"
 )
 

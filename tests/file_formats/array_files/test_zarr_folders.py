@@ -143,7 +143,7 @@ def test_shapes_without_values(tmp_path: Path) -> None:
     made.create_array("x", shape=(2**40, 1000), chunks=(1, 1000), dtype="f8")
     made.create_array("chunk", shape=(2**40,), chunks=(2**36,), dtype="f8")
     made.create_array("row", shape=(1, 2**40), chunks=(1, 1000), dtype="u1")
-    for name, reason in (("x", r"1000000\)} leaves"), ("chunk", "is too large"), ("row", "a record at most")):
+    for name, reason in (("x", r"1000000\)\) leaves"), ("chunk", "is too large"), ("row", "a record at most")):
         with pytest.raises(tfr.TFRecordError, match=reason):
             tfr.convert(
                 tmp_path / "a.zarr",

@@ -140,7 +140,7 @@ def test_keys_are_text_or_integers(tmp_path: Path, type_: str, keys: list[Any]) 
         ({"jpg": [b"a"], "a/b": [1]}, r"has a slash.* schema=\{'cls': tfr.scalar\('int64', feature='a/b'\)\}"),
         ({"jpg": [b"a"], "X": ["a"]}, r"has capitals.* schema=\{'txt': tfr.scalar\('string', feature='X'\)\}"),
         ({"jpg": [b"a"], ".x": ["a"]}, "begins with a dot"),
-        ({"jpg": [b"a"], "x": [1.5]}, "names of columns become suffixes"),
+        ({"jpg": [b"a"], "x": [1.5]}, "name it after a suffix"),
         ({"jpg": [b"a"], "__key__": ["../a"]}, "cannot be used"),
         ({"jpg": [b"a"], "__key__": ["./../a"]}, "cannot be used"),
         ({"jpg": [b"a", b"b"], "__key__": ["a", "a"]}, "that of the sample before it"),
