@@ -26,7 +26,8 @@ from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools.leftovers import clean
 from transfers import convert_flat
 
-SUFFIXES = {"TFRecord": ".tfrecord", **{row.title: row.suffixes[0] for row in FORMATS.own if row.plan and row.is_target}}
+TARGETS = [row for row in FORMATS.own if row.plan and row.is_target]
+SUFFIXES = {"TFRecord": ".tfrecord", **{row.title: row.suffixes[0] for row in TARGETS}}
 
 
 class Stopped(Exception):
