@@ -41,7 +41,7 @@ class FileSystem(Protocol):
 
     @property
     def can_list(self) -> bool:
-        """Whether directories can be listed."""
+        """True if directories can be listed."""
         ...
 
     def entry(self, name: str, *, is_file: bool = False) -> Entry | None:
@@ -67,7 +67,7 @@ class FileSystem(Protocol):
         ...
 
     def pages_below(self, directory: str) -> Iterator[tuple[list[Entry], bool]]:
-        """The same files and all others below the directory, by the pages of a store, and whether more follow.
+        """Files at any depth below the directory, by the pages of a store, and whether more pages follow.
 
         No pages where files are not listed so.
         """
@@ -83,7 +83,7 @@ class FileSystem(Protocol):
 
 
 def existing_files(fs: FileSystem, names: Sequence[str]) -> dict[str, Entry]:
-    """Those of some names that are files now, which are looked up together."""
+    """Look up several names together; the entries of existing files, by name."""
     found = fs.entries(names, are_files=True)
     return {entry.name: entry for entry in found if entry is not None and not entry.directory}
 
@@ -131,7 +131,7 @@ def _matching(pattern: str) -> Iterator[str]:
 
 
 def _matching_names(pattern: str) -> Iterator[str]:
-    """The same for a pattern without ``**``."""
+    """Names of local files matching a pattern without ``**``."""
     head, tail = os.path.split(pattern)
     for folder in _matching_names(head) if _has_wildcards(head) else [_ESCAPED.sub(r"\1", head)]:
         if _has_wildcards(tail):
@@ -163,14 +163,14 @@ def _nothing_there() -> Iterator[None]:
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """What is in a folder; nothing if it is gone since it was found."""
+    """Entries of a folder; none if the folder was removed meanwhile."""
     with _nothing_there(), os.scandir(system.current.full_name(folder or ".")) as listed:
         return list(listed)
     return []
 
 
 def _below(folder: str, within: frozenset[_Folder | None]) -> Iterator[tuple[str, str, bool]]:
-    """All that is below a folder, in which folder with a slash, its name, and whether it is one; nothing hidden.
+    """Walk a folder, without hidden entries: of each its folder (with a slash), name, and whether it is a folder.
 
     `within` are that folder and those that it is in; a link to one of these is no folder.
     """
@@ -197,7 +197,7 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
 def is_dangling(name: str) -> bool:
-    """Whether a local name is that of a link to a file that does not exist, or to itself."""
+    """True if a local path is a link to itself or to a missing file."""
     return os.path.islink(name) and not os.path.exists(name)
 
 

@@ -111,12 +111,12 @@ def storage_for(paths: Iterable[str | os.PathLike[str]], storage: StorageOptions
 
 
 def is_url(path: str | os.PathLike[str]) -> bool:
-    """Whether a path begins with a protocol."""
+    """True if a path begins with a protocol."""
     return _URL.match(path_text(path)) is not None
 
 
 def is_remote(fs: FileSystem) -> TypeGuard[FsspecFileSystem]:
-    """Whether it is an `FsspecFileSystem`; that class is not imported for local files."""
+    """True if the filesystem is an `FsspecFileSystem`; that class is not imported for local files."""
     return type(fs) is not LocalFileSystem
 
 

@@ -130,12 +130,12 @@ class FsspecFileSystem:
                 raise
 
     def described(self, name: str) -> Mapping[str, Any]:
-        """What fsspec says of a file now, asked once."""
+        """fsspec's current description of a file, by one request."""
         self.fsspec.invalidate_cache(self.fsspec._parent(name))
         return self._entry_of(name, self._info(name, is_file=True)).info or {}
 
     def _info(self, name: str, is_file: bool) -> dict[str, Any]:
-        """What fsspec says of a name."""
+        """fsspec's description of a name."""
         is_object = is_file and self.is_s3
         if (self.can_list and not self._is_google and not is_object) or not self._has_loop:
             return dict(self.fsspec.info(name))
@@ -144,7 +144,7 @@ class FsspecFileSystem:
         return dict(sync(self.fsspec.loop, self._described, name, is_file))
 
     async def _described(self, name: str, is_file: bool) -> dict[str, Any]:
-        """What an asynchronous filesystem says of a name; of a file on a web server, see `web_info`."""
+        """Description of a name by an asynchronous filesystem; `web_info` describes files of web servers."""
         if self._is_google:
             return await google_info(self.fsspec, name, is_file=is_file)
         if is_file and self.is_s3:
@@ -157,17 +157,17 @@ class FsspecFileSystem:
 
     @property
     def _has_loop(self) -> bool:
-        """Whether its requests are made in the loop of fsspec's thread."""
+        """True if requests are made in the loop of fsspec's thread."""
         return bool(self.fsspec.async_impl) and not self.fsspec.asynchronous
 
     @property
     def _is_google(self) -> bool:
-        """Whether requests are made as in `tfrecord_io.storage.filesystem.google`."""
+        """True if requests are made as in `tfrecord_io.storage.filesystem.google`."""
         return store_of(self.fsspec) == "gcs" and self._has_loop
 
     @property
     def is_s3(self) -> bool:
-        """Whether requests are made by s3fs."""
+        """True if requests are made by s3fs."""
         return store_of(self.fsspec) == "s3" and self._has_loop
 
     def entries(self, names: Sequence[str], *, are_files: bool = False) -> list[Entry | None]:
@@ -269,7 +269,7 @@ class FsspecFileSystem:
 
     @property
     def is_object_store(self) -> bool:
-        """Whether it is a store whose errors tell an absent object from other failures, without a look before."""
+        """True if the store's errors tell an absent object from other failures, without a lookup before."""
         return store_of(self.fsspec) not in ("web", None)
 
     def content(self, name: str) -> bytes | None:
@@ -414,7 +414,7 @@ async def _s3_page(fs: Any, folder: str, token: str, most: int) -> tuple[list[di
 
 @lru_cache(maxsize=64)
 def _takes(kind: Any, method: str, keyword: str) -> bool:
-    """Whether a method of a class has a keyword."""
+    """True if a method of a class has a keyword."""
     return keyword in inspect.signature(getattr(kind, method)).parameters
 
 
@@ -494,10 +494,10 @@ def store_of(fsspec: Any) -> str | None:
 
 
 def is_cache(fsspec: Any) -> bool:
-    """Whether an fsspec filesystem keeps copies of the files of another one."""
+    """True if an fsspec filesystem keeps copies of another's files."""
     return not set(_CACHES).isdisjoint(protocols(unwrap(fsspec, "")[0]))
 
 
 def can_list(fsspec: Any) -> bool:
-    """Whether an fsspec filesystem can list directories: web servers cannot."""
+    """True if an fsspec filesystem can list directories: web servers cannot."""
     return store_of(fsspec) != "web"

@@ -43,7 +43,7 @@ _S3_RETRIES = {"total_max_attempts": 6, "mode": "legacy"}
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether a retry of the same request may succeed, and no library of the store has made it again.
+    """True if the same request may succeed later, and the store's library has not retried yet.
 
     >>> is_transient(ConnectionResetError()), is_transient(PermissionError("Forbidden"))
     (True, False)
@@ -57,7 +57,7 @@ def is_transient(error: Exception) -> bool:
 
 
 def is_about_credentials(error: BaseException) -> bool:
-    """Whether credentials are missing, or have expired; by names, as the classes are those of several libraries.
+    """True if credentials are missing or expired; judged by class names, as several libraries have such classes.
 
     >>> class NoCredentialsError(Exception): ...
     >>> is_about_credentials(NoCredentialsError())
@@ -107,7 +107,7 @@ def _is_to_try_once(client: Any) -> bool:
 
 
 def _is_handled(error: BaseException) -> bool:
-    """Whether a function that still runs has caught the error."""
+    """True if a function that still runs has caught the error."""
     caller = None if error.__traceback__ is None else error.__traceback__.tb_frame
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame is not caller:
@@ -185,7 +185,7 @@ _counter: ContextVar[Callable[[int], None] | None] = ContextVar("retries", defau
 
 @contextmanager
 def counting_retries(count: Callable[[int], None]) -> Iterator[None]:
-    """Call `count` with the number of requests that are made again, of those that a block begins in this thread."""
+    """Call `count` with the number of retries of each request begun in the block by this thread."""
     token = _counter.set(count)
     try:
         yield

@@ -1,4 +1,4 @@
-"""A small remote object as a raw file that is read once, while it arrives by one request."""
+"""A small remote object as a raw file, read once while the response of one request arrives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_BYTES = 512 << 10  # that wait for the reader
 
 
 class ArrivingObject:
-    """An object whose bytes are used as they come, so that memory holds a few pieces of them.
+    """A raw file over the pieces of one response; memory holds only a few pieces at a time.
 
     One thread reads. A reader that is slower than the network makes it wait.
     """

@@ -46,11 +46,11 @@ class RandomAccessFile(Closing):
     @property
     @abstractmethod
     def version(self) -> str:
-        """What changes with the content, as ``name=value``; empty if nothing does."""
+        """Version of the content, as ``name=value``; empty if nothing tells versions apart."""
 
     @property
     def identity(self) -> dict[str, int]:
-        """What also changes if the file is replaced by one of the same version; a copy has another, too."""
+        """Identity of the file itself: a replacement with the same version, or a copy, has another."""
         return {}
 
     @abstractmethod
@@ -196,7 +196,7 @@ class LocalRandomAccessFile(RandomAccessFile):
 
 
 def read_local(files: Sequence[RandomAccessFile], number: Array, begins: Array, ends: Array) -> Bytes | None:
-    """Ranges of local files, each of the file with its `number`, one after the other in the order given.
+    """Read ranges of local files into one buffer, in order; `number` has the file of each range.
 
     None if one of them cannot be read, which `RandomAccessFile.read` explains, or the system has no pread.
     """

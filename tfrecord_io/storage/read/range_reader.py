@@ -31,7 +31,7 @@ Answer = tuple[bytes, OSError | None]  # the bytes received, and the error that 
 
 
 class Window:
-    """Limits and adapts how much is requested ahead, over one file or several that are read one after the other.
+    """Limits and adapts how much is requested ahead, over one file or several in sequence.
 
     With `stream`, all files will be read, so several ranges are requested at once from the start. With `heads`, only
     the first bytes of each file will be read, so those of many files are requested at once. With `most`, a whole file

@@ -112,7 +112,7 @@ class RemoteObject:
         return bytes(await self._fs._cat_file(self._name, start=begin, end=end))
 
     async def pieces(self, begin: int, end: int) -> AsyncGenerator[bytes]:
-        """The same bytes, as they arrive if `arrives`, else in one piece."""
+        """Bytes of a range in pieces as they arrive if `arrives`, else in one piece."""
         yield await self.read_range(begin, end)
 
     async def check_unchanged(self) -> None:

@@ -1,4 +1,4 @@
-"""A file to read, and what the manifest of its dataset states about it."""
+"""A file to read, with the statements of its dataset's manifest."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ManifestVersion:
 
 @dataclass(frozen=True, slots=True)
 class ManifestShard:
-    """What a manifest states about a file."""
+    """A manifest's statements about one file."""
 
     manifest: ManifestVersion
     records: int
@@ -101,14 +101,14 @@ class ManifestShard:
         return raw
 
     def by_name(self, path: str, use: Callable[[str], T]) -> T:
-        """Call `use` with the staged name of a local file, or with its final name if it has that by now."""
+        """Call `use` with the staged name of a local file, or, once renamed, with the final name."""
         if self.staged is not None:
             with suppress(FileNotFoundError):
                 return use(self.staged)
         return use(path)
 
     def absolute(self, directory: str) -> ManifestShard:
-        """The same, of a local file, for a process with another working directory than this one."""
+        """A copy with absolute paths, for a process with another working directory."""
         manifest = replace(self.manifest, name=os.path.join(directory, self.manifest.name))
         return replace(self, manifest=manifest, staged=self.staged and os.path.join(directory, self.staged))
 
@@ -137,7 +137,7 @@ class Origin(NamedTuple):
 
 
 class Origins(Protocol):
-    """Where the records of a source come from, if they are not those of its file as they are."""
+    """Origin of the records of a source made from another file's records."""
 
     def __call__(self, record: int) -> Origin | None:
         """The origin of the record with this number here; None if there is none."""
@@ -311,20 +311,20 @@ class Source:
             self.pipe.is_read_once = True  # what the next reader reads need not be kept for others
 
     def close(self) -> None:
-        """Close a pipe, so that its writer ends, and remove what was kept; of other files nothing is open."""
+        """Close a pipe, so that its writer ends, and drop the kept bytes; other files are not open."""
         if self.pipe is not None:
             self.pipe.close()
 
     @property
     def can_be_read_again(self) -> bool:
-        """Whether it is neither a file object nor a pipe."""
+        """True if the source is neither a file object nor a pipe."""
         if self.derived is not None:
             return self.derived.can_be_read_again
         return not self.is_file_object and self.size is not None
 
     @property
     def is_pipe(self) -> bool:
-        """Whether it is neither a regular file nor a link that leads nowhere, which has no size, either."""
+        """True for a FIFO or device; a dangling link has no size either, but is none."""
         return self.pipe is not None and not is_dangling(self.path)
 
     @property
@@ -346,7 +346,7 @@ class Source:
         return (LocalFileSystem(), self.path) if self._fsspec is None else (self._store, str(self._name))
 
     def may_be_beside(self, name: str) -> bool:
-        """Whether its directory may have a file of this name: not if that was listed without one."""
+        """True if the source's directory may have a file of this name: not if a listing has none."""
         return self.beside is None or f"{str(self._name).rpartition('/')[0]}/{name}" in self.beside
 
     @property
@@ -355,7 +355,7 @@ class Source:
         return 0 if self.span is None else self.span[0]
 
     def absolute(self, directory: str | None = None) -> Source:
-        """The same file, for a process with another working directory than this one, by default that of this process.
+        """A copy with an absolute path in `directory`, by default the working directory, for other processes.
 
         Unlike in `os.path.abspath`, ".." is left alone, which may follow a link.
         """
@@ -415,12 +415,12 @@ class Source:
 
     @property
     def has_no_file(self) -> bool:
-        """Whether it is a dataset whose manifest names no file; see `NoContent`."""
+        """True for a dataset whose manifest names no file; see `NoContent`."""
         return self.derived is not None and self.shard is not None
 
     @property
     def begins_file(self) -> bool:
-        """Whether its first record is that of its file."""
+        """True if the source begins with the first record of a file."""
         first = None if self.origin is None or self.derived is not None else self.origin(0)
         return not self.begin and (first is None or not first.record)
 
@@ -432,7 +432,7 @@ def source_of(
     partitions: tuple[tuple[str, str | None], ...] = (),
     beside: Mapping[str, Entry] | None = None,
 ) -> Source:
-    """The source of a file in a filesystem, with what its manifest, its folders and their listing tell."""
+    """Make the source of a file from its entry, manifest entry, folders and listing."""
     told: dict[str, Any] = {"shard": shard, "partitions": partitions, "beside": beside}
     if is_remote(fs):
         return Source(fs.display_path(entry.name), entry.size, False, fs.fsspec, entry.name, info=entry.info, **told)
@@ -478,7 +478,7 @@ def working_directory(sources: Iterable[Source]) -> str | None:
 
 
 def is_elsewhere(directory: str) -> bool:
-    """Whether the working directory is another one, or was removed."""
+    """True if the working directory has changed, or was removed."""
     try:
         return os.getcwd() != directory
     except FileNotFoundError:
@@ -678,7 +678,7 @@ class Pipe:
         return n
 
     def close(self) -> None:
-        """Close the file, so that its writer is stopped, and remove what was kept."""
+        """Close the file, so that its writer is stopped, and drop the kept bytes."""
         raw, self._raw = self._raw, None
         if raw is not None:
             raw.close()
@@ -695,7 +695,7 @@ class Pipe:
 
 
 class _RawFile:
-    """What raw files that read at an offset have in common."""
+    """Base class of raw files that read at an offset."""
 
     _offset = 0
 
