@@ -66,7 +66,7 @@ class ShardName:
 
     @property
     def family(self) -> tuple[str, str]:
-        """What all shards of a dataset share, independent of their compression and count."""
+        """The part of a shard's name common to a dataset, whatever its compression and count."""
         return CODECS.without_suffix(self.base), CODECS.without_suffix(self.suffix)
 
     @property
@@ -223,7 +223,7 @@ def parse_staged(name: str) -> str | None:
 
 
 def part_name(staged: str) -> str:
-    """The name of the file that describes a staged one, which ``convert(resume=True)`` takes over.
+    """The name of the description of a staged file, for ``convert(resume=True)``.
 
     >>> part_name("_0123456789abcdef-00003.staged")
     '_0123456789abcdef-00003.json'
@@ -258,7 +258,7 @@ def claim_name(stem: str, id: str) -> str:
 
 
 def is_claim(path: str) -> bool:
-    """Whether a path is that of a claim in its folder."""
+    """True if a path is that of a claim in its folder."""
     folder, _, name = path.rpartition("/")
     return folder.rpartition("/")[2].startswith("_APPEND-") and _CLAIM.fullmatch(name) is not None
 
@@ -273,7 +273,7 @@ def is_condition(name: str) -> bool:
 
 
 def temporary_name(name: str) -> str:
-    """A new name for the temporary file, or folder, of one of this name, which it is beside."""
+    """A new name for a temporary file or folder, to stand beside the file or folder `name`."""
     return f".{name[:_MOST_SHOWN]}.{new_id()}.tmp"
 
 
@@ -342,7 +342,7 @@ def parse_spec(name: str) -> ShardSpec | None:
 
 
 def is_record_file(name: str) -> bool:
-    """Whether a file of this name (without directory) is read as data when its directory is read."""
+    """True if a file of this name (without directory) is read as data when its directory is read."""
     if is_hidden(name) or is_sidecar(name):
         return False
     plain = CODECS.without_suffix(name)
@@ -356,12 +356,12 @@ def is_record_file(name: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether the name is of the form that tools use for files without data: ``_SUCCESS``, ``.part.tmp``."""
+    """True if a name has the form of files without data: ``_SUCCESS``, ``.part.tmp``."""
     return name.startswith(("_", "."))
 
 
 def is_sidecar(name: str) -> bool:
-    """Whether the name is that of a sidecar."""
+    """True if the name is that of a sidecar."""
     return name.lower().endswith(SIDECAR_SUFFIXES)
 
 
@@ -447,7 +447,7 @@ def folders_of(path: str, root: str) -> tuple[tuple[str, str | None], ...]:
 
 
 def folder_names(path: str, partitions: Sequence[tuple[str, str | None]]) -> str:
-    """The folders of a path that state these columns and values, as they are spelled there, each with its slash.
+    """The partition folders in a path for these columns and values, in the path's spelling, with slashes.
 
     >>> folder_names("d/label=big%20cat/new/a.tfrecord", [("label", "big cat")]), folder_names("d/a.tfrecord", [])
     ('label=big%20cat/', '')
@@ -486,5 +486,5 @@ def roots_of_folders(directory: str) -> list[str]:
 
 
 def is_below_folders(path: str, root: str) -> bool:
-    """Whether all folders between `root` and a file of this path are partition folders."""
+    """True if all folders between `root` and a file of this path are partition folders."""
     return all(parse_folder(folder) is not None for folder in path[len(root) :].split("/")[:-1])

@@ -104,7 +104,7 @@ class ManifestFile:
 
     @property
     def sources(self) -> Sequence[Mapping[str, str | int]]:
-        """The files that it was made of, in the order of its records; none if that is unknown."""
+        """The source files of this file's records, in their order; empty if unknown."""
         return self.joined if self.source is None else (self.source,)
 
 
@@ -127,11 +127,11 @@ class Manifest:
 
     @property
     def is_begun(self) -> bool:
-        """Whether nothing is published yet: a dataset without rows, but with a schema, is."""
+        """True if nothing is published yet; a schema without rows is published content."""
         return not self.files and self.schema is None and self.partition_schema is None
 
     def has_shards_of(self, id: str) -> bool:
-        """Whether the writing of this id has added shards, also if they were joined or replaced since."""
+        """True if the writing `id` has added shards, including shards joined or replaced since."""
         return id in self.replaced_ids or any(id in name for name in (*self.paths, *self.replaces))
 
     @property
@@ -155,7 +155,7 @@ def manifests_for(name: str) -> list[str]:
 
 
 def is_dataset(fs: FileSystem, name: str) -> bool:
-    """Whether a dataset of exactly this name was written next to other files: it has a manifest."""
+    """True if a dataset of exactly this name, with a manifest, stands next to other files."""
     return fs.can_list and bool(existing_files(fs, manifests_for(name)))
 
 
@@ -286,7 +286,7 @@ class _Parser:
         return ManifestFile(path, records, size, crc32c, staged, source if isinstance(source, dict) else None, joined)
 
     def _shard(self, name: Any, dataset: str, columns: Sequence[str] = ()) -> str:
-        """Check that a name is that of a shard in the manifest's directory, or in its partition folders."""
+        """Check that a name leads to a shard in the manifest's directory or its partition folders."""
         if not isinstance(name, str) or not name:
             _refuse(self._path, "the name of a file is not text")
         *folders, base = name.split("/")
@@ -319,7 +319,7 @@ class _Parser:
     def _list(
         self, document: dict[str, Any], name: str, types: Any = object, holds: Callable[[Any], object] | None = None
     ) -> list[Any]:
-        """A list of values of these types for which this holds, if the document has one; else none."""
+        """Get the list `name` of the document, empty by default, and check each value by `types` and `holds`."""
         values = self._is(document, name, list) if name in document else []
         if not all(isinstance(value, types) and (holds is None or holds(value)) for value in values):
             _refuse(self._path, f"its '{name}' is {printable(repr(values), 80)}")
@@ -356,7 +356,7 @@ class _Dataset:
     directory: str  # with its slash
 
     def has_place_of(self, name: str, shard: ShardName) -> bool:
-        """Whether a shard has the name of this dataset, in its directory or a folder of its partition columns."""
+        """True if a shard has this dataset's name, and stands in its directory or a folder of its partition columns."""
         if shard.stem != self.manifest.dataset or not name.startswith(self.directory):
             return False
         folders = name[len(self.directory) :].split("/")[:-1]
@@ -465,7 +465,7 @@ class Manifests:
         entries.update(self._look_up(changed, list_files))
 
     def _look_up(self, names: Sequence[str], list_files: Callable[[], Iterable[Entry]]) -> dict[str, Entry]:
-        """Those of some files that exist now: in a bucket, many of them by a listing, as each would take a request."""
+        """Look up which files exist: many names in a bucket by one listing, as each would take a request."""
         if not names:
             return {}
         if self.fs.can_list and not isinstance(self.fs, LocalFileSystem) and len(names) > _MOST_READERS:
@@ -495,7 +495,7 @@ class Manifests:
         return [self.listed[dataset.version.name] for dataset in found]
 
     def family(self, name: str) -> str:
-        """The same for all files of a manifest in a folder."""
+        """Key shared by all files of a manifest in a folder."""
         return self._order.get(name, (name, 0))[0]
 
     def sort_key(self, name: str) -> tuple[tuple[str, str], int]:
@@ -643,7 +643,7 @@ def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry]
 
 
 def sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mapping[str, Entry]:
-    """Those that exist of some names that begin with `prefix`: by one listing where the store has one of prefixes.
+    """Entries of the existing files among names with this prefix: by one listing where the store can.
 
     Names that may not be looked at are taken for absent: without permission to list a bucket, a store says of absent
     objects, too, that access is denied.

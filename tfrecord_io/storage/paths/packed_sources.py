@@ -142,7 +142,7 @@ def _version(source: Source) -> str:
 
 
 def _description(version: str, size: int | None) -> Mapping[str, Any] | None:
-    """What `_version` kept of fsspec's description of an object."""
+    """The part of fsspec's description of an object kept by `_version`."""
     key, _, value = version.partition("=")
     return {INCOMPLETE: True, "size": size, **({key: value} if key else {})} if version else None
 

@@ -257,7 +257,7 @@ class _Search:
         raise _nothing(self.fs, name, "; ".join(filter(None, ["no such file", similar_files(self.fs, name)])))
 
     def _directory(self, directory: str, begun: Iterator[Entry] | None = None) -> list[Entry]:
-        """The files of a directory, by a walk of it that has `begun`, if one has."""
+        """The files of a directory, by a new walk or one already `begun`."""
         below = f"{directory.rstrip('/')}/" if directory else ""
         walks = [] if begun is None else [begun]
 
@@ -332,7 +332,7 @@ class _Search:
             check_single_family(self.fs, list(families.values()), self.fs.display_path(name))
 
     def _manifests_above(self, path: str, directories: Iterable[str]) -> list[Entry]:
-        """The manifest of the dataset that partition folders belong to, which is next to the first of them.
+        """The manifest of the dataset of these partition folders, next to the outermost folder.
 
         It may be next to a later one, as far as `path` names these.
         """
@@ -343,7 +343,7 @@ class _Search:
         return list(existing_files(self.fs, manifests).values())
 
     def _warn_of_ignored(self, directory: str, kept: Sequence[Entry], listing: Sequence[Entry]) -> None:
-        """Warn of files that would be read if no name here were that of a TFRecord file, and of one in a folder."""
+        """Warn of files ignored because of their names, although they have records, and of data in folders."""
         if not isinstance(self.fs, LocalFileSystem):  # a request for each file
             return
         if self.manifests.datasets:  # the directory is what they name, and no other name would be read
@@ -405,7 +405,7 @@ class _Search:
         return self._sorted(files, complete=self.complete, wanted=functools.partial(fnmatch.fnmatchcase, pat=base))
 
     def _unnamed(self) -> str:
-        """What to say of files that were found, and left out."""
+        """A clause about existing files left out by their manifest."""
         names = sorted(self.manifests.unnamed, key=natural_key)
         if not names:
             return ""
@@ -468,7 +468,7 @@ class _Search:
         return self._sorted(family, complete=not self.allow_missing)
 
     def _looked_up(self, name: str, stem: str, count: int | None) -> list[Entry]:
-        """The manifest of ``name@8`` and the shards that it may mean, by the most exact form of names that exists."""
+        """Look up the manifest of ``name@8`` and its possible shards, in the most exact existing form of names."""
         manifests = [*sidecar_entries(self.fs, manifests_for(stem), stem).values()]
         if count is None and not manifests:
             text = "a web server has no listing of its files; state the number of shards, as in name@8"
@@ -497,7 +497,7 @@ class _Search:
 
 
 def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether the parts of a path match those of a pattern; leading directories may have the names of patterns."""
+    """True if the parts of a path match a pattern's parts; leading directories may have the names of patterns."""
     if not pattern or not names:
         return not pattern and not names
     if pattern[0] == "**" and _matches(names, pattern[1:]):
@@ -571,7 +571,7 @@ def _literal(fs: FileSystem, name: str, names: list[str]) -> Entry | None:
 
 
 def has_magic(fs: FileSystem, name: str) -> bool:
-    """Whether a name is a pattern; in a web address a question mark is not one."""
+    """True if a name is a pattern; in a web address a question mark is literal."""
     return glob.has_magic(name if fs.can_list else name.replace("?", ""))
 
 
@@ -592,7 +592,7 @@ def expand_braces(text: str) -> list[str]:
 
 
 def _pairs(text: str) -> dict[int, tuple[int, list[int]]]:
-    """For each brace that has a partner, the partner's position and those of the commas between, at its own level."""
+    """Matching braces: for each opening one the position of its partner, and of the commas at its own level."""
     pairs: dict[int, tuple[int, list[int]]] = {}
     begins: list[tuple[int, list[int]]] = []
     for at, character in enumerate(text):
@@ -626,7 +626,7 @@ def _expand(text: str, pairs: dict[int, tuple[int, list[int]]], begin: int, end:
 
 
 def _choices(text: str, pairs: dict[int, tuple[int, list[int]]], begin: int, depth: int) -> list[str] | None:
-    """What the pair that begins there stands for; None if it is literal text."""
+    """The alternatives of the pair of braces at `begin`; None if the braces are literal text."""
     end, commas = pairs[begin]
     match = _RANGE.fullmatch(text, begin + 1, end)
     if match is not None:

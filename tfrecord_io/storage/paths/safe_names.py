@@ -14,7 +14,7 @@ _MOST_PATH_BYTES = 2048
 
 
 def refused(name: str) -> str | None:
-    """What is wrong with the name of a file below a folder, in a clause; None if it is a plain relative name.
+    """A clause about why a name is unsafe below a folder; None for a plain relative name.
 
     >>> refused("cat/1.jpg"), refused("../1.jpg"), refused("/etc/passwd")
     (None, "it has the part '..'", 'it is absolute')
@@ -68,13 +68,13 @@ def _parts(path: str) -> list[str]:
 
 
 def links_out(root: str, name: str) -> bool:
-    """Whether a symbolic link leads from a name below a local folder to a place outside."""
+    """True if a symbolic link leads from a name below a local folder to a place outside."""
     real = os.path.realpath(root)
     return os.path.commonpath([real, os.path.realpath(name)]) != real
 
 
 def _kind(character: str) -> str:
-    """What a character is that no name may have."""
+    """The kind of a refused character, in words."""
     if character in "\u2028\u2029":
         return "a line separator"
     category = unicodedata.category(character)

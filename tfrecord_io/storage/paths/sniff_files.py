@@ -25,7 +25,7 @@ _MOST_READERS = 16
 
 
 def files_with_records(fs: FileSystem, files: Sequence[Entry], *, most: int | None = None) -> list[Entry]:
-    """Those that begin with a record header, decompressed if need be; none if there are over `most` files.
+    """Files whose (decompressed) content begins with a record header; none if there are over `most` files.
 
     `most` is `MOST_SNIFFED` by default.
     """

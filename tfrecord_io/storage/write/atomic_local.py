@@ -201,7 +201,7 @@ _NAMED = "the complete file has its name"  # which does not say whether the rows
 
 
 def _in_directory(call: Callable[Concatenate[LocalPlace, P], T]) -> Callable[Concatenate[LocalPlace, P], T]:
-    """Make a call again if writers that failed have removed the directory, which they had made."""
+    """Repeat a call if failed writers removed the directory after creating it."""
 
     @wraps(call)
     def repeated(place: LocalPlace, /, *arguments: P.args, **keywords: P.kwargs) -> T:
@@ -215,7 +215,7 @@ def _in_directory(call: Callable[Concatenate[LocalPlace, P], T]) -> Callable[Con
 
 
 class LocalPlace(Place):
-    """A local directory, which is created if it is missing, and locked while its manifest is replaced."""
+    """A local directory, created if missing, and locked while its manifest is replaced."""
 
     is_local = True
 

@@ -204,7 +204,7 @@ class UploadMemory:
 
 
 class ObjectOutput(OutputFile):
-    """An object that is stored by one request if it is small, and else is sent in parts.
+    """An object, stored by one request if small, else sent in parts.
 
     If it is `exclusive`, the server must refuse to replace an object, even one created during the upload.
     """
@@ -248,7 +248,7 @@ class ObjectOutput(OutputFile):
             self._fs.invalidate_cache(name)
 
     def _failure(self, error: OSError) -> OSError | None:
-        """What to raise after an error of the request that stores the object; None if it was stored nevertheless."""
+        """The error to raise after a failed request to store the object; None if the object was stored nevertheless."""
         is_refused = self._exclusive and (isinstance(error, FileExistsError) or error_code(error) in _EXISTS)
         try:
             if self._was_stored(error):
@@ -267,7 +267,7 @@ class ObjectOutput(OutputFile):
             result_of(self._submit(self._cancel()))
 
     def _may_be_stored(self) -> bool:
-        """Whether all of an object without parts was sent."""
+        """True if all of an object without parts was sent."""
         return True
 
     async def _cancel(self) -> None:
@@ -307,7 +307,7 @@ class ObjectOutput(OutputFile):
 
     @abstractmethod
     def _was_stored(self, error: OSError) -> bool:
-        """Whether the object was stored: if the response was lost, the retry may be refused because it exists.
+        """True if the object was stored after all: when a response is lost, the retry is refused as the object exists.
 
         OSError if the store does not say so.
         """
@@ -489,7 +489,7 @@ class S3Output(PartedOutput):
         return dict(answer.get("Metadata", {}))
 
     async def _cancel(self) -> None:
-        """Abort the upload by its id, so that no part of it stays stored and is charged for."""
+        """Abort the upload by its id, so that no parts stay stored and are charged for."""
         await super()._cancel()  # a part that arrives after the abort would stay
         self._aborted = True
         if self._creation is not None and not self._creation.done():
@@ -625,7 +625,7 @@ class GcsOutput(ObjectOutput):
                 self._discard_upload()
 
     def _discard_upload(self) -> None:
-        """Abort the upload by its id, so that no part of it stays stored and is charged for."""
+        """Abort the upload by its id, so that no parts stay stored and are charged for."""
         try:
             with raise_os_errors(self.path):
                 self._file.discard()
@@ -637,7 +637,7 @@ class GcsOutput(ObjectOutput):
             self._forget()
 
     def _forget(self) -> None:
-        """Remove the file from its filesystem's list of uncommitted files, which would keep it in memory."""
+        """Remove the file from the filesystem's list of uncommitted files, so that its memory is freed."""
         files = self._fs.transaction.files
         if self._file in files:
             files.remove(self._file)

@@ -132,7 +132,7 @@ class _LocalFolder(NewFolder):
 
 @contextmanager
 def _errors_of(path: str) -> Iterator[None]:
-    """Raise an OSError as one of the file that is to have this path, and not its temporary one or none."""
+    """Raise each OSError with the file's final path in place of a temporary one or none."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The files of a dataset that a writer finds in its directory, and removes once its manifest has replaced theirs."""
+"""The earlier files of a dataset, to be removed by a writer once its manifest has replaced theirs."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class OldFiles:
         return [entry.basename for entry in entries if not entry.directory]
 
     def is_shard(self, name: str) -> bool:
-        """Whether a file has the name of a shard of the dataset."""
+        """True if a file has the name of a shard of the dataset."""
         shard = parse_shard(name)
         return shard is not None and shard.stem == self.stem
 
     def is_numbered(self, name: str) -> bool:
-        """Whether another writer may give a shard the same name, in a store where versions tell them apart."""
+        """True if another writer may give a shard the same name, in a store where versions tell them apart."""
         return self._place.is_conditional and self.is_shard(os.path.basename(name)) and not id_in(name)
 
     def indexes(self) -> list[str]:

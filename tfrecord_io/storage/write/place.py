@@ -33,7 +33,7 @@ Change = Callable[[Manifest | None], Manifest]
 
 
 class Place(ABC):
-    """A directory, with its slash, and the manifest `name` of one dataset in it. Names of shards may have folders."""
+    """A directory (with a slash), and the manifest `name` of one dataset there. Names of shards may have folders."""
 
     replaces_damaged = False  # whether a manifest that cannot be used names no file, and is not an error
     is_exclusive = False  # whether other writers are kept away now
@@ -58,7 +58,7 @@ class Place(ABC):
 
     @abstractmethod
     def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
-        """Open a shard, which ``commit`` gives its staged name, or else its own; `exclusive`, if that is free."""
+        """Open a shard, to be committed under its staged name, if any, else its own; `exclusive`: only a free one."""
 
     def model(self, names: Sequence[str]) -> os.stat_result | None:
         """Owner and mode of the first of these files that exists."""
@@ -66,7 +66,7 @@ class Place(ABC):
 
     @abstractmethod
     def move(self, staged: str, name: str, *, size: int | None = None, version: str | None = None) -> bool:
-        """Give a staged shard of this many bytes its name, which it may have already.
+        """Give a staged shard of `size` bytes its final name; no error if the shard was renamed before.
 
         With `version`, in a store with conditions: replacing only this one ("": of none). Returns whether it was.
         """
@@ -80,7 +80,7 @@ class Place(ABC):
         return None
 
     def put_fence(self, id: str) -> None:  # noqa: B027 — most need none
-        """Put the fence of a writing, if it needs one, before a look at the manifest after which files are removed."""
+        """Put the fence of a writing where needed, before reading the manifest by which files are removed."""
 
     def remove(self, name: str, version: str | None = None) -> None:
         """Remove a file if it exists; with `version`, in a store with conditions, only if it is this one.
@@ -126,7 +126,7 @@ class Place(ABC):
         return nullcontext(False)
 
     def expect_none(self) -> None:  # noqa: B027 — only requests are saved
-        """Take it that there is no manifest, until an update shows that there is one."""
+        """Assume that no manifest exists, until an update finds one."""
 
     def read(self) -> Manifest | None:
         """The manifest; None if there is none.
@@ -170,7 +170,7 @@ class Place(ABC):
         raise AssertionError("the second try returns or raises")
 
     def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
-        """Replace the manifest by what `change` makes of it, in one step; returns the old one and the new one.
+        """Replace the manifest by the result of `change`, in one step; returns the old and the new manifest.
 
         If a response is lost, `is_done` tells whether a manifest has the change.
         """

@@ -83,7 +83,7 @@ class RemotePlace(Place):
         return True
 
     def _is_renamed(self, staged: str, name: str, size: int | None) -> bool:
-        """Whether a shard has been given its name: before, by a request whose answer was lost, or by another writer.
+        """True if a shard has its final name: from before, by a request whose answer was lost, or by another writer.
 
         In an object store, whose copies keep the staged shard, only a name with an id tells that nobody else stored it.
         """
@@ -150,7 +150,7 @@ class ClaimedPlace(RemotePlace):
 
 
 class ConditionalPlace(RemotePlace):
-    """In a store that replaces an object only if it is still the version that was read."""
+    """A place in a store with conditional writes: an object is replaced only in the version read before."""
 
     is_conditional = True
     _impossible: str  # a version that no object has
@@ -227,11 +227,11 @@ class ConditionalPlace(RemotePlace):
         return bool(is_removed)
 
     async def _delete_version(self, key: str, version: str) -> bool:
-        """Delete an object if its version is this one, which it is if no error is raised."""
+        """Delete an object if its version is this one; an error is raised otherwise."""
         raise NotImplementedError
 
     def has_conditions(self) -> bool:
-        """Whether the server refuses a ``PUT`` whose condition does not hold; asked once for each bucket."""
+        """True if the server refuses a ``PUT`` whose condition does not hold; asked once for each bucket."""
         known = _CONDITIONS.setdefault(self._inner, {})
         if self._bucket not in known:
             key = f"{self._key.rpartition('/')[0]}/{condition_name(new_id())}".lstrip("/")
@@ -247,7 +247,7 @@ class ConditionalPlace(RemotePlace):
         raise NotImplementedError
 
     async def _put(self, key: str, body: bytes, version: str | None) -> str:
-        """Write an object if its version is this one, or, with None, if it does not exist; returns its version.
+        """Write an object over this version only (None: over no object); returns the new version.
 
         If the answer does not tell the version, this returns "".
         """
@@ -271,7 +271,7 @@ class ConditionalPlace(RemotePlace):
 
 
 def _is_refused(error: Exception) -> bool:
-    """Whether a condition did not hold; s3fs from 2026.9 on raises FileExistsError for what `IfNoneMatch` refuses."""
+    """True if a condition did not hold; s3fs from 2026.9 on raises FileExistsError for refusals by `IfNoneMatch`."""
     return isinstance(error, FileExistsError) or error_code(error) in _REFUSED or http_status(error) in (409, 412)
 
 

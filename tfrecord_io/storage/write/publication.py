@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 class Unite(Protocol):
-    """The schema of a dataset and of what is added to it, and what the names of its folders mean."""
+    """How to unite the schema of a dataset with the schema of added rows, and read the names of its folders."""
 
     def __call__(
         self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False, adds_rows: bool = True
@@ -192,7 +192,7 @@ class Publication:
         return existing
 
     def _is_known(self) -> bool:
-        """Whether the dataset, which grows, has a manifest."""
+        """True if the growing dataset has a manifest."""
         self._known = self.place.read()
         if self._known is not None:
             self._check_partitions(self._known)
@@ -260,7 +260,7 @@ class Publication:
         raise FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory + first))
 
     def beside_last(self, suffix: str) -> tuple[Source, int] | None:
-        """The file with this suffix next to the last shard that had rows before others were added, and its bytes."""
+        """The last earlier shard with rows: its sidecar with this suffix, and the shard's size in bytes."""
         known: Sequence[ManifestFile] = () if self._extended is None else self._extended.files
         last = next((file for file in reversed(known) if file.records), None)
         if last is None:
@@ -292,7 +292,7 @@ class Publication:
         return self.output.shard(index).rpartition("/")[2]
 
     def store(self, shard: WrittenShard) -> None:
-        """Begin to give a shard its name before it is published, if it would stay in memory until then."""
+        """Begin to store a shard before the publication, if memory would hold its content until then."""
         if self.output.grows and not self.side_by_side:
             self._begin_growing()
             assert shard.output is not None
@@ -308,7 +308,7 @@ class Publication:
                 self._known = self.place.update(self._begun, lambda manifest: True)[1]
 
     def _begun(self, manifest: Manifest | None) -> Manifest:
-        """A manifest that names no file, so that no shard is read before it is published."""
+        """The given manifest, or a first one without files, so that readers see no shard before the publication."""
         return manifest or Manifest(self.old.stem, self._id, (), partition_by=self._partition_by)
 
     def _put(self, shard: WrittenShard, name: str) -> None:
@@ -333,7 +333,7 @@ class Publication:
     # ---- publishing
 
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
-        """Put the shards where the new manifest names them, replace the manifest, and settle what follows from it.
+        """Put the shards in their places, replace the manifest, and clean up after the replacement.
 
         If that fails before the manifest is replaced, nothing of the shards is left; an error after it says that they
         are published. Old files that cannot be removed are not an error: `old` warns of them.
@@ -395,7 +395,7 @@ class Publication:
         self.place.sync()
 
     def _rounds(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
-        """Items that are handled together, after a check that the dataset is still that of this writer."""
+        """Split items into rounds; callers check before each round that no other writer has overtaken this one."""
         size = max(self.place.moves, -(-len(items) // _MOST_ROUNDS))
         for first in range(0, len(items), size):
             yield items[first : first + size]
@@ -556,7 +556,7 @@ class Publication:
             self.old.remove_replaced([*(str(file.staged) for file in staged), *self.old.fences])
 
     def _still_gone(self, gone: Sequence[str]) -> list[str]:
-        """Those of the files that were replaced which this writer may remove, by the manifest as it is now."""
+        """Filter replaced files to the ones this writer may remove by the current manifest."""
         self.old.prepare_removal(gone, self._id)
         current = self._published()
         if current is None and not self.output.grows:
@@ -649,7 +649,7 @@ class Publication:
         )
 
     def _withdraw(self, error: BaseException | None = None) -> None:
-        """Remove what was stored, unless the manifest that names it was written although that failed."""
+        """Remove the stored shards, unless their manifest was written in spite of an error."""
         is_there = was_there = self._was_published(error)
         with suppress(OSError):  # `error` is the one to report; `clean` finds what is left
             for _ in range(_MOST_ROUNDS):
@@ -661,7 +661,7 @@ class Publication:
             self._remark_published(error, is_there=is_there)
 
     def _was_published(self, error: BaseException | None) -> bool:
-        """Whether readers may have seen the manifest, which this error does not say yet."""
+        """True if readers may have seen the manifest, and this error does not say so yet."""
         return (self._is_published or self._is_readable) and error is not self._overtaken
 
     def _try_to_withdraw(self) -> bool:
@@ -703,7 +703,7 @@ class Publication:
         add_remark(error, text)
 
     def _leave(self, current: Manifest) -> list[str]:
-        """State the numbered shards in the manifest of another writer, so that the next one removes them; returns all.
+        """List the numbered shards in another writer's manifest, so that the next writer removes them; returns all.
 
         Only the writer of a manifest removes such files, as whoever replaces it removes its fence.
         """
@@ -712,7 +712,7 @@ class Publication:
         return numbered
 
     def _state(self, left: Sequence[str], current: Manifest | None) -> None:
-        """State numbered shards that are not those of the manifest, so that the next writer removes them."""
+        """List numbered shards in the `replaces` of a foreign manifest, so that the next writer removes them."""
 
         def stated(manifest: Manifest | None) -> Manifest:
             if manifest is None:
@@ -732,12 +732,12 @@ class Publication:
         remove_directories(self.place.created)
 
     def _has_own(self, manifest: Manifest) -> bool:
-        """Whether a manifest has what this writer adds: one that it only began has its id, too, as have later ones."""
+        """True if a manifest has this writer's shards; the id alone does not tell, as a begun manifest has it, too."""
         is_named = manifest.id == self._id and manifest.complete and not (self.output.grows and self._has_shards)
         return is_named or (self.output.grows and manifest.has_shards_of(self._id))
 
     def _was_replaced(self, manifest: Manifest) -> bool:
-        """Whether a manifest has replaced that of this writer, which was published then."""
+        """True if a manifest has replaced this writer's, which was published then."""
         return self._id in manifest.replaced_ids
 
     def _published(self) -> Manifest | None:

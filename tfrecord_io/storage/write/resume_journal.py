@@ -1,4 +1,4 @@
-"""What a writing of several parts has finished, so that another process can go on when it has stopped.
+"""A journal of the finished parts of a writing, so that another process can resume after a stop.
 
 Next to the dataset ``train``, ``_RESUME-train.json`` has the id of the writing, what its parts depend on
 and what they are made of::

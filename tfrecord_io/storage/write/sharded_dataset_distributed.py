@@ -109,7 +109,7 @@ class DistributedTarget:
         return name, self._open(task, name)
 
     def _new_attempt(self) -> str:
-        """The id of an attempt, which begins with that of its writing."""
+        """A new id of an attempt, with the beginning of the writing's id."""
         return self.id[:JOB_DIGITS] + new_id()[JOB_DIGITS:]
 
     def _open(self, task: int, name: str) -> OutputFile:
@@ -252,7 +252,7 @@ class Attempt:
 
 
 def absolute(output: Output, storage: StorageOptions) -> Output:
-    """The same output for a process with another working directory."""
+    """A copy of the output with an absolute path, for processes with another working directory."""
     if storage.filesystem is None and not is_url(output.base):
         return replace(output, base=os.path.abspath(output.base))
     return output
