@@ -31,7 +31,7 @@ class ColumnLayout:
 
 
 def of_column(value: Any, name: str, default: Any = None) -> Any:
-    """What an option says about a column."""
+    """The value of an option for a column."""
     return value.get(name, default) if isinstance(value, Mapping) else value
 
 
@@ -110,7 +110,7 @@ class RepresentationOptions(ReadOptions):
 
     @property
     def has_layouts(self) -> bool:
-        """Whether an option says how lists are represented."""
+        """True if an option says how lists are represented."""
         by_column = isinstance(self.pad_value, Mapping)  # a value without them pads nothing
         return by_column or not (self.ragged is None and self.max_length is None and self.pad_to is None)
 
@@ -222,7 +222,7 @@ class IterOptions(RepresentationOptions):
 
     @property
     def arranges(self) -> bool:
-        """Whether the lengths of lists decide which rows make a batch."""
+        """True if the lengths of lists decide which rows make a batch."""
         return self.bucket_sizes is not None or self.pack is not None
 
     @property
@@ -279,5 +279,5 @@ class IterOptions(RepresentationOptions):
 
     @property
     def has_equal_parts(self) -> bool:
-        """Whether there are several workers, of which each gets the same number of records."""
+        """True if several workers get the same number of records each."""
         return self.uneven != "keep" and self.worker is not None and self.worker[1] > 1

@@ -1,4 +1,4 @@
-"""What options of all calls share: construction from keywords, storage, threads."""
+"""Base classes of options: construction from keywords, storage, threads."""
 
 from __future__ import annotations
 
@@ -81,20 +81,20 @@ WRITTEN: ContextVar[tuple[Callable[..., Any] | None, Collection[str]]] = Context
 
 
 class Configured:
-    """What has options, by which it is read, and a selection: a `Scan`, which is defined on a floor above."""
+    """Base class of scans, for code on floors below `Scan`."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DatasetValue:
-    """What users have of something `Configured`, whose own names are private: a dataset, or a piece of one."""
+    """Base class of datasets and their pieces: public objects around a `Configured` one."""
 
     _held: Any
 
 
 def unwrapped(source: Any) -> Any:
-    """What datasets and pieces hold, alone or in a list; another source as it is."""
+    """Scans of datasets and pieces, alone or in a list; any other source is returned as is."""
     if isinstance(source, DatasetValue):
         return source._held
     if isinstance(source, list | tuple) and any(isinstance(part, DatasetValue) for part in source):
@@ -122,7 +122,7 @@ def datasets_in(source: object) -> list[Any]:
 
 
 def refuse_stated(dataset: Any, call: str, names: Set[str]) -> None:
-    """Raise ValueError for what a dataset states of these keywords, which a call does not take."""
+    """Raise ValueError for keywords stated by a dataset and not taken by a call."""
     advice = _OTHERWISE.get(call, _WRITE_FIRST)
     if "filters" in names and dataset.chooses_rows:
         raise ValueError(f"{call} works on whole files, and takes no selection ({dataset.chooses_rows}): {advice}")
@@ -146,7 +146,7 @@ class Options:
     internal: ClassVar[frozenset[str]] = frozenset()  # fields that are not keywords
 
     def changed(self, **changes: Any) -> Self:
-        """The same with other values that need no check, as they follow from checked ones."""
+        """A copy with other values, unchecked, as checked values imply them."""
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__, **changes)
         return new
@@ -190,7 +190,7 @@ class Options:
 
     @classmethod
     def stated(cls, call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The keywords of these options in the ``locals()`` of a call that its caller states.
+        """Keywords of these options stated by the caller of a call, from the call's ``locals()``.
 
         That is any value but the default, and the default if it was written and is not None. The others are left to a
         dataset.
@@ -216,7 +216,7 @@ class Options:
         *,
         is_list: bool,
     ) -> Self:
-        """The options of datasets, which agree, with those that belong to a call."""
+        """Options common to all datasets, with the ones belonging to a call."""
         if call is not None and (refused := REFUSED.get(call.__name__)) is not None:
             for each in datasets:
                 refuse_stated(each, call.__name__, refused)
@@ -248,7 +248,7 @@ class Options:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What differs from the defaults."""
+        """Options with other values than the defaults."""
         values = {f: getattr(self, f.name) for f in fields(self)}
         return {f.name: value for f, value in values.items() if value is not f.default}
 
@@ -305,7 +305,7 @@ class RecordOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class TransferOptions(Options):
-    """Keywords of calls that read files and write others, which are those of the storage of both, if it is one."""
+    """Options of calls that read files and write others; a keyword of storage holds for both by default."""
 
     source_storage: StorageOptions | None = None  # of a dataset that is read
 
@@ -337,12 +337,12 @@ def _common_columns(parts: Sequence[Any]) -> tuple[str, ...] | None:
 
 
 def with_paths(names: tuple[str, ...], paths: str | None) -> tuple[str, ...]:
-    """The ``columns=`` for columns of a dataset, which leaves out the one of the paths of files if it is not there."""
+    """The ``columns=`` selecting a dataset's columns, without the column of paths if the names lack it."""
     return names if paths is None or paths in names else (*names, paths, f"!{paths}")
 
 
 def check_equal(options: Sequence[Options], names: Iterable[str]) -> None:
-    """Raise ValueError if datasets that are read as one have different options of these names."""
+    """Raise ValueError if datasets read together differ in one of these options."""
     first, *others = options
     for other in others:
         for name in names:
@@ -397,7 +397,7 @@ class AskedOnce:
         return cls(on_error) if callable(on_error) and not isinstance(on_error, cls) else on_error
 
     def __call__(self, error: TFRecordError, place: Hashable) -> bool:
-        """Whether the region of an error may be left out, which is known by its path and its `place` there.
+        """True if the region of an error may be left out; the path and the `place` identify the region.
 
         The same region may have another error, such as one of a schema: that is another question.
         """
@@ -414,22 +414,22 @@ class AskedOnce:
 
 
 def raises(on_error: object) -> bool:
-    """Whether a read ends with an error where data is damaged."""
+    """True if a read ends with an error where data is damaged."""
     return on_error == "raise"
 
 
 def stops(on_error: object) -> bool:
-    """Whether a read ends with a warning where data is damaged."""
+    """True if a read ends with a warning where data is damaged."""
     return on_error == "stop"
 
 
 def leaves_out(on_error: object) -> bool:
-    """Whether a read goes on behind damaged data: always, or if a callable accepts the error."""
+    """True if a read goes on behind damaged data: always, or if a callable accepts the error."""
     return on_error not in ("raise", "stop")
 
 
 def check_mode(value: object, modes: Sequence[str] = get_args(FileMode)) -> None:
-    """Raise ValueError for a `mode` that a call does not have, with what is meant by those of ``open``."""
+    """Raise ValueError for a `mode` unknown to a call; modes of ``open`` get a hint."""
     if isinstance(value, str) and (meant := _MODES_OF_FILES.get(value)) in modes:
         advice = f"did you mean mode={meant!r}? Valid modes: {', '.join(modes)}"
         raise ValueError(f"mode={value!r}: {advice}")

@@ -64,12 +64,12 @@ class Condition:
 
     @classmethod
     def all_of(cls, parts: Sequence[Condition]) -> Condition:
-        """The condition that a row fulfils if it fulfils all of these, of which there is at least one."""
+        """Conjunction of one or more conditions."""
         return _joined(_AND, parts)
 
     @classmethod
     def any_of(cls, parts: Sequence[Condition]) -> Condition:
-        """The condition that a row fulfils if it fulfils one of these, of which there is at least one."""
+        """Disjunction of one or more conditions."""
         return _joined(_OR, parts)
 
     def __and__(self, other: Condition) -> Condition:
@@ -148,7 +148,7 @@ class Condition:
         return 1 + max(map(attrgetter("depth"), self.arguments), default=0)
 
     def replaced(self, arguments: Sequence[Condition]) -> Condition:
-        """The same call of other arguments; itself if they are the same objects."""
+        """A copy with other arguments; itself if they are the same objects."""
         if all(new is old for new, old in zip(arguments, self.arguments, strict=True)):
             return self
         return replace(self, arguments=tuple(arguments))
@@ -188,7 +188,7 @@ def _operands(condition: Condition, function: str) -> list[Condition]:
 
 
 def _shallow(condition: Condition) -> Condition:
-    """The same condition; if it connects many parts, as a tree of little depth."""
+    """Rebuild a condition of many parts as a tree of little depth; others are returned as they are."""
     parts = _operands(condition, condition.name) if condition.name in (_AND, _OR) else []
     return _joined(condition.name, parts) if len(parts) > _MOST_DEEP else condition
 

@@ -64,7 +64,7 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _looks(text: str) -> bool:
-    """Whether a text has the form of a condition, or is one in parentheses."""
+    """True if a text has the form of a condition, or is one in parentheses."""
     is_condition = _CONDITION.fullmatch(text) is not None or _NULL.fullmatch(text) is not None
     return is_condition or _without_parentheses(text) is not None
 
@@ -82,7 +82,7 @@ def _hidden(text: str) -> str:
 
 
 def _without_parentheses(text: str) -> str | None:
-    """What is in the parentheses around a whole text; None if it has none."""
+    """The text inside parentheses around the whole; None without such parentheses."""
     text = text.strip()
     if not text.startswith("(") or not text.endswith(")"):
         return None

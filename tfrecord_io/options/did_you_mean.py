@@ -248,7 +248,7 @@ def meant_keywords(name: str) -> list[str]:
 def unknown_keyword(
     name: str, known: Collection[str], call: Callable[..., Any] | None = None, instead: str | None = None
 ) -> TypeError:
-    """The error for a keyword that `call` does not have, with what is meant or where it is passed `instead`."""
+    """The error for a keyword unknown to `call`, with a hint: the meant keyword, or where to pass it `instead`."""
     parameters = [] if call is None else [*inspect.signature(call).parameters.values()]
     valid = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
     valid = set(known) if call is None else valid
@@ -265,7 +265,7 @@ def unknown_keyword(
 
 
 def _keyword_hint(name: str, valid: Collection[str], call: Callable[..., Any] | None) -> str:
-    """What is meant by a keyword that does not exist; empty if nothing is similar."""
+    """A hint about an unknown keyword; empty if nothing is similar."""
     from difflib import get_close_matches
 
     meanings = _meanings(name)

@@ -73,7 +73,7 @@ def condition_of(filters: Any) -> Condition:
 
 
 def _is_term(value: Any) -> bool:
-    """Whether a value is (column, operator, value): a tuple, or a list, as JSON has no tuples."""
+    """True if a value is (column, operator, value): a tuple, or a list, as JSON has no tuples."""
     is_three = isinstance(value, tuple | list) and len(value) == 3
     return is_three and isinstance(value[0], str) and isinstance(value[1], str)
 

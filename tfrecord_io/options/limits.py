@@ -1,4 +1,4 @@
-"""The limits on what an untrusted file may use (`Limits`), and tuned ones, such as the sizes of blocks (`LIMITS`).
+"""Limits on the resources of untrusted files (`Limits`), and tuned sizes, such as of blocks (`LIMITS`).
 
 A few bytes can state large values: a tensor of one repeated value, a type whose nulls are large, a name that makes a
 column. What is made of them has a budget, an `Expansion`: `Limits.expansion_bytes` bytes, and `RATIO` bytes for each
@@ -92,7 +92,7 @@ DEFAULT_LIMITS = Limits()
 
 
 class Expansion:
-    """What the rows that are held at a time may still take."""
+    """The budget for memory of rows held at a time."""
 
     def __init__(self, limit: int = MAX_EXPANSION, bytes_read: int = 0) -> None:
         self.limit = limit  # the option `Limits.expansion_bytes`
@@ -104,7 +104,7 @@ class Expansion:
         self.room += RATIO * bytes_read
 
     def take(self, size: int) -> bool:
-        """Whether `size` bytes fit; they then count as taken."""
+        """True if `size` bytes fit; they then count as taken."""
         if size > self.room:
             return False
         self.room -= size
@@ -115,7 +115,7 @@ class Expansion:
         return f"{reason}; tfr.dataset(…, limits=tfr.Limits(expansion_bytes={self.limit})) leaves room for {self.room}"
 
     def advice(self, size: int) -> str:
-        """What to do if `size` bytes do not fit but are intended."""
+        """Advice for a caller who intends `size` bytes that do not fit."""
         return (
             "if this is intended, pass tfr.dataset(…, limits=tfr.Limits(expansion_bytes="
             f"{self.limit + size - self.room})) or more"

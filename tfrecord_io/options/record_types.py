@@ -1,4 +1,4 @@
-"""What a record is: an Example, a SequenceExample, plain bytes, or a message of any other type."""
+"""Types of records: an Example, a SequenceExample, plain bytes, or a message of any other type."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MessageType:
 
     @property
     def descriptor(self) -> Any:
-        """Its ``google.protobuf.descriptor.Descriptor``, in a pool of its own.
+        """The message's ``google.protobuf.descriptor.Descriptor``, in a pool of its own.
 
         SchemaError if the descriptor set is not valid, or does not have the message.
         """
@@ -37,12 +37,12 @@ class MessageType:
 
 
 def plain_record_type(record_type: Any) -> RecordTypeName | None:
-    """What records are to the engines, which take messages of other types as bytes."""
+    """The record type for the engines, which take messages of other types as bytes."""
     return "bytes" if isinstance(record_type, MessageType) else record_type
 
 
 def takes_payloads(record_type: object) -> bool:
-    """Whether the engines leave the content of records as it is."""
+    """True if the engines leave the content of records as it is."""
     return isinstance(record_type, MessageType) or record_type == "bytes"
 
 
@@ -80,7 +80,7 @@ def _from_set(descriptors: object, name: object) -> MessageType:
 
 
 def _descriptors_of(file: Any) -> bytes:
-    """The descriptor set of a file and all that it imports, each after its own imports."""
+    """The descriptor set of a file and its imports at any depth, each after its own imports."""
     from google.protobuf import descriptor_pb2
 
     files: dict[str, Any] = {}

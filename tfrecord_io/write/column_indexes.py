@@ -77,7 +77,7 @@ class ColumnIndexes:
 
 
 def check_indexed(columns: Sequence[str], schema: pa.Schema, features: Collection[str] = ()) -> None:
-    """Raise what an index of these columns raises of rows of this schema, with these features, before they are written.
+    """Raise, before anything is written, if these columns of a schema with these features cannot be indexed.
 
     Raises
     ------

@@ -41,7 +41,7 @@ WITHOUT = frozenset({"shards", "max_shard_bytes", "write_index", "progress", "ov
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """What an attempt at a task wrote; `DistributedWriter.commit` publishes it.
+    """The result of an attempt at a task; `DistributedWriter.commit` publishes it.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class DistributedWriter:
             undo_after(error, self.abort, self.target.output.path)
 
     def report_of(self, manifest: Manifest) -> WriteReport:
-        """The report of a dataset that is published, from its manifest, which does not say what was rounded."""
+        """The report of a published dataset, made from the manifest, so without counts of rounded values."""
         output = replace(self.target.output, count=len(manifest.files))
         names: tuple[str, ...] = ()
         index: tuple[str, ...] = ()
@@ -308,7 +308,7 @@ def _refuse_other_columns(own: pa.Schema, common: pa.Schema, path: str) -> None:
 
 
 class _PartSink(FrameSink):
-    """Writes the file of one attempt, which its caller commits, and keeps its schema for the manifest."""
+    """Writes the file of one attempt without committing it, and keeps the schema for the manifest."""
 
     keeps_schema = True
 

@@ -141,7 +141,7 @@ class Sink(NotCopied, ABC):
 
 
 def in_this_directory(path: Any, storage: StorageOptions) -> tuple[Any, str]:
-    """A path as one that means the same file after ``os.chdir``, and the directory that was put before it, if any."""
+    """Make a local path absolute, to hold after ``os.chdir``; also returns the directory put before it, if any."""
     fs, name = locate(path, storage) if isinstance(path, str | os.PathLike) else (None, "")
     if not isinstance(fs, LocalFileSystem) or os.path.isabs(name):
         return path, ""
@@ -150,7 +150,7 @@ def in_this_directory(path: Any, storage: StorageOptions) -> tuple[Any, str]:
 
 
 class PublishingWriter(Closing, Shared):
-    """A context manager that publishes what was written when the block ends, and discards it after an exception.
+    """A context manager that publishes the written records at the end of a block, or discards them after an exception.
 
     Threads may share it: what one call writes stays together.
     """
@@ -189,7 +189,7 @@ class PublishingWriter(Closing, Shared):
 
 
 def _discard_abandoned(sink: Sink, buffer: Sized, process: int, opened: tuple[str, int]) -> None:
-    """Discard what a writer wrote that was dropped without being closed, and warn of it at the line that opened it.
+    """Discard the records of a writer dropped without being closed, and warn at the line of its opening.
 
     Also when the process ends.
     """

@@ -1,4 +1,4 @@
-"""Writing a dataset of one part for each source file, so that it can go on after its process was stopped.
+"""Resumable writing of a dataset with one part for each source file.
 
 Each source file is a task of a `DistributedWriter`. What a finished part was made of is noted in a journal next to the
 dataset; a later process takes over the parts whose sources are unchanged, and whose files have the size and the
@@ -259,7 +259,7 @@ class ResumableWriter:
         return 1 if is_local(self.writer.target.output.base, self.writer.target.storage) else _STORED
 
     def add(self, part: WrittenPart, source: SourceVersion) -> WrittenPart:
-        """Note that the part of a task is finished, and of which source it was made."""
+        """Note a finished part and its source in the journal."""
         self.journal.add_part(part.staged, {"source": source, "rows": self.schema, **_description(part)})
         return replace(part, source=_made_of(source, self.conversion))
 
@@ -293,12 +293,12 @@ def _resolved(path: Any, options: WriteOptions) -> Output:
 
 
 def _made_of(source: SourceVersion, conversion: str) -> SourceVersion:
-    """What the manifest says about the source of a shard."""
+    """The manifest's entry for the source of a shard."""
     return {**source, "conversion": conversion}
 
 
 def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion: str) -> bool:
-    """Whether a dataset was made of these sources in this order by this conversion, and its schema can be used."""
+    """True if a dataset was made of these sources in this order by this conversion, and its schema is readable."""
     without_rows = list(manifest.sources_without_rows)
     wanted = [_made_of(source, conversion) for source in sources]
     by_path = {str(noted.get("path")): noted for noted in without_rows}
@@ -311,7 +311,7 @@ def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion
 
 
 def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> tuple[str, str]:
-    """Say why a dataset is not that of these sources, and what ``mode="overwrite"`` does."""
+    """Say why a dataset does not match these sources, and what ``mode="overwrite"`` does."""
     if not all(file.sources for file in manifest.files):
         return "and does not state what all of its shards were made of", "converts all sources again"
     noted = {str(each.get("path")): each for file in manifest.files for each in file.sources}

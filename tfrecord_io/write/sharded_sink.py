@@ -157,7 +157,7 @@ class ShardedSink(Sink):
         self.records += piece.records  # about, if threads do so at a time
 
     def _distribute(self, piece: Piece) -> None:
-        """Write the next frames of a folder to its shards, or keep them until its turn, or all rows are counted."""
+        """Write frames to the shards of their folder, or spool them until the folder's turn or the end of counting."""
         most = _MOST_OPEN if self._dataset.side_by_side else _MOST_UPLOADS
         if not self._is_counted or (piece.number not in self._folders and len(self._folders) >= most):
             self._spool = self._spool or Spool(_MEMORY_BYTES if self._is_counted else LIMITS.spool_memory_bytes)
@@ -288,7 +288,7 @@ class ShardedSink(Sink):
 
 @dataclass(frozen=True, slots=True)
 class SchemaUnion:
-    """The schema of a dataset once rows are added to it, with `evolve` also ones of other columns or wider types."""
+    """Unites a dataset's schema with the schema of added rows; `evolve` allows new columns and wider types."""
 
     evolve: bool = False
 
@@ -463,7 +463,7 @@ class Spool:
         return sorted({*self._pending, *self._written})
 
     def parts(self, number: int = 0) -> Iterator[Array]:
-        """What was written with a number, in order."""
+        """The pieces written with this number, in order."""
         places = self._written.pop(number, array("q"))
         for offset, size in zip(places[::2], places[1::2], strict=True):
             assert self._file is not None

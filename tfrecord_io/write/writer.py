@@ -78,7 +78,7 @@ _BYTES = {
 
 @dataclass(frozen=True, repr=False)
 class WriteReport(Report):
-    """What was written; it prints as a line about the files, and a table of the columns that were rounded.
+    """Report of a writing; prints as a line about the files, and a table of rounded columns.
 
     Attributes
     ----------
@@ -337,7 +337,7 @@ def write(data: Any, path: Any, options: WriteOptions) -> WriteReport:
 
 
 def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
-    """Raise what a `Writer` with these options raises for columns of these types, whatever their rows.
+    """Raise the errors of a `Writer` with these options for columns of these types, whatever the rows.
 
     For engines, whose tasks would fail one by one.
     """
@@ -439,7 +439,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
 
 
 def warn_of_lost_schema(sink: Sink, columns: int) -> None:
-    """Warn that `sink`, which has no records, cannot keep the types of its columns."""
+    """Warn of the loss of column types in a `sink` without records."""
     if columns and not sink.keeps_schema:
         lost = f"no records were written, so the schema ({counted(columns, 'column')}) could not be stored"
         advice = "read the file with read_table(schema=…), or write a directory, whose manifest keeps the schema"
@@ -447,7 +447,7 @@ def warn_of_lost_schema(sink: Sink, columns: int) -> None:
 
 
 class Conforming:
-    """Selects the columns of a schema in its order, casts them without loss to its types, names them as its features.
+    """Conforms input to a schema: selects and orders columns, casts them without loss, and names them as features.
 
     A SchemaWarning names the columns that the schema leaves out.
 
@@ -499,7 +499,7 @@ class Conforming:
             yield own if columns is None else pa.RecordBatch.from_arrays(columns, schema=written)
 
     def _split(self, columns: Sequence[pa.Array], row: int) -> list[pa.Array]:
-        """The columns, and in place of each composite one those of its features."""
+        """Replace each composite column by the columns of its features."""
         from tfrecord_io.arrow.encode.composite_columns import component_columns
 
         split: list[pa.Array] = []
@@ -563,7 +563,7 @@ class Memory:
 
 
 class EncodedPiece(NamedTuple):
-    """A piece, the memory that it is in, and, with the first piece of a slice, what was rounded in the slice."""
+    """A piece with its memory, and, in a slice's first piece, the counts of values rounded in the slice."""
 
     piece: Piece
     memory: Any
