@@ -282,7 +282,7 @@ class WindowsSystem(System):
         path = self.full_name(f"{directory}/{self._LOCK_NAME}")
         fd = os.open(path, os.O_RDWR | os.O_CREAT | self.open_flags)
         try:
-            while not self._locked(fd):
+            while not self._try_lock(fd):
                 time.sleep(self._PAUSES[0])
             yield True
         finally:
@@ -294,13 +294,13 @@ class WindowsSystem(System):
     def lock_file(self, path: str) -> Iterator[None]:
         fd = os.open(self.full_name(path), os.O_RDWR | self.open_flags)
         try:
-            if not self._locked(fd):
+            if not self._try_lock(fd):
                 raise BlockingIOError(errno.EAGAIN, "another process has it locked, while locking the file", path)
             yield
         finally:
             self._unlock(fd)
 
-    def _locked(self, fd: int) -> bool:
+    def _try_lock(self, fd: int) -> bool:
         os.lseek(fd, self._LOCKED_BYTE, os.SEEK_SET)
         try:
             self._msvcrt.locking(fd, self._msvcrt.LK_NBLCK, 1)

@@ -99,13 +99,13 @@ class Blob:
             except Exception as error:  # of Azure's library
                 if http_status(error) in (409, 412):
                     with suppress(FileNotFoundError), raise_os_errors(other._path):
-                        await other._copied(await other._copy_status())
+                        await other._wait_for_copy(await other._copy_status())
                 raise
-            status = await other._copied(answer["copy_status"])
+            status = await other._wait_for_copy(answer["copy_status"])
         if status != "success":
             raise OSError(errno.EIO, f"the store did not copy a staged file: {status}", other._path)
 
-    async def _copied(self, status: str | None) -> str | None:
+    async def _wait_for_copy(self, status: str | None) -> str | None:
         """Wait as long as a copy to the blob is pending; returns its status."""
         while status == "pending":
             await asyncio.sleep(_COPY_SECONDS)

@@ -122,7 +122,7 @@ def _matching(pattern: str) -> Iterator[str]:
     for top in _matching_names(head) if head else [""]:
         if not tail and top:
             yield top
-        below = _below(top, frozenset([_identity(top or ".")]))
+        below = _walk(top, frozenset([_identity(top or ".")]))
         if names and "/" not in names and not names.startswith((".", "**")):
             yield from (folder + name for folder, name, _ in below if fnmatch.fnmatch(name, names))
         else:
@@ -169,7 +169,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
     return []
 
 
-def _below(folder: str, within: frozenset[_Folder | None]) -> Iterator[tuple[str, str, bool]]:
+def _walk(folder: str, within: frozenset[_Folder | None]) -> Iterator[tuple[str, str, bool]]:
     """Walk a folder, without hidden entries: of each its folder (with a slash), name, and whether it is a folder.
 
     `within` are that folder and those that it is in; a link to one of these is no folder.
@@ -183,7 +183,7 @@ def _below(folder: str, within: frozenset[_Folder | None]) -> Iterator[tuple[str
         is_folder = own is not None and own not in within
         yield folder, entry.name, is_folder
         if is_folder:
-            yield from _below(f"{folder}{entry.name}/", within | {own})
+            yield from _walk(f"{folder}{entry.name}/", within | {own})
 
 
 def _identity(folder: str) -> _Folder | None:

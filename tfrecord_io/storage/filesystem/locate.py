@@ -132,7 +132,7 @@ def _open_url(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     import fsspec
 
     try:
-        fsspec_filesystem, name = fsspec.core.url_to_fs(_with_plain_files(url), **options)
+        fsspec_filesystem, name = fsspec.core.url_to_fs(_plain_file_names(url), **options)
     except OSError as error:
         tried = _NO_HADOOP.match(str(error))
         if tried is None:
@@ -154,10 +154,10 @@ def _plain_name(name: str) -> str:
     return os.fsdecode(unquote_to_bytes(os.fsencode(name)))
 
 
-def _with_plain_files(url: str) -> str:
+def _plain_file_names(url: str) -> str:
     """A chained URL whose ``file://`` links, of files that archives are in, have plain names.
 
-    >>> _with_plain_files("zip://a%20b::file:///data/a%20b.zip")
+    >>> _plain_file_names("zip://a%20b::file:///data/a%20b.zip")
     'zip://a%20b::file:///data/a b.zip'
     """
     first, *links = url.split("::")

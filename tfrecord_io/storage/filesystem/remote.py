@@ -19,7 +19,7 @@ from tfrecord_io.errors import printable, secret_url, without_secrets
 from tfrecord_io.storage.filesystem.google import ask_over_https, google_info, google_listing, google_page, is_encoded
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, retry, without_retries_of_s3fs
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, disable_s3fs_retries, retry
 
 _ABSENT = (404, 410)
 _WITHOUT_HEAD = (400, 401, 403, 405, 501)  # what servers answer to a HEAD that they would answer as a GET
@@ -51,13 +51,13 @@ async def web_info(fs: Any, url: str) -> dict[str, Any]:
             if ask == session.head and answer.status in _WITHOUT_HEAD:
                 continue
             answer.raise_for_status()
-            info = _described(answer.headers)
+            info = _info_of_headers(answer.headers)
             if info.get("size"):
                 break
     return {"name": url, "size": None, **info, "type": "file"}
 
 
-def _described(headers: Any) -> dict[str, Any]:
+def _info_of_headers(headers: Any) -> dict[str, Any]:
     info = {name: headers[name] for name in _VERSIONS if headers.get(name)}
     # A server that compresses although it is asked not to states another length.
     if "Content-Length" in headers and headers.get("Content-Encoding", "") in ("", "identity"):
@@ -129,7 +129,7 @@ class FsspecFileSystem:
                     self.fsspec.ls(self.fsspec._parent(name))
                 raise
 
-    def described(self, name: str) -> Mapping[str, Any]:
+    def describe(self, name: str) -> Mapping[str, Any]:
         """fsspec's current description of a file, by one request."""
         self.fsspec.invalidate_cache(self.fsspec._parent(name))
         return self._entry_of(name, self._info(name, is_file=True)).info or {}
@@ -141,9 +141,9 @@ class FsspecFileSystem:
             return dict(self.fsspec.info(name))
         from fsspec.asyn import sync
 
-        return dict(sync(self.fsspec.loop, self._described, name, is_file))
+        return dict(sync(self.fsspec.loop, self._describe, name, is_file))
 
-    async def _described(self, name: str, is_file: bool) -> dict[str, Any]:
+    async def _describe(self, name: str, is_file: bool) -> dict[str, Any]:
         """Description of a name by an asynchronous filesystem; `web_info` describes files of web servers."""
         if self._is_google:
             return await google_info(self.fsspec, name, is_file=is_file)
@@ -153,7 +153,7 @@ class FsspecFileSystem:
 
     async def _described_within(self, limit: Any, name: str, is_file: bool) -> dict[str, Any]:
         async with limit:
-            return await self._described(name, is_file)
+            return await self._describe(name, is_file)
 
     @property
     def _has_loop(self) -> bool:
@@ -421,10 +421,10 @@ def _takes(kind: Any, method: str, keyword: str) -> bool:
 def of_this_process(fsspec: Any) -> Any:
     """A filesystem, or in a forked process a copy of one that the parent opened: its event loop is a thread there.
 
-    Those that it wraps, as an ``fs``, are looked at, too. `without_retries_of_s3fs`, `ask_over_https` and
+    Those that it wraps, as an ``fs``, are looked at, too. `disable_s3fs_retries`, `ask_over_https` and
     `_use_in_turn` say what else is done.
     """
-    fsspec = without_retries_of_s3fs(fsspec)
+    fsspec = disable_s3fs_retries(fsspec)
     process, inner = os.getpid(), fsspec
     while inner is not None:
         if getattr(inner, "async_impl", False):
@@ -450,14 +450,14 @@ def _use_in_turn(fsspec: Any) -> None:
     def lock_calls(instance: Any, names: Sequence[str]) -> None:
         for name in names:
             if hasattr(instance, name):
-                setattr(instance, name, partial(in_turn, getattr(instance, name)))
+                setattr(instance, name, partial(call_in_turn, getattr(instance, name)))
 
-    def in_turn(call: Any, *arguments: Any, **keywords: Any) -> Any:
+    def call_in_turn(call: Any, *arguments: Any, **keywords: Any) -> Any:
         with lock:
             return call(*arguments, **keywords)
 
     def open_file(call: Any, *arguments: Any, **keywords: Any) -> Any:
-        file = in_turn(call, *arguments, **keywords)
+        file = call_in_turn(call, *arguments, **keywords)
         lock_calls(file, _FILE_REQUESTS)
         return file
 

@@ -128,7 +128,7 @@ def s3_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, "config_kwargs": copy.deepcopy({**ours, **config})}
 
 
-def without_retries_of_s3fs(fsspec: Any) -> Any:
+def disable_s3fs_retries(fsspec: Any) -> Any:
     """A filesystem whose requests to S3 only botocore makes again, as s3fs has no option for its own loop around it.
 
     Other filesystems are returned as they are. One of s3fs, and one around it, is not changed, as others may use it:
@@ -141,7 +141,7 @@ def without_retries_of_s3fs(fsspec: Any) -> Any:
     if type(fsspec).__module__.partition(".")[0] == "s3fs" and getattr(fsspec, "retries", 1) != 1:
         changed = {"retries": 1}
     elif hasattr(inner := attributes.get("fs"), "storage_options"):
-        single = without_retries_of_s3fs(inner)
+        single = disable_s3fs_retries(inner)
         changed = {} if single is inner else {"fs": single}
     if not changed:
         return fsspec

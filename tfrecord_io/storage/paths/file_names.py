@@ -88,7 +88,7 @@ class ShardName:
 
 @lru_cache(64)  # it takes as long as all else of a name, and all shards of a dataset have the same
 def _stem(base: str, suffix: str) -> str:
-    return _without_record_suffix(CODECS.without_suffix(base) + CODECS.without_suffix(suffix))
+    return _strip_record_suffix(CODECS.without_suffix(base) + CODECS.without_suffix(suffix))
 
 
 def stems_of(name: str, plain: str | None = None) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ def stems_of(name: str, plain: str | None = None) -> tuple[str, ...]:
     ('train.tfrecord.gz', 'train.tfrecord', 'train')
     """
     plain = CODECS.without_suffix(name) if plain is None else plain
-    return tuple(dict.fromkeys((name, plain, _without_record_suffix(plain))))
+    return tuple(dict.fromkeys((name, plain, _strip_record_suffix(plain))))
 
 
 def parse_shard(name: str) -> ShardName | None:
@@ -302,7 +302,7 @@ def split_suffixes(name: str) -> tuple[str, str, str]:
     (('out/train', '.tfrecord', '.gz'), ('out/train', '', ''))
     """
     plain = CODECS.without_suffix(name)
-    front = _without_record_suffix(plain)
+    front = _strip_record_suffix(plain)
     return front, plain[len(front) :], name[len(plain) :]
 
 
@@ -312,7 +312,7 @@ def spelled_shards(stem: str, count: int) -> Iterator[ShardName]:
     >>> [shard.sibling(0) for shard in spelled_shards("train", 2)][:3]
     ['train-00000-of-00002', 'train.tfrecord-00000-of-00002', 'train-00000-of-00002.tfrecord']
     """
-    front = _without_record_suffix(stem)
+    front = _strip_record_suffix(stem)
     suffix = stem[len(front) :]
     forms = [(stem, ""), (front, suffix)] if suffix else [(stem, ""), (f"{stem}.tfrecord", ""), (stem, ".tfrecord")]
     for compression in chain([""], (suffix for codec in CODECS for suffix in codec.suffixes[:1])):
@@ -378,7 +378,7 @@ def _number_key(match: re.Match[str]) -> str:
     return f"\0{chr(1 + len(digits))}{digits}"
 
 
-def _without_record_suffix(name: str) -> str:
+def _strip_record_suffix(name: str) -> str:
     lower = name.lower()
     if lower.endswith(WRITTEN_SUFFIXES):
         return next(name[: -len(suffix)] for suffix in WRITTEN_SUFFIXES if lower.endswith(suffix))
@@ -426,13 +426,13 @@ def partition_folder(column: str, value: str | None) -> str:
     >>> partition_folder("label", "a/b: é"), partition_folder("day", None)
     ('label=a%2Fb%3A%20é', 'day=__HIVE_DEFAULT_PARTITION__')
     """
-    name, text = _escaped(column), _MISSING if value is None else _escaped(value)
+    name, text = _escape(column), _MISSING if value is None else _escape(value)
     if name.startswith(("_", ".")):  # else it would be the name of a file without data
         name = f"%{ord(name[0]):02X}{name[1:]}"
     return f"{name}={'%5F' + text[1:] if value == _MISSING else text}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return _SPECIAL.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 

@@ -226,7 +226,7 @@ def parse_manifest(text: bytes, path: str) -> Manifest | None:
     if len(text) > MOST_MANIFEST_BYTES:
         _refuse(path, f"it has {len(text)} bytes, over the limit of {MOST_MANIFEST_BYTES}")
     try:
-        document = json.loads(text, object_hook=_packed)
+        document = json.loads(text, object_hook=_pack_entry)
     except (ValueError, RecursionError) as error:
         _refuse(path, f"it is not JSON ({type(error).__name__})")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -252,7 +252,7 @@ class _Parser:
         if len(set(map(attrgetter("path"), files))) < len(files):
             _refuse(self._path, "it names a file twice")
         compression = document.get("compression")
-        sources = map(_unpacked, self._list(document, "sources_without_rows"))
+        sources = map(_unpack_entry, self._list(document, "sources_without_rows"))
         manifest = Manifest(
             dataset=dataset,
             id=self._is(document, "id", str, ID.fullmatch),
@@ -281,8 +281,8 @@ class _Parser:
         path = self._shard(entry.get("path"), dataset, columns)
         records, size = (self._is(entry, name, int, _COUNTS.__contains__) for name in ("records", "bytes"))
         staged = self._is(entry, "staged", str, parse_staged) if "staged" in entry else None
-        crc32c, source = int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16), _unpacked(entry.get("source"))
-        joined = tuple(map(_unpacked, self._list(entry, "joined", (dict, ManifestFile))))
+        crc32c, source = int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16), _unpack_entry(entry.get("source"))
+        joined = tuple(map(_unpack_entry, self._list(entry, "joined", (dict, ManifestFile))))
         return ManifestFile(path, records, size, crc32c, staged, source if isinstance(source, dict) else None, joined)
 
     def _shard(self, name: Any, dataset: str, columns: Sequence[str] = ()) -> str:
@@ -326,7 +326,7 @@ class _Parser:
         return values
 
 
-def _packed(entry: dict[str, Any]) -> dict[str, Any] | ManifestFile:
+def _pack_entry(entry: dict[str, Any]) -> dict[str, Any] | ManifestFile:
     """The entry of a file as soon as it is parsed, so that a million do not exist as dicts; others as they are."""
     if entry.keys() != _KEYS:
         return entry
@@ -337,8 +337,8 @@ def _packed(entry: dict[str, Any]) -> dict[str, Any] | ManifestFile:
     return ManifestFile(path, records, size, int(crc, 16)) if is_right else entry
 
 
-def _unpacked(value: Any) -> Any:
-    """The object of which `_packed` has made the entry of a file, where it is none."""
+def _unpack_entry(value: Any) -> Any:
+    """The object of which `_pack_entry` has made the entry of a file, where it is none."""
     return _entry(value) if isinstance(value, ManifestFile) else value
 
 
@@ -380,7 +380,7 @@ class Manifests:
     shards: dict[str, ManifestShard] = field(default_factory=dict)  # by name in the filesystem; filled by `check`
     unnamed: dict[str, str] = field(default_factory=dict)  # files that were left out, and the manifest
     parsed: dict[str, tuple[bytes, Manifest | None]] = field(default_factory=dict)  # by path; paths of a list share it
-    without_rows: dict[str, Source] = field(default_factory=dict)  # by name of the manifest, see `without_files`
+    without_rows: dict[str, Source] = field(default_factory=dict)  # by name of the manifest, see `empty_manifests`
     missing: list[str] = field(default_factory=list)  # files that a manifest names and that do not exist
     listed: dict[str, Entry] = field(default_factory=dict)  # all that the last `apply` listed, by name
     _order: dict[str, tuple[str, int]] = field(default_factory=dict)  # by name: see `sort_key`
@@ -482,7 +482,7 @@ class Manifests:
             parent = f"{above}/" if above or parent.startswith("/") else ""
         return self._in[parent]
 
-    def without_files(self, directory: str) -> list[Entry]:
+    def empty_manifests(self, directory: str) -> list[Entry]:
         """The manifests of a directory that name no file; `without_rows` has each of a dataset that was written."""
         found = [each for each in self._in.get(directory, ()) if not each.manifest.files]
         for dataset in found:
@@ -666,5 +666,5 @@ def _parent(source: Source) -> Any:
 
 def modified(source: Source) -> int:
     """When a local file was last changed, in ns since the epoch."""
-    status = os.stat(source.path) if source.shard is None else source.shard.by_name(source.path, os.stat)
+    status = os.stat(source.path) if source.shard is None else source.shard.call_with_name(source.path, os.stat)
     return status.st_mtime_ns

@@ -261,17 +261,17 @@ class _Search:
         below = f"{directory.rstrip('/')}/" if directory else ""
         walks = [] if begun is None else [begun]
 
-        def listed() -> Iterator[Entry]:
+        def list_files() -> Iterator[Entry]:
             yield from walks.pop() if walks else walk_directory(self.fs, directory)
             yield from self._manifests_above(below, [directory])
 
-        def wanted(name: str) -> bool:
+        def is_wanted(name: str) -> bool:
             return name.startswith(below)
 
-        listing = self._applied(listed, wanted, whole=True)
-        everything = [entry for entry in self.manifests.listed.values() if wanted(entry.name)]
+        listing = self._apply_manifests(list_files, is_wanted, whole=True)
+        everything = [entry for entry in self.manifests.listed.values() if is_wanted(entry.name)]
         files = record_files(listing)
-        self.manifests.check(files, wanted, complete=self.complete)
+        self.manifests.check(files, is_wanted, complete=self.complete)
         others: list[Entry] = []
         if not files and self.other_formats:
             from tfrecord_io.format.format_registry import format_of_records
@@ -284,7 +284,7 @@ class _Search:
             from tfrecord_io.storage.paths.sniff_files import files_with_records
 
             files = files_with_records(self.fs, others := other_files(listing))
-        if not files and (manifests := self.manifests.without_files(below)):
+        if not files and (manifests := self.manifests.empty_manifests(below)):
             if not self.manifests.without_rows:
                 raise _nothing(self.fs, directory, "the dataset has no rows yet: its manifest names no file")
             return manifests
@@ -314,9 +314,9 @@ class _Search:
             from tfrecord_io.storage.paths.split_names import warn_of_splits
 
             warn_of_splits(self.fs, directory, files, listing)
-        return self._sorted(files, complete=self.complete)
+        return self._sort(files, complete=self.complete)
 
-    def _applied(
+    def _apply_manifests(
         self, list_files: Callable[[], Iterable[Entry]], wanted: Callable[[str], bool], *, whole: bool = False
     ) -> list[Entry]:
         """As `Manifests.apply`, of whole directories."""
@@ -368,7 +368,7 @@ class _Search:
         named: set[str] = set()
         literal = literal_prefix(self.fs, pattern)
 
-        def listed() -> list[Entry]:
+        def list_files() -> list[Entry]:
             everything[:] = self.fs.glob(pattern, literal)
             folders = [entry.name for entry in everything if entry.directory and is_record_file(entry.basename)]
             if folders and is_remote(self.fs) and self.fs.is_object_store:
@@ -379,10 +379,10 @@ class _Search:
             above = self._manifests_above(pattern, {e.parent for e in everything if not e.directory})
             return [*everything, *self._manifests_of(pattern, literal, everything), *above]
 
-        def wanted(name: str) -> bool:
+        def is_wanted(name: str) -> bool:
             return name in named or _matches(name.split("/"), parts)
 
-        listing = self.manifests.apply(listed, wanted)
+        listing = self.manifests.apply(list_files, is_wanted)
         if pattern in self.manifests.listed:  # of exactly this name
             return self._existing(self.manifests.listed[pattern])
         if any(self.manifests.listed.get(name) for name in manifests_for(pattern)):
@@ -390,21 +390,21 @@ class _Search:
         files = [
             e
             for e in listing
-            if wanted(e.name)
+            if is_wanted(e.name)
             and not (e.directory or is_sidecar(e.basename))
             and (is_hidden(base) or not is_hidden(e.basename))
         ]
-        self.manifests.check(files, wanted, complete=self.complete)
+        self.manifests.check(files, is_wanted, complete=self.complete)
         if not files:
             others = f"; the {len(everything)} matches are directories or not data" if everything else ""
-            others = self._unnamed() or others
+            others = self._clause_about_unnamed() or others
             from tfrecord_io.storage.paths.similar_files import files_next_to
 
             others = others or "".join(f"; {files}" for files in filter(None, [files_next_to(self.fs, pattern)]))
             raise _nothing(self.fs, pattern, "no file matches the pattern" + others)
-        return self._sorted(files, complete=self.complete, wanted=functools.partial(fnmatch.fnmatchcase, pat=base))
+        return self._sort(files, complete=self.complete, wanted=functools.partial(fnmatch.fnmatchcase, pat=base))
 
-    def _unnamed(self) -> str:
+    def _clause_about_unnamed(self) -> str:
         """A clause about existing files left out by their manifest."""
         names = sorted(self.manifests.unnamed, key=natural_key)
         if not names:
@@ -425,7 +425,7 @@ class _Search:
         directory = parent if parent or not stem.startswith("/") else "/"
         folder = f"{parent}/" if parent or stem.startswith("/") else ""
 
-        def listed() -> list[Entry]:
+        def list_files() -> list[Entry]:
             if not self.fs.can_list:
                 return self._looked_up(name, stem, count)
             try:
@@ -437,7 +437,7 @@ class _Search:
             shard = parse_shard(name.removeprefix(folder))
             return shard if shard is not None and base in shard.stems else None
 
-        entries = self._applied(listed, lambda name: shard_of(name) is not None)
+        entries = self._apply_manifests(list_files, lambda name: shard_of(name) is not None)
         files = [e for e in entries if not e.directory and not is_sidecar(e.basename)]
         shards = [(e, s) for e in files if (s := shard_of(e.basename)) is not None]
         counts_of_all = {s.count for _, s in shards}
@@ -446,26 +446,26 @@ class _Search:
         def fits(shard: ShardName) -> bool:  # to all shards of a count belong those that were added later
             return count in (None, shard.count) or (bool(shard.id) and has_count)
 
-        def wanted(name: str) -> bool:
+        def is_wanted(name: str) -> bool:
             shard = shard_of(name)
             return shard is not None and fits(shard)
 
         fitting = [(e, s) for e, s in shards if fits(s)]
 
-        self.manifests.check([e for e, _ in fitting], wanted, complete=not self.allow_missing)
+        self.manifests.check([e for e, _ in fitting], is_wanted, complete=not self.allow_missing)
         if not fitting:
             counts = sorted({"*" if s.count is None else str(s.count) for _, s in shards}, key=natural_key)
             from tfrecord_io.storage.paths.similar_files import similar_files
 
             others = f"there is {', '.join(f'{base}@{n}' for n in counts)}" if counts else similar_files(self.fs, stem)
-            others += self._unnamed()
+            others += self._clause_about_unnamed()
             text = f"no shards such as '{base}-00000-of-{count or 8:05d}'"
             raise _nothing(self.fs, name, "; ".join(filter(None, [text, others])))
         ranked = [(e, s.id, s.stems.index(base)) for e, s in fitting]
         best = min(rank for _, _, rank in ranked)
         family = [e for e, id, rank in ranked if rank == best or id]
         self._check_single_family(family, name)
-        return self._sorted(family, complete=not self.allow_missing)
+        return self._sort(family, complete=not self.allow_missing)
 
     def _looked_up(self, name: str, stem: str, count: int | None) -> list[Entry]:
         """Look up the manifest of ``name@8`` and its possible shards, in the most exact existing form of names."""
@@ -487,7 +487,7 @@ class _Search:
         found = self.fs.entries([*map(form.sibling, shard_numbers({present}, count))])
         return [*manifests, *(entry for entry in found if entry is not None)]
 
-    def _sorted(
+    def _sort(
         self, files: Sequence[Entry], *, complete: bool, wanted: Callable[[str], bool] | None = None
     ) -> list[Entry]:
         if complete:

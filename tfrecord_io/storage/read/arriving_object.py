@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.errors import without_secrets
-from tfrecord_io.storage.read.range_requests import RemoteObject, received
+from tfrecord_io.storage.read.range_requests import RemoteObject, receive
 
 _MOST_BYTES = 512 << 10  # that wait for the reader
 
@@ -36,7 +36,7 @@ class ArrivingObject:
     async def _receive(self) -> None:
         count = 0
         try:
-            async with aclosing(received(self._remote.pieces, 0, self._size, self._remote.path)) as pieces:
+            async with aclosing(receive(self._remote.pieces, 0, self._size, self._remote.path)) as pieces:
                 async for piece in pieces:
                     count += len(piece)
                     self._pieces.put(piece)

@@ -22,7 +22,7 @@ from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS
 from tfrecord_io.storage.read.file_object import NO_RANGES
-from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject, received, result_of
+from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject, receive, result_of
 
 _KEPT_START_BYTES = 8 * MIB  # of a file, for reading it again
 _MOST_RANGES = 32
@@ -243,7 +243,7 @@ class RangeReader:
         """Get all bytes of a range, or those before an error."""
         parts: list[bytes] = []
         try:
-            async for data in received(self._whole, begin, end, self._remote.path):
+            async for data in receive(self._whole, begin, end, self._remote.path):
                 parts.append(data)
         except ARGUMENT_ERRORS:
             raise

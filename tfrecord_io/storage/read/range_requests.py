@@ -46,7 +46,7 @@ def result_of(future: Future[T]) -> T:
     return future.result()
 
 
-async def received(
+async def receive(
     pieces: Callable[[int, int], AsyncGenerator[bytes]], begin: int, end: int, path: str
 ) -> AsyncGenerator[bytes]:
     """All bytes of a range, in the pieces in which they come; a retry continues after the bytes received.

@@ -71,7 +71,7 @@ class ManifestVersion:
                 return
         entry = self.fs.entry(self.name, is_file=True)
         if entry is None or own.search(read_manifest(self.fs, entry)) is None:
-            raise _replaced(self.path, "dataset")
+            raise _replaced_error(self.path, "dataset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class ManifestShard:
             raise
         return raw
 
-    def by_name(self, path: str, use: Callable[[str], T]) -> T:
+    def call_with_name(self, path: str, use: Callable[[str], T]) -> T:
         """Call `use` with the staged name of a local file, or, once renamed, with the final name."""
         if self.staged is not None:
             with suppress(FileNotFoundError):
@@ -215,7 +215,7 @@ class Source:
             return self.open_ranges(window) or self._open_sequential()
         if self.pipe is not None:
             return self.pipe.open()
-        return open_raw(self.path) if self.shard is None else self.shard.by_name(self.path, open_raw)
+        return open_raw(self.path) if self.shard is None else self.shard.call_with_name(self.path, open_raw)
 
     def open_ranges(self, window: Window | None = None) -> RangeReader | None:
         """Open for reading by range requests; None if the filesystem's own file object is to be used, or it is open."""
@@ -270,10 +270,10 @@ class Source:
                         raise stale_error(self.path)
                     file.seek(0)
                 if again and now == name:
-                    check_version(info, self._store.described(name), self.path)
+                    check_version(info, self._store.describe(name), self.path)
             except FileNotFoundError as error:
                 if again:
-                    raise _replaced(self.path) from error
+                    raise _replaced_error(self.path) from error
                 raise
             opened.pop_all()
         return file
@@ -383,7 +383,7 @@ class Source:
         if self.span is None:
             return self
         if self.remote is None:
-            status = os.stat(self.path) if self.shard is None else self.shard.by_name(self.path, os.stat)
+            status = os.stat(self.path) if self.shard is None else self.shard.call_with_name(self.path, os.stat)
             return replace(self, span=None, file_bytes=None, records=None, size=status.st_size)
         name, info = self.current_name()
         is_described = info is not None and (INCOMPLETE not in info or ONLY_TAG in info)
@@ -394,7 +394,7 @@ class Source:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
         kept, now = dict(info or ()), entry.info or {}
         if any(str(now[key]) != str(kept[key]) for key in kept.keys() & now.keys() - {"size"}):
-            raise _replaced(self.path)
+            raise _replaced_error(self.path)
         return replace(self, span=None, file_bytes=None, records=None, size=entry.size, info=entry.info)
 
     def check_unchanged(self) -> None:
@@ -406,12 +406,12 @@ class Source:
             return
         size: int | None
         if self.remote is None:
-            size = self.shard.by_name(self.path, os.stat).st_size
+            size = self.shard.call_with_name(self.path, os.stat).st_size
         else:
             entry = self._store.entry(self.current_name()[0])
             size = None if entry is None else entry.size
         if size != (self.size if self.span is None else self.file_bytes):
-            raise _replaced(self.path)
+            raise _replaced_error(self.path)
 
     @property
     def has_no_file(self) -> bool:
@@ -516,10 +516,10 @@ def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
 
         if is_cache(fs.fsspec):
             raise stale_error(path)
-    raise _replaced(path)
+    raise _replaced_error(path)
 
 
-def _replaced(path: str, what: str = "file") -> ReplacedError:
+def _replaced_error(path: str, what: str = "file") -> ReplacedError:
     """See `replaced_error`, whose module the first read of a local file does not need."""
     from tfrecord_io.storage.filesystem.os_errors import replaced_error
 

@@ -420,7 +420,7 @@ class S3Output(PartedOutput):
     async def _put_part(self, number: int, part: bytearray) -> None:
         assert self._creation is not None
         await asyncio.shield(asyncio.wrap_future(self._creation))
-        body = ObjectBody.of(part, self._fs.loop) if self.states_crc32c else part
+        body = ObjectBody.from_content(part, self._fs.loop) if self.states_crc32c else part
         answer = await self._send(
             "upload_part", body, UploadId=self._upload_id, PartNumber=number, **self._stated(part)
         )
