@@ -41,7 +41,7 @@ from tfrecord_io.storage.paths.file_names import new_id, temporary_name
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.range_requests import result_of
 from tfrecord_io.storage.write.object_body import ObjectBody, send_at_once, sign_without_body
-from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
+from tfrecord_io.storage.write.output_file import OutputFile, accepted_bytes, exists_error
 
 T = TypeVar("T")
 
@@ -142,7 +142,7 @@ class MovedOutput(OutputFile):
         self._file = fs.fsspec.open(self._temporary, "wb")
 
     def _write(self, piece: memoryview) -> int:
-        return accepted(self._file.write(piece), piece)
+        return accepted_bytes(self._file.write(piece), piece)
 
     def _finish(self) -> None:
         self._file.close()
@@ -224,7 +224,7 @@ class ObjectOutput(OutputFile):
         self._check_open()
         self._memory.release(self)
         if not self._has_parts and not self._failed:
-            self._put = self._submit(self._tracked(self._put_whole()))
+            self._put = self._submit(self._track(self._put_whole()))
             self._memory.add(len(self._part), self._put)
 
     def cancel(self) -> None:
@@ -237,7 +237,7 @@ class ObjectOutput(OutputFile):
             if self._has_parts:
                 self._complete()
             else:
-                result_of(self._put or self._submit(self._tracked(self._put_whole())))
+                result_of(self._put or self._submit(self._track(self._put_whole())))
         except OSError as error:
             if (failure := self._failure(error)) is error:
                 raise
@@ -275,7 +275,7 @@ class ObjectOutput(OutputFile):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _tracked(self, request: Coroutine[Any, Any, T]) -> T:
+    async def _track(self, request: Coroutine[Any, Any, T]) -> T:
         """Run a request that `_cancel` can cancel."""
         task = asyncio.current_task()
         assert task is not None
@@ -341,7 +341,7 @@ class PartedOutput(ObjectOutput):
         number, part = self._last_number + 1, self._part
         self._last_number, self._part, self._size = number, bytearray(), self._part_size(number)
         self._has_parts = True
-        self._pending.append(self._submit(self._tracked(self._put_part(number, part))))
+        self._pending.append(self._submit(self._track(self._put_part(number, part))))
         self._memory.add(len(part), self._pending[-1])
 
     def _finish(self) -> None:
@@ -359,7 +359,7 @@ class PartedOutput(ObjectOutput):
             result_of(self._pending.popleft())
 
     def _complete(self) -> None:
-        result_of(self._submit(self._tracked(self._complete_parts())))
+        result_of(self._submit(self._track(self._complete_parts())))
 
     @abstractmethod
     async def _put_part(self, number: int, part: bytearray) -> None: ...
@@ -402,7 +402,7 @@ class S3Output(PartedOutput):
             raise OSError(errno.EIO, f"more than the {len(self._body)} bytes that were expected", self.path)
         self._body.append(piece)
         if self._put is None and self._body.crc32c is not None:
-            self._put = self._submit(self._tracked(self._put_whole()))  # while the content arrives
+            self._put = self._submit(self._track(self._put_whole()))  # while the content arrives
         return len(piece)
 
     def send_part(self) -> None:
@@ -422,12 +422,12 @@ class S3Output(PartedOutput):
         await asyncio.shield(asyncio.wrap_future(self._creation))
         body = ObjectBody.from_content(part, self._fs.loop) if self.states_crc32c else part
         answer = await self._send(
-            "upload_part", body, UploadId=self._upload_id, PartNumber=number, **self._stated(part)
+            "upload_part", body, UploadId=self._upload_id, PartNumber=number, **self._checksum_argument(part)
         )
         tags = {k: v for k, v in answer.items() if k == "ETag" or (k.startswith("Checksum") and k != "ChecksumType")}
         self._tags[number] = {"PartNumber": number, **tags}
 
-    def _stated(self, data: bytearray | memoryview, known: int | None = None) -> dict[str, str]:
+    def _checksum_argument(self, data: bytearray | memoryview, known: int | None = None) -> dict[str, str]:
         """The checksum that the server compares with what arrives."""
         if not self.states_crc32c:
             return {}
@@ -435,7 +435,11 @@ class S3Output(PartedOutput):
 
     async def _put_whole(self) -> None:
         body = self._part if self._body is None else self._body
-        stated = self._stated(self._part) if self._body is None else self._stated(self._body.content, self._body.crc32c)
+        stated = (
+            self._checksum_argument(self._part)
+            if self._body is None
+            else self._checksum_argument(self._body.content, self._body.crc32c)
+        )
         await self._send("put_object", body, Metadata=self._metadata, **self._condition, **stated)
 
     async def _send(self, method: str, body: bytearray | ObjectBody, **arguments: Any) -> dict[str, Any]:
@@ -483,7 +487,7 @@ class S3Output(PartedOutput):
     def _stored_metadata(self) -> dict[str, str] | None:
         """The metadata of the stored object; None if it does not exist."""
         try:
-            answer = result_of(self._submit(self._tracked(self._call("head_object"))))
+            answer = result_of(self._submit(self._track(self._call("head_object"))))
         except FileNotFoundError:
             return None
         return dict(answer.get("Metadata", {}))
@@ -554,7 +558,7 @@ class GcsOutput(ObjectOutput):
 
     def _upload(self, piece: memoryview) -> int:
         with raise_os_errors(self.path):
-            count = accepted(self._file.write(piece), piece)
+            count = accepted_bytes(self._file.write(piece), piece)
         if self.states_crc32c:
             self._crc = crc32c(piece[:count], self._crc)
         return count

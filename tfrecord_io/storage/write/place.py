@@ -151,7 +151,7 @@ class Place(ABC):
             found = None
             with suppress(CorruptRecordError):
                 text = self._text(entry)
-                found = None if text is None else self._parsed(text)
+                found = None if text is None else self._parse(text)
             self._found = version, found
         return self._found[1]
 
@@ -207,7 +207,7 @@ class Place(ABC):
         self._formatted = manifest, text
         return text
 
-    def _parsed(self, text: bytes) -> Manifest | None:
+    def _parse(self, text: bytes) -> Manifest | None:
         digest = blake2b(text).digest()
         if self._last[0] != digest:
             self._last = digest, parse_manifest(text, self._name)
@@ -216,7 +216,7 @@ class Place(ABC):
     def _usable(self, text: bytes) -> Manifest:
         """The manifest of this text; see `read` for the errors."""
         try:
-            manifest = self._parsed(text)
+            manifest = self._parse(text)
         except CorruptRecordError:
             if not self.replaces_damaged:
                 raise

@@ -163,7 +163,7 @@ class ConditionalPlace(RemotePlace):
         self._known: tuple[Manifest | None, str | None] | None = None  # what was read, and its version
 
     def read(self) -> Manifest | None:
-        found = self._tried(self._get, self._key)
+        found = self._try(self._get, self._key)
         self._known = (None, None) if found is None else (self._usable(found[0]), found[1])
         return self._known[0]
 
@@ -176,7 +176,7 @@ class ConditionalPlace(RemotePlace):
             if new is old:
                 return old, new
             self._known = None
-            stored = self._tried(self._put, self._key, self.text_of(new), version)
+            stored = self._try(self._put, self._key, self.text_of(new), version)
             if stored is not None:
                 self._known = (new, stored) if stored else None
                 self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{self._key}"))
@@ -222,7 +222,7 @@ class ConditionalPlace(RemotePlace):
             self._remove_version(self._key, self._found[0])
 
     def _remove_version(self, key: str, version: str) -> bool:
-        is_removed = self._tried(self._delete_version, key, version)
+        is_removed = self._try(self._delete_version, key, version)
         self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{key}"))
         return bool(is_removed)
 
@@ -235,7 +235,7 @@ class ConditionalPlace(RemotePlace):
         known = _CONDITIONS.setdefault(self._inner, {})
         if self._bucket not in known:
             key = f"{self._key.rpartition('/')[0]}/{condition_name(new_id())}".lstrip("/")
-            is_stored = self._tried(self._put, key, b"{}", self._impossible) is not None
+            is_stored = self._try(self._put, key, b"{}", self._impossible) is not None
             if is_stored:
                 with suppress(FileNotFoundError), raise_os_errors(self.path):
                     self._inner.rm_file(f"{self._bucket}/{key}")
@@ -253,10 +253,10 @@ class ConditionalPlace(RemotePlace):
         """
         raise NotImplementedError
 
-    def _tried(self, request: Callable[..., Awaitable[_T]], *arguments: Any) -> _T | None:
+    def _try(self, request: Callable[..., Awaitable[_T]], *arguments: Any) -> _T | None:
         """Make a request, again after transient errors; None if the object does not exist, or is another version."""
 
-        async def tried() -> _T | None:
+        async def attempt() -> _T | None:
             try:
                 return await request(*arguments)
             except FileNotFoundError:
@@ -267,7 +267,7 @@ class ConditionalPlace(RemotePlace):
                     raise
             return None
 
-        return sync(self._inner.loop, answer_of, tried, self.path)
+        return sync(self._inner.loop, answer_of, attempt, self.path)
 
 
 def _is_refused(error: Exception) -> bool:
@@ -290,7 +290,7 @@ class S3Place(ConditionalPlace):
 
     def put_fence(self, id: str) -> None:
         self._fence = fence_name(id)
-        self._tried(partial(self._call, "put_object", Body=self._fence.encode()), self._key_of(self._fence))
+        self._try(partial(self._call, "put_object", Body=self._fence.encode()), self._key_of(self._fence))
 
     def remove(self, name: str, version: str | None = None) -> None:
         """See `Place.remove`: a copy of the fence takes the place of the file, and is removed by its own ETag."""
@@ -298,7 +298,7 @@ class S3Place(ConditionalPlace):
             super().remove(name, version)
             return
         key, fence = self._key_of(name), self._fence
-        copied = self._tried(self._copy_object, self._key_of(fence), key, version)
+        copied = self._try(self._copy_object, self._key_of(fence), key, version)
         if not copied:  # perhaps it is a copy of the fence, made by a request whose answer was lost
             entry, content = self.fs.entry(self.directory + name, is_file=True), fence.encode()
             is_copy = entry is not None and entry.size == len(content) and self.fs.content(entry.name) == content

@@ -101,7 +101,7 @@ class ResumeJournal:
         remove_file(self.path, self.storage)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """Keep other processes from going on with the same writing. A bucket has no locks.
 
         Raises
