@@ -46,7 +46,7 @@ class ColumnIndexes:
         """With the columns of the dataset, if none are named; before its last shard may be replaced."""
         if self.columns:
             return self
-        found = None if self.dataset is None else self.dataset.beside_last(COLUMNS_SUFFIX)
+        found = None if self.dataset is None else self.dataset.last_sidecar(COLUMNS_SUFFIX)
         if found is None:
             return replace(self, columns=(), is_optional=True)
         source, shard_bytes = found

@@ -153,7 +153,7 @@ class DistributedWriter:
         """
         if self.options.grows:
             part = self.write_part(0, [empty_batch(schema)])  # `commit` and `abort` remove its file
-            self.target.checked(self.target.output, part.schema, part.partition_schema, self._unite)
+            self.target.begin_publication(self.target.output, part.schema, part.partition_schema, self._unite)
 
     @property
     def _unite(self) -> Unite:

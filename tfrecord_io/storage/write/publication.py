@@ -259,7 +259,7 @@ class Publication:
             )
         raise FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory + first))
 
-    def beside_last(self, suffix: str) -> tuple[Source, int] | None:
+    def last_sidecar(self, suffix: str) -> tuple[Source, int] | None:
         """The last earlier shard with rows: its sidecar with this suffix, and the shard's size in bytes."""
         known: Sequence[ManifestFile] = () if self._extended is None else self._extended.files
         last = next((file for file in reversed(known) if file.records), None)
@@ -305,9 +305,9 @@ class Publication:
         """Write the first manifest of a dataset that grows, if it has none."""
         if self._known is None:
             with self.place.alone():  # or that of another writer would be lost
-                self._known = self.place.update(self._begun, lambda manifest: True)[1]
+                self._known = self.place.update(self._first_manifest, lambda manifest: True)[1]
 
-    def _begun(self, manifest: Manifest | None) -> Manifest:
+    def _first_manifest(self, manifest: Manifest | None) -> Manifest:
         """The given manifest, or a first one without files, so that readers see no shard before the publication."""
         return manifest or Manifest(self.old.stem, self._id, (), partition_by=self._partition_by)
 
@@ -341,10 +341,10 @@ class Publication:
         self._has_shards = bool(shards)
         self._handed_over = frozenset(each.staged for each in shards if each.staged is not None)
         own = self._own_manifest(shards, schema)
-        changed = partial(self._changed, own)
+        changed = partial(self._next_manifest, own)
         named = [(shard, file.staged or file.path) for shard, file in zip(shards, own.files, strict=True)]
         try:
-            known = self._known or self._begun(None) if self.output.grows else replace(own, complete=False)
+            known = self._known or self._first_manifest(None) if self.output.grows else replace(own, complete=False)
             self.place.text_of(changed(known))  # before any file is moved
             if self._stages:
                 self._put_all(named)
@@ -361,7 +361,7 @@ class Publication:
                     self._settle(old, new)
                     self._log(own, old, new)
                 except KeyboardInterrupt:  # renames are fast: the published dataset is better left in order
-                    if self.place.is_local and (published := self._published()) is not None:
+                    if self.place.is_local and (published := self._own_published()) is not None:
                         self._settle(None, published)
                     raise
                 except BaseException:
@@ -406,7 +406,7 @@ class Publication:
             self._begin_growing()
             return
 
-        def begun(manifest: Manifest | None) -> Manifest:
+        def begin(manifest: Manifest | None) -> Manifest:
             if manifest is not None or self._existing:
                 if self._mode == "overwrite":
                     raise self.overtaken_error()
@@ -415,7 +415,7 @@ class Publication:
 
         if not self._existing:
             self.place.expect_none()
-        self.place.update(begun, lambda manifest: manifest.id == self._id)
+        self.place.update(begin, lambda manifest: manifest.id == self._id)
 
     def _own_manifest(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Manifest:
         """The manifest of the shards of this writing alone."""
@@ -427,10 +427,10 @@ class Publication:
         compression, without_rows = self.output.compression, self.sources_without_rows
         return Manifest(self.old.stem, self._id, tuple(files), compression, schema, sources_without_rows=without_rows)
 
-    def _changed(self, own: Manifest, manifest: Manifest | None) -> Manifest:
+    def _next_manifest(self, own: Manifest, manifest: Manifest | None) -> Manifest:
         """The manifest with the new shards, replacing `manifest`."""
         if self.output.grows:
-            new = self._grown(own.files, own.schema, manifest)
+            new = self._grown_manifest(own.files, own.schema, manifest)
         else:
             is_own = manifest is not None and manifest.id == self._id
             if manifest is not None and not is_own and self._was_replaced(manifest):  # the answer was lost
@@ -478,7 +478,9 @@ class Publication:
         # A copy that is made again has the names of the one before, of which writers in between have a note.
         return tuple(dict.fromkeys(name for name in names if name is not None and name not in kept))
 
-    def _grown(self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None) -> Manifest:
+    def _grown_manifest(
+        self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None
+    ) -> Manifest:
         if manifest is None:
             raise FileNotFoundError(errno.ENOENT, "the dataset was deleted while it was written to", self.place.path)
         self._check_partitions(manifest)
@@ -545,7 +547,9 @@ class Publication:
         unseen = {name for name in gone if self.old.is_numbered(name) and name not in self.old.versions}
         self.old.remove_replaced(gone)
         if staged or new.replaces or new.staged_before:
-            self.place.update(partial(self._settled, new), lambda manifest: manifest == self._settled(new, manifest))
+            self.place.update(
+                partial(self._settled_manifest, new), lambda manifest: manifest == self._settled_manifest(new, manifest)
+            )
         # Those of the shards that a writer that was overtaken has stored since they were looked for: it does not state
         # them itself if it saw them stated, before this writer settled.
         if unseen:
@@ -558,7 +562,7 @@ class Publication:
     def _still_gone(self, gone: Sequence[str]) -> list[str]:
         """Filter replaced files to the ones this writer may remove by the current manifest."""
         self.old.prepare_removal(gone, self._id)
-        current = self._published()
+        current = self._own_published()
         if current is None and not self.output.grows:
             raise self.overtaken_error()
         if self.place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
@@ -592,7 +596,7 @@ class Publication:
                     self._name_staged(some)
                 self.place.check(staged)
             except OSError as error:
-                current = self._published()
+                current = self._own_published()
                 if current is None:  # another writer removed the staged shards
                     raise self.overtaken_error() from error
                 names = set(current.paths)
@@ -610,7 +614,7 @@ class Publication:
         name, and for a copy that is under way then, its target is another version.
         """
         for _ in range(_MOST_ROUNDS):
-            if not self.place.is_exclusive and self._published() is None:
+            if not self.place.is_exclusive and self._own_published() is None:
                 raise self.overtaken_error()
             calls = []
             for file in files:
@@ -622,7 +626,7 @@ class Publication:
             self.old.note_versions(names=[file.path for file in files])
         raise self.overtaken_error()
 
-    def _settled(self, new: Manifest, current: Manifest | None) -> Manifest:
+    def _settled_manifest(self, new: Manifest, current: Manifest | None) -> Manifest:
         """The manifest at the end, with the shards that other writers have added meanwhile."""
         if current is None or not self._has_own(current):
             if self.output.grows:
@@ -639,7 +643,7 @@ class Publication:
 
     def complete(self) -> Manifest | None:
         """The manifest of this writer, if it is published; what its process did not do before it stopped is done."""
-        if self.output.grows or (manifest := self._published()) is None:
+        if self.output.grows or (manifest := self._own_published()) is None:
             return None
         if manifest.replaces or manifest.staged_before or any(file.staged is not None for file in manifest.files):
             with self.place.alone(required=False):
@@ -714,16 +718,16 @@ class Publication:
     def _state(self, left: Sequence[str], current: Manifest | None) -> None:
         """List numbered shards in the `replaces` of a foreign manifest, so that the next writer removes them."""
 
-        def stated(manifest: Manifest | None) -> Manifest:
+        def list_left(manifest: Manifest | None) -> Manifest:
             if manifest is None:
                 raise self.overtaken_error()
             known = {*(file.path for file in manifest.files), *manifest.replaces}
             new = [name for name in left if name not in known]
             return replace(manifest, replaces=(*manifest.replaces, *new)) if new else manifest
 
-        if stated(current) is not current:
+        if list_left(current) is not current:
             self.place.read()  # the one that this writer knows may be older
-            self.place.update(stated, lambda manifest: stated(manifest) is manifest)
+            self.place.update(list_left, lambda manifest: list_left(manifest) is manifest)
 
     def discard(self) -> None:
         """Remove what was stored and is not published, and directories that were created."""
@@ -740,7 +744,7 @@ class Publication:
         """True if a manifest has replaced this writer's, which was published then."""
         return self._id in manifest.replaced_ids
 
-    def _published(self) -> Manifest | None:
+    def _own_published(self) -> Manifest | None:
         """The manifest, if it is that of this writer."""
         manifest = self.place.find()
         return manifest if manifest is not None and self._has_own(manifest) else None
@@ -758,7 +762,7 @@ class Publication:
 
     def withdraw_indexes(self) -> None:
         """Remove the indexes of shards that another writer has replaced before they were written."""
-        if not self.output.grows and self._published() is None:
+        if not self.output.grows and self._own_published() is None:
             self.old.remove(self.old.indexes())
 
 

@@ -91,7 +91,7 @@ class DistributedTarget:
         model = writer.place.model([posixpath.basename(output.shard(0)), *writer.models])
         return cls(output, storage, mode, id, writer.place.created, model, resumable, partition_by, *known)
 
-    def checked(
+    def begin_publication(
         self, output: Output, schema: bytes | None, partition_schema: bytes | None, unite: Unite
     ) -> Publication:
         """The writer that publishes shards of these schemas to `output`; SchemaError if they cannot be added."""
@@ -137,7 +137,7 @@ class DistributedTarget:
 
         Returns where they are, and those that were published: without records, a dataset that grows needs none.
         """
-        writer = self.checked(replace(self.output, count=len(shards)), schema, partition_schema, unite)
+        writer = self.begin_publication(replace(self.output, count=len(shards)), schema, partition_schema, unite)
         writer.keeps_staged, writer.sources_without_rows = self.resumable, tuple(sources_without_rows)
         shards = [shard for shard in shards if shard.records or writer.keeps_empty]
         try:
