@@ -173,7 +173,7 @@ class DistributedWriter:
         """
         if self.options.partition_by:
             attempt = Attempt(self.target, task)
-            report, rounding = self._written(self.target.output.path, ShardedSink(attempt, self.options), tables)
+            report, rounding = self._write_tables(self.target.output.path, ShardedSink(attempt, self.options), tables)
             part = WrittenPart(
                 task=task,
                 staged="",
@@ -196,11 +196,11 @@ class DistributedWriter:
         name, output = self.target.open(task)
         sink = _PartSink(output, self.target.output.compression, self.options)
         sink.known_schema = self.target.known_schema
-        report, rounding = self._written(output.path, sink, tables)
+        report, rounding = self._write_tables(output.path, sink, tables)
         columns = (sink.schema, report.columns, report.index, rounding)
         return WrittenPart(task, name, *columns, sink.records, sink.bytes, sink.crc32c), output
 
-    def _written(self, path: str, sink: Sink, tables: Iterable[Any]) -> tuple[WriteReport, Rounding]:
+    def _write_tables(self, path: str, sink: Sink, tables: Iterable[Any]) -> tuple[WriteReport, Rounding]:
         with _PartWriter(path, self.options, sink) as writer:
             for table in tables:
                 writer.write(table)
@@ -227,7 +227,7 @@ class DistributedWriter:
             attempts = [by_task[task] for task in sorted(by_task)] or [self.write_part(0, ())]
             filled = [part for part in attempts if part.records] or attempts[:1]
             schema, types = (self._common_schema(filled, name) for name in ("schema", "partition_schema"))
-            shards = _numbered(filled)
+            shards = _number_shards(filled)
             with_rows = {part.task for part in filled}
             empty = [part.source for part in attempts if part.task not in with_rows and part.source is not None]
             rounding = Rounding()
@@ -275,7 +275,7 @@ _ONE_SCHEMA = "pass schema=, which all tasks then write"
 _ONE_SCHEMA_CLI = "pass --schema, which all tasks then write"
 
 
-def _numbered(parts: Sequence[WrittenPart]) -> list[WrittenShard]:
+def _number_shards(parts: Sequence[WrittenPart]) -> list[WrittenShard]:
     """The shards of the parts, in order; those of each folder are numbered from 0."""
     numbers: Counter[str] = Counter()
     shards = []

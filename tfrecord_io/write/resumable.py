@@ -109,7 +109,7 @@ class ResumableWriter:
         OSError
             Another process is at work.
         """
-        output = absolute(_resolved(path, options), options.storage)
+        output = absolute(_resolve_output(path, options), options.storage)
         if len(sources) > MOST_SHARDS:
             text = (
                 f"'{output.path}': {len(sources)} files, each of which becomes a shard; expected at most {MOST_SHARDS}"
@@ -177,10 +177,10 @@ class ResumableWriter:
             if self._content(file, crc32c) == noted:
                 candidates.remove((document, file))  # a source that is named twice has two parts
                 return replace(part, source=_made_of(source, self.conversion))
-        copied = self._copied(task, _made_of(source, self.conversion))
+        copied = self._take_over_copy(task, _made_of(source, self.conversion))
         return None if copied is None else self.add(copied, source)
 
-    def _copied(self, task: int, made_of: SourceVersion) -> WrittenPart | None:
+    def _take_over_copy(self, task: int, made_of: SourceVersion) -> WrittenPart | None:
         """A copy of the shard that the dataset to overwrite has of a source; None if it has none, or it is damaged."""
         old = self.replaced
         file = self.made_before.get(str(made_of["path"]))
@@ -274,7 +274,7 @@ class ResumableWriter:
         return report
 
 
-def _resolved(path: Any, options: WriteOptions) -> Output:
+def _resolve_output(path: Any, options: WriteOptions) -> Output:
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"resume=True needs a path, not a {type(path).__name__}")
     text = printable(os.fspath(path))

@@ -128,11 +128,11 @@ class ShardedSink(Sink):
         sizes = frame_sizes(data) if is_needed else None
         if self._columns is not None:
             assert sizes is not None
-            return Piece(frames, records, parts=self._by_folder(frames, sizes, self._columns.take(row, records)))
+            return Piece(frames, records, parts=self._split_by_folder(frames, sizes, self._columns.take(row, records)))
         shard = bisect_right(self._ranges, row, key=attrgetter("start")) - 1 if self._ranges is not None else 0
         return Piece(frames, records, sizes, get_engine().crc32c(data) if self.compression is None else None, shard)
 
-    def _by_folder(self, frames: Array, sizes: Array, numbers: Array) -> tuple[Piece, ...]:
+    def _split_by_folder(self, frames: Array, sizes: Array, numbers: Array) -> tuple[Piece, ...]:
         """The frames of each folder, in their order; `numbers` are those of the frames' folders."""
         order = np.argsort(numbers, kind="stable")
         starts = (np.cumsum(sizes) - sizes)[order]
@@ -212,7 +212,7 @@ class ShardedSink(Sink):
             self._finishing = in_background(shard.finish, "finish")
         else:
             shard.finish()
-            self._dataset.store(self._written(folder, number))
+            self._dataset.store(self._written_shard(folder, number))
 
     def _wait(self) -> None:
         """Wait until the shard before is complete; raise the error of completing it."""
@@ -220,7 +220,7 @@ class ShardedSink(Sink):
             self._finishing.result()
             self._finishing = None
 
-    def _written(self, folder: int, number: int) -> WrittenShard:
+    def _written_shard(self, folder: int, number: int) -> WrittenShard:
         shard = self._shards[folder, number]
         return WrittenShard(number, shard.records, shard.bytes, shard.crc32c, shard.output, folder=self._names[folder])
 
@@ -263,7 +263,7 @@ class ShardedSink(Sink):
                 text = f"'{self.path}': shard {number} has {records} of {len(rows)} records: nothing is published"
                 raise RuntimeError(text)
         keys = sorted(self._shards)
-        self._dataset.publish([self._written(*key) for key in keys], self._schema)
+        self._dataset.publish([self._written_shard(*key) for key in keys], self._schema)
         return tuple(self._shards[key].file for key in keys)
 
     def publish_indexes(self) -> None:  # the dataset is complete without them

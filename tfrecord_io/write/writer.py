@@ -166,7 +166,7 @@ class Writer(PublishingWriter):
         """Plan the writing of rows of this schema; `known` is that of the dataset to which they are added."""
         if known is not None and self._embeds:
             schema = _as_in_dataset(schema, EmbeddedSchema.parse(known, self._sink.path).schema, self._options)
-        plan = _planned(schema, self._options)
+        plan = _plan_columns(schema, self._options)
         if columns := self._options.indexed_columns:
             check_indexed(columns, schema, [leaf.feature for leaf in plan.leaves])
         self._encoder = SliceEncoder(plan, self._options.record_type)
@@ -229,7 +229,7 @@ class Writer(PublishingWriter):
         progress = ProgressMeter(options.progress, total, "rows", self._rows) if options.progress else None
         with (
             progress or nullcontext(),
-            closing(self._written(fitting(source, encoder.plan.schema, "the data"), encoder)) as written,
+            closing(self._write_pieces(fitting(source, encoder.plan.schema, "the data"), encoder)) as written,
         ):
             for part in written:
                 self._rows += part.piece.records
@@ -238,7 +238,7 @@ class Writer(PublishingWriter):
                 if progress is not None:
                     progress.advance(part.piece.records)
 
-    def _written(self, source: BatchSource, encoder: SliceEncoder) -> Generator[EncodedPiece]:
+    def _write_pieces(self, source: BatchSource, encoder: SliceEncoder) -> Generator[EncodedPiece]:
         """Encode and write the batches of `source` on several threads; yields each piece once it is written."""
         threads, memory = min(self._options.thread_count, cpu_count()), Memory(get_engine())
         part = source.part
@@ -352,7 +352,7 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
         empty = empty_batch(own)
         cast_columns(empty, target.to_arrow())
     stored = stored_columns(source.schema, options.partition_by)
-    _planned(pa.schema([source.schema.field(at) for at in stored], source.schema.metadata), options)
+    _plan_columns(pa.schema([source.schema.field(at) for at in stored], source.schema.metadata), options)
 
 
 def _as_in_dataset(schema: pa.Schema, known: pa.Schema, options: WriteOptions) -> pa.Schema:
@@ -380,7 +380,7 @@ def _fields_of(message: MessageType, schema: pa.Schema) -> Sequence[MessageField
     return fields_of(message, schema)
 
 
-def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
+def _plan_columns(schema: pa.Schema, options: WriteOptions) -> WritePlan:
     """The plan of a writer with these options for data of this schema."""
     if isinstance(message := options.record_type, MessageType):
         _fields_of(message, schema)
