@@ -30,7 +30,7 @@ class ColumnLayout:
     named_by: str | None = None  # the option that states `length`, and which a longer list contradicts
 
 
-def of_column(value: Any, name: str, default: Any = None) -> Any:
+def column_value(value: Any, name: str, default: Any = None) -> Any:
     """The value of an option for a column."""
     return value.get(name, default) if isinstance(value, Mapping) else value
 
@@ -122,28 +122,28 @@ class RepresentationOptions(ReadOptions):
 
     def layout_of(self, name: str) -> ColumnLayout:
         """How the lists of a column are represented."""
-        most, from_left = length_and_mode(of_column(self.max_length, name), "left")
-        length, is_multiple = length_and_mode(of_column(self.pad_to, name), "multiple")
-        ragged = of_column(self.ragged, name)
+        most, from_left = length_and_mode(column_value(self.max_length, name), "left")
+        length, is_multiple = length_and_mode(column_value(self.pad_to, name), "multiple")
+        ragged = column_value(self.ragged, name)
         return ColumnLayout(
             ragged="pad" if ragged is None and length is not None else ragged,
-            pad_value=of_column(self.pad_value, name, 0),
+            pad_value=column_value(self.pad_value, name, 0),
             max_length=most,
             from_left=from_left,
             length=None if is_multiple else length,
             multiple=length or 1 if is_multiple else 1,
-            named_by=None if length is None else f"pad_to={of_column(self.pad_to, name)!r}",
+            named_by=None if length is None else f"pad_to={column_value(self.pad_to, name)!r}",
         )
 
 
-def _check_layout(of_column: str, layout: ColumnLayout) -> None:
-    """Raise ValueError for options that contradict each other; `of_column` names the column in the message."""
+def _check_layout(where: str, layout: ColumnLayout) -> None:
+    """Raise ValueError for options that contradict each other; `where` names the column in the message."""
     if layout.named_by is not None and layout.ragged != "pad":
-        raise ValueError(f"ragged={layout.ragged!r}{of_column} cannot be combined with {layout.named_by}, which pads")
+        raise ValueError(f"ragged={layout.ragged!r}{where} cannot be combined with {layout.named_by}, which pads")
     if layout.ragged == "csr" and layout.max_length is not None:
-        raise ValueError(f"ragged='csr'{of_column} has all values, and takes no max_length=")
+        raise ValueError(f"ragged='csr'{where} has all values, and takes no max_length=")
     if layout.max_length is not None and layout.length is not None and layout.max_length > layout.length:
-        raise ValueError(f"max_length={layout.max_length}{of_column} is more than {layout.named_by} has room for")
+        raise ValueError(f"max_length={layout.max_length}{where} is more than {layout.named_by} has room for")
 
 
 @dataclass(frozen=True, kw_only=True)

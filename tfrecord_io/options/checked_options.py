@@ -180,7 +180,7 @@ class Options:
                 if common is not None and keywords.get("columns") is not None:
                     raise ValueError("datasets of a list select columns: tfr.dataset([…]).select(…) selects of these")
                 own = {**own, "columns": common}
-            return cls._of_datasets(datasets, keywords, call, own, is_list=isinstance(source, list | tuple))
+            return cls._from_datasets(datasets, keywords, call, own, is_list=isinstance(source, list | tuple))
         return cls(**{**own, **keywords})
 
     @classmethod
@@ -207,7 +207,7 @@ class Options:
         return stated
 
     @classmethod
-    def _of_datasets(
+    def _from_datasets(
         cls,
         datasets: Sequence[Any],
         keywords: Mapping[str, Any],

@@ -65,12 +65,12 @@ class Condition:
     @classmethod
     def all_of(cls, parts: Sequence[Condition]) -> Condition:
         """Conjunction of one or more conditions."""
-        return _joined(_AND, parts)
+        return _join(_AND, parts)
 
     @classmethod
     def any_of(cls, parts: Sequence[Condition]) -> Condition:
         """Disjunction of one or more conditions."""
-        return _joined(_OR, parts)
+        return _join(_OR, parts)
 
     def __and__(self, other: Condition) -> Condition:
         both = _both(_AND, self, other)
@@ -162,7 +162,7 @@ def _plain(part: Condition) -> tuple[Any, ...]:
 # ---- parts that are connected by one function, of which any number may be given
 
 
-def _joined(function: str, parts: Sequence[Condition]) -> Condition:
+def _join(function: str, parts: Sequence[Condition]) -> Condition:
     joined = partial(_both, function)
     if len(parts) <= _MOST_DEEP:
         return reduce(joined, parts)
@@ -190,7 +190,7 @@ def _operands(condition: Condition, function: str) -> list[Condition]:
 def _shallow(condition: Condition) -> Condition:
     """Rebuild a condition of many parts as a tree of little depth; others are returned as they are."""
     parts = _operands(condition, condition.name) if condition.name in (_AND, _OR) else []
-    return _joined(condition.name, parts) if len(parts) > _MOST_DEEP else condition
+    return _join(condition.name, parts) if len(parts) > _MOST_DEEP else condition
 
 
 # ---- the form in which pyarrow pickles expressions

@@ -31,21 +31,21 @@ def too_large(what: str = "the record") -> str:
     return f"{what} would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
 
 
-def _with_checked_keywords(cls: type[T]) -> type[T]:
+def _check_keywords(cls: type[T]) -> type[T]:
     """Make the error for an unknown keyword of a constructor name the one meant."""
     init, known = cls.__init__, inspect.signature(cls).parameters
 
     @wraps(init)
-    def checked(self: T, *values: Any, **keywords: Any) -> None:
+    def check_and_set(self: T, *values: Any, **keywords: Any) -> None:
         for name in keywords.keys() - known.keys():
             raise unknown_keyword(name, known, cls)
         init(self, *values, **keywords)
 
-    cls.__init__ = checked  # type: ignore[assignment]
+    cls.__init__ = check_and_set  # type: ignore[assignment]
     return cls
 
 
-@_with_checked_keywords
+@_check_keywords
 @dataclass(frozen=True, kw_only=True, slots=True, weakref_slot=True)
 class Limits:
     """Limits on what an untrusted file may use; exceeding one is an error.

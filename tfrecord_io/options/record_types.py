@@ -110,7 +110,7 @@ def _descriptor(type_: MessageType) -> Any:
         reason = "the descriptor set is not valid: it is not a serialized FileDescriptorSet"
         raise SchemaError(reason, hint=f"compile it by {_PROTOC}") from None
     pool, named = descriptor_pool.DescriptorPool(), {file.name: file for file in files}
-    for file in _in_order(named):
+    for file in _order_imports(named):
         try:
             pool.AddSerializedFile(file.SerializeToString())
         except (TypeError, ValueError, DecodeError) as error:
@@ -128,7 +128,7 @@ def _descriptor(type_: MessageType) -> Any:
         raise SchemaError(reason, hint=f"it has: {shown}") from None
 
 
-def _in_order(named: dict[str, Any]) -> list[Any]:
+def _order_imports(named: dict[str, Any]) -> list[Any]:
     """Files, each behind its imports; those of protobuf itself are added."""
     ordered: dict[str, Any] = {}
     waiting = [(name, False) for name in reversed(named)]
