@@ -45,7 +45,7 @@ from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.paths.manifest import find_sidecars, modified
 from tfrecord_io.storage.paths.plain_files import Directory
-from tfrecord_io.storage.paths.safe_names import below
+from tfrecord_io.storage.paths.safe_names import join_below
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_random_access
 from tfrecord_io.storage.read.source import Source, source_of
 from tfrecord_io.storage.write.atomic import file_status, is_local, open_output, remove_file
@@ -380,7 +380,7 @@ def _has_stated_bytes(split: TfdsSplit, folder: str, storage: StorageOptions, be
         return True
     size, (fs, root) = 0, locate(folder, storage)
     for first in range(0, len(split.files), _LOOKED_UP):
-        names = [below(root, file) for file in split.files[first : first + _LOOKED_UP]]
+        names = [join_below(root, file) for file in split.files[first : first + _LOOKED_UP]]
         entries = fs.entries(names, are_files=True) if beside is None else [beside.get(name) for name in names]
         sizes = [entry.size for entry in entries if entry is not None and entry.size is not None]
         if len(sizes) < len(names):

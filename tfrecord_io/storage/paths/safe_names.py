@@ -13,10 +13,10 @@ _MOST_BYTES = 255  # of a name, on most file systems
 _MOST_PATH_BYTES = 2048
 
 
-def refused(name: str) -> str | None:
+def name_fault(name: str) -> str | None:
     """A clause about why a name is unsafe below a folder; None for a plain relative name.
 
-    >>> refused("cat/1.jpg"), refused("../1.jpg"), refused("/etc/passwd")
+    >>> name_fault("cat/1.jpg"), name_fault("../1.jpg"), name_fault("/etc/passwd")
     (None, "it has the part '..'", 'it is absolute')
     """
     parts = name.split("/")
@@ -54,10 +54,10 @@ def leads_out(path: str) -> str | None:
     return "it has the part '..'" if ".." in parts else None if parts else "it is empty"
 
 
-def below(root: str, path: str) -> str:
+def join_below(root: str, path: str) -> str:
     """A relative path below a folder, without empty parts.
 
-    >>> below("photos/", "./cat//1.jpg")
+    >>> join_below("photos/", "./cat//1.jpg")
     'photos/cat/1.jpg'
     """
     return "/".join([root.rstrip("/"), *_parts(path)])
