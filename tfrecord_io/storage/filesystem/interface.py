@@ -62,7 +62,7 @@ class FileSystem(Protocol):
         """
         ...
 
-    def below(self, directory: str) -> list[Entry]:
+    def files_in_partition_folders(self, directory: str) -> list[Entry]:
         """All files below the folders of columns (``name=value``) in a directory."""
         ...
 
@@ -226,7 +226,7 @@ class LocalFileSystem:
         escaped = escaped_glob(pattern, literal_prefix(self, pattern) if literal is None else literal)
         return self._existing(map(system.current.plain_name, dict.fromkeys(_matching(escaped))))
 
-    def below(self, directory: str) -> list[Entry]:
+    def files_in_partition_folders(self, directory: str) -> list[Entry]:
         return [entry for entry in self.glob(f"{glob.escape(directory)}*=*/**") if not entry.directory]
 
     def pages_below(self, directory: str) -> Iterator[tuple[list[Entry], bool]]:

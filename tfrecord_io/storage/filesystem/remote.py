@@ -237,7 +237,7 @@ class FsspecFileSystem:
             infos = retry(lambda: self.fsspec.glob(escaped_glob(pattern, literal), detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
 
-    def below(self, directory: str) -> list[Entry]:
+    def files_in_partition_folders(self, directory: str) -> list[Entry]:
         self.fsspec.invalidate_cache()
         with self._os_errors(directory):
             infos = retry(lambda: self.fsspec.find(directory, detail=True))

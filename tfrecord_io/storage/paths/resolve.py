@@ -537,7 +537,7 @@ def walk_directory(fs: FileSystem, directory: str) -> Iterator[Entry]:
     if not _has_partitions(found.values()):
         return
     if more:
-        inside = [e for e in fs.below(root) if "/" in e.name[len(root) :] and not e.directory]
+        inside = [e for e in fs.files_in_partition_folders(root) if "/" in e.name[len(root) :] and not e.directory]
     if not any(stem_of(e.basename) is not None for e in found.values()):  # its first writer may have put it meanwhile
         manifest = fs.entry(root + manifest_name(DIRECTORY_STEM))
         if manifest is not None and not manifest.directory:

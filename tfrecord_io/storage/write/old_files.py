@@ -114,7 +114,7 @@ class OldFiles:
             self._beside[folder] = {os.path.join(folder, each) for each in self.listing(folder)}
         left = folders.difference(self._beside)  # of many folders, by a listing of all
         self._beside.update((folder, set()) for folder in left)
-        for entry in self._place.fs.below(self._place.directory) if left else ():
+        for entry in self._place.fs.files_in_partition_folders(self._place.directory) if left else ():
             name = self.name_of(entry)
             if (folder := os.path.dirname(name)) in left:
                 self._beside[folder].add(name)
