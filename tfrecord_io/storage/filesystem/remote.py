@@ -98,7 +98,7 @@ class FsspecFileSystem:
     @property
     def fsspec(self) -> Any:
         """The filesystem of fsspec, as this process can use it."""
-        return of_this_process(self._opened)
+        return reopen_if_forked(self._opened)
 
     @property
     def can_list(self) -> bool:
@@ -418,7 +418,7 @@ def _takes(kind: Any, method: str, keyword: str) -> bool:
     return keyword in inspect.signature(getattr(kind, method)).parameters
 
 
-def of_this_process(fsspec: Any) -> Any:
+def reopen_if_forked(fsspec: Any) -> Any:
     """A filesystem, or in a forked process a copy of one that the parent opened: its event loop is a thread there.
 
     Those that it wraps, as an ``fs``, are looked at, too. `disable_s3fs_retries`, `ask_over_https` and
@@ -429,13 +429,13 @@ def of_this_process(fsspec: Any) -> Any:
     while inner is not None:
         if getattr(inner, "async_impl", False):
             if inner._pid != process:
-                return of_this_process(_opened_again(fsspec, process))
+                return reopen_if_forked(_opened_again(fsspec, process))
             if not getattr(inner, _PREPARED, False):
                 ask_over_https(inner)
                 setattr(inner, _PREPARED, True)
         elif hasattr(inner, "protocol") and not _ONE_CONNECTION.isdisjoint(protocols(inner)):
             if getattr(inner, _PREPARED, process) != process:
-                return of_this_process(_opened_again(fsspec, process))
+                return reopen_if_forked(_opened_again(fsspec, process))
             if not hasattr(inner, _PREPARED):
                 _use_in_turn(inner)
                 setattr(inner, _PREPARED, process)
@@ -473,7 +473,7 @@ def _opened_again(fsspec: Any, process: int) -> Any:
 
 
 def _argument(value: Any) -> Any:
-    return of_this_process(value) if hasattr(value, "storage_options") else value
+    return reopen_if_forked(value) if hasattr(value, "storage_options") else value
 
 
 def protocols(fsspec: Any) -> tuple[str, ...]:

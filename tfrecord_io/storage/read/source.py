@@ -232,11 +232,11 @@ class Source:
         is_open = self._prefetched is not None or (self.held is not None and self.held.content is not None)
         if not self.remote or is_open:
             return None
-        from tfrecord_io.storage.filesystem.remote import of_this_process
+        from tfrecord_io.storage.filesystem.remote import reopen_if_forked
         from tfrecord_io.storage.read.range_requests import open_object  # imports fsspec
 
         name, info = self.current_name()
-        return open_object(of_this_process(self._fsspec), name, info, self.path)
+        return open_object(reopen_if_forked(self._fsspec), name, info, self.path)
 
     def _open_sequential(self) -> Raw:
         """Open with the filesystem's own file object, which a web server sends as one response."""
@@ -252,11 +252,11 @@ class Source:
         """Open the filesystem's own file object; if `again`, check that the file is still the one described."""
         from tfrecord_io.storage.filesystem.google import decoded_address, is_encoded
         from tfrecord_io.storage.filesystem.os_errors import stale_error
-        from tfrecord_io.storage.filesystem.remote import can_list, is_cache, of_this_process, unwrap
+        from tfrecord_io.storage.filesystem.remote import can_list, is_cache, reopen_if_forked, unwrap
         from tfrecord_io.storage.read.range_requests import check_version
         from tfrecord_io.storage.read.web_response import open_response
 
-        fs = of_this_process(self._fsspec)
+        fs = reopen_if_forked(self._fsspec)
         now = self.current_name()[0] if again else name  # of a shard, another one once its writer has renamed it
         with ExitStack() as opened:
             try:
@@ -336,9 +336,9 @@ class Source:
         """The fsspec filesystem of a remote file, and the file's final name there; None for other files."""
         if self._fsspec is None:
             return None
-        from tfrecord_io.storage.filesystem.remote import of_this_process
+        from tfrecord_io.storage.filesystem.remote import reopen_if_forked
 
-        return of_this_process(self._fsspec), str(self._name)
+        return reopen_if_forked(self._fsspec), str(self._name)
 
     @property
     def location(self) -> tuple[FileSystem, str]:
