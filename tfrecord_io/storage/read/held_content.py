@@ -32,6 +32,6 @@ _NOTHING = HeldContent()
 _NOTHING.drop()
 
 
-def unheld(source: Source) -> Source:
+def drop_held_content(source: Source) -> Source:
     """A copy of the source without held content: each read finds out whether the object was replaced."""
     return source if source.remote is None else replace(source, held=_NOTHING)
