@@ -157,7 +157,7 @@ def tfds_format(fs: FileSystem, name: str) -> Format | None:
     info = None
     if fs.can_list:
         with suppress(NotADirectoryError):
-            info = read_info(Directory.on(fs, name))
+            info = read_info(Directory.from_filesystem(fs, name))
     return None if info is None else _record_format(info)
 
 
@@ -232,7 +232,7 @@ def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tupl
 
     fs, name = locate(dataset_directory(path), storage)
     for directory in _versions(fs, name):
-        info = read_info(Directory.on(fs, directory))
+        info = read_info(Directory.from_filesystem(fs, directory))
         if info is not None:
             return fs, directory, info
     shown_path = fs.display_path(name)
@@ -278,7 +278,7 @@ def _default_config(fs: FileSystem, root: str, configs: Sequence[str]) -> str | 
         return None
     from tfrecord_io.storage.paths.plain_files import Directory
 
-    text = Directory.on(fs, root).read(_DEFAULT_CONFIG)
+    text = Directory.from_filesystem(fs, root).read(_DEFAULT_CONFIG)
     try:
         default = json.loads(text)["default_config_name"] if text is not None else None
     except (ValueError, TypeError, LookupError, RecursionError):

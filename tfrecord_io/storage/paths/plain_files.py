@@ -124,7 +124,7 @@ class Directory:
         self._fs, self._name = locate(path, storage)
 
     @classmethod
-    def on(cls, fs: FileSystem, name: str) -> Self:
+    def from_filesystem(cls, fs: FileSystem, name: str) -> Self:
         """The directory of this name in a filesystem."""
         directory = cls.__new__(cls)
         directory._fs, directory._name = fs, name
