@@ -664,7 +664,7 @@ def _parent(source: Source) -> Any:
     return (id(fs.fsspec), fs.fsspec._parent(name)) if is_remote(fs) else None
 
 
-def modified(source: Source) -> int:
+def modification_time(source: Source) -> int:
     """When a local file was last changed, in ns since the epoch."""
     status = os.stat(source.path) if source.shard is None else source.shard.call_with_name(source.path, os.stat)
     return status.st_mtime_ns
