@@ -140,7 +140,7 @@ class Sink(NotCopied, ABC):
     def _abort(self) -> None: ...
 
 
-def in_this_directory(path: Any, storage: StorageOptions) -> tuple[Any, str]:
+def make_absolute(path: Any, storage: StorageOptions) -> tuple[Any, str]:
     """Make a local path absolute, to hold after ``os.chdir``; also returns the directory put before it, if any."""
     fs, name = locate(path, storage) if isinstance(path, str | os.PathLike) else (None, "")
     if not isinstance(fs, LocalFileSystem) or os.path.isabs(name):
@@ -318,7 +318,7 @@ class FrameSink(Sink):
                 self._index.discard()
 
 
-def with_prefix(prefix: bytes, frame: Any, path: str) -> bytes:
+def add_prefix(prefix: bytes, frame: Any, path: str) -> bytes:
     """A framed record with the embedded schema, a field, in front of its payload.
 
     Raises
@@ -326,14 +326,14 @@ def with_prefix(prefix: bytes, frame: Any, path: str) -> bytes:
     EncodeError
         The record would be too large; `path` is named.
     """
-    framed = prefixed(prefix, frame)
+    framed = try_add_prefix(prefix, frame)
     if framed is None:
         reason = too_large("a first record with the embedded schema")
         raise EncodeError(reason, path=path, hint="pass embed_schema=False", hint_cli="pass --no-embed-schema")
     return framed
 
 
-def prefixed(prefix: bytes, frame: Any) -> bytes | None:
+def try_add_prefix(prefix: bytes, frame: Any) -> bytes | None:
     """A framed record with fields in front of its payload; None if it would be too large."""
     payload = prefix + frame[HEADER_BYTES:-FOOTER_BYTES].tobytes()
     return None if len(payload) > MAX_RECORD_BYTES else get_engine().frame([payload])

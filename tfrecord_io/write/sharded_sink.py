@@ -44,7 +44,7 @@ from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.system import named_temporary_folder
 from tfrecord_io.storage.write.publication import Publication, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt
-from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix
+from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
 from tfrecord_io.write.partition_folders import PartitionFolders, folder_values
 from tfrecord_io.write.side_by_side import open_at_a_time
 
@@ -183,7 +183,7 @@ class ShardedSink(Sink):
         """Append frames to a shard, whose first record gets the embedded schema."""
         if self._prefix and not shard.records:
             size = frame_size(piece.data[:HEADER_BYTES])
-            first = with_prefix(self._prefix, piece.data[:size], self.path)
+            first = add_prefix(self._prefix, piece.data[:size], self.path)
             shard.write(Piece(first, 1, np.array([len(first)])))
             sizes = None if piece.sizes is None else piece.sizes[1:]
             piece = Piece(piece.data[size:], piece.records - 1, sizes)

@@ -52,7 +52,7 @@ from tfrecord_io.storage.paths.resolve_output import check_named, directory_of_f
 from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.column_indexes import ColumnIndexes, check_indexed
-from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, in_this_directory
+from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, make_absolute
 from tfrecord_io.write.partition_folders import stored_columns
 from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
 from tfrecord_io.write.side_by_side import side_by_side
@@ -144,7 +144,7 @@ class Writer(PublishingWriter):
     ) -> None:  # `may_move`: the working directory may be another one when it is closed
         check_column_encodings(options.column_encoding)
         self._options = options
-        path, self._directory = in_this_directory(path, options.storage) if may_move else (path, "")
+        path, self._directory = make_absolute(path, options.storage) if may_move else (path, "")
         self._encoder: SliceEncoder | None = None  # once the schema is known
         self.rounding = Rounding()  # the values rounded so far
         self.report: WriteReport | None = None
