@@ -73,7 +73,7 @@ class ResumableWriter:
 
     @classmethod
     @contextmanager
-    def opened(
+    def begin_or_resume(
         cls,
         path: Any,
         options: WriteOptions,
