@@ -31,7 +31,7 @@ class ColumnIndexes:
         As for `tfrecord_io.build_index`.
     storage : StorageOptions
     dataset : Publication, optional
-        To which shards are added: without `columns`, they get the column index that its last shard has (`resolved`).
+        To which shards are added: without `columns`, they get the column index of its last shard (`resolve_columns`).
     is_optional : bool
         Columns that the files do not have as single values are left out.
     """
@@ -42,7 +42,7 @@ class ColumnIndexes:
     dataset: Publication | None = None
     is_optional: bool = False
 
-    def resolved(self) -> ColumnIndexes:
+    def resolve_columns(self) -> ColumnIndexes:
         """With the columns of the dataset, if none are named; before its last shard may be replaced."""
         if self.columns:
             return self

@@ -109,7 +109,7 @@ class Sink(NotCopied, ABC):
         if self.closed:
             return
         try:
-            indexes = None if self.column_indexes is None else self.column_indexes.resolved()
+            indexes = None if self.column_indexes is None else self.column_indexes.resolve_columns()
             self.files = self._publish()
             with indexes_of_published():
                 self.publish_indexes()

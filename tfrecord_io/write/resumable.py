@@ -123,7 +123,7 @@ class ResumableWriter:
         now = Begun(new_id(), {**settings, "compression": repr(output.compression)}, list(sources))
         with ExitStack() as locks:
             if (begun := journal.read()) is not None:
-                locks.enter_context(journal.locked())
+                locks.enter_context(journal.hold_lock())
                 target = DistributedTarget(output, options.storage, mode, begun.id, resumable=True)
                 if target.complete() is not None:
                     journal.remove()
@@ -154,7 +154,7 @@ class ResumableWriter:
                 finished.setdefault(named, []).append((document, file))
             if begun != now:
                 journal.write(now, overwrite=begun is not None)
-                locks.enter_context(journal.locked())
+                locks.enter_context(journal.hold_lock())
             replaced = existing if overwrite else None
             yield cls(DistributedWriter(target, options), journal, digest, conversion, finished, replaced)
 
