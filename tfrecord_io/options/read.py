@@ -99,7 +99,7 @@ class ReadOptions(FrameOptions):
             self._check_integer(name, 1, INT64_MAX)
 
     @classmethod
-    def of_read(cls, options: ReadOptions, **own: Any) -> Self:
+    def from_read(cls, options: ReadOptions, **own: Any) -> Self:
         """Convert options of a read to this class, with some values replaced or added."""
         return cls(**{f.name: getattr(options, f.name) for f in fields(ReadOptions)} | own)
 
