@@ -203,7 +203,7 @@ def convert(
     TypeError
         A keyword or option that the format does not have.
     """
-    frame_options = FrameOptions.stated(convert, locals())
+    frame_options = FrameOptions.stated_keywords(convert, locals())
     keywords: dict[str, Any] = {
         "filters": filters, "schema": schema, "limit": limit,
         "mode": mode, "compression": compression, "float64": float64, "shards": shards,

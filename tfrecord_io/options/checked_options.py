@@ -186,10 +186,10 @@ class Options:
     @classmethod
     def of_call(cls, call: Callable[..., Any], arguments: Mapping[str, Any], source: object = None, **own: Any) -> Self:
         """Options from the arguments of a call, its ``locals()``, and from the datasets in the `source`."""
-        return cls.from_keywords(cls.stated(call, arguments), call, source, **own)
+        return cls.from_keywords(cls.stated_keywords(call, arguments), call, source, **own)
 
     @classmethod
-    def stated(cls, call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def stated_keywords(cls, call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Keywords of these options stated by the caller of a call, from the call's ``locals()``.
 
         That is any value but the default, and the default if it was written and is not None. The others are left to a

@@ -426,7 +426,7 @@ def iter_arrays(
     ValueError
         `state` is that of other files or options.
     """
-    keywords = IterOptions.stated(iter_arrays, locals())
+    keywords = IterOptions.stated_keywords(iter_arrays, locals())
     options = IterOptions.from_keywords(keywords, iter_arrays, source)
     _refuse_idle_seed(keywords)
     path, options = resolve_selection(source, options)

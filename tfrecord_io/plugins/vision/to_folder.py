@@ -114,7 +114,7 @@ def write_image_folder(
     FileExistsError
         The folder exists and is not empty.
     """
-    keywords = ExportOptions.stated(write_image_folder, {**locals(), "columns": None})
+    keywords = ExportOptions.stated_keywords(write_image_folder, {**locals(), "columns": None})
     return _write_folder(
         source=source,
         target=target,
@@ -189,7 +189,7 @@ def write_file_folder(
     EncodeError, FeatureNotFoundError, FileExistsError
         As from `write_image_folder`.
     """
-    keywords = ExportOptions.stated(write_file_folder, {**locals(), "columns": None})
+    keywords = ExportOptions.stated_keywords(write_file_folder, {**locals(), "columns": None})
     return _write_folder(
         source=source,
         target=target,
