@@ -333,10 +333,10 @@ def _common_columns(parts: Sequence[Any]) -> tuple[str, ...] | None:
     chosen = [each.chooses_columns for each in datasets]
     if any(chosen) and (not all(chosen) or len(names) > 1 or len(datasets) < len(parts)):
         raise ValueError("the parts of a list have other columns selected: tfr.dataset([…]).select(…) selects of all")
-    return with_paths(names.pop(), datasets[0].stated.include_file_paths) if any(chosen) else None
+    return add_path_column(names.pop(), datasets[0].stated.include_file_paths) if any(chosen) else None
 
 
-def with_paths(names: tuple[str, ...], paths: str | None) -> tuple[str, ...]:
+def add_path_column(names: tuple[str, ...], paths: str | None) -> tuple[str, ...]:
     """The ``columns=`` selecting a dataset's columns, without the column of paths if the names lack it."""
     return names if paths is None or paths in names else (*names, paths, f"!{paths}")
 
