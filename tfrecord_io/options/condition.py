@@ -45,11 +45,11 @@ class Condition:
     arguments: tuple[Condition, ...] = ()
 
     @classmethod
-    def parsed(cls, expression: pc.Expression) -> Condition:
+    def parse(cls, expression: pc.Expression) -> Condition:
         """The condition of an expression; ValueError if it refers to columns by position, or is nested too deeply.
 
         >>> import pyarrow.compute as pc
-        >>> Condition.parsed((pc.field("b") > 1) & pc.field("a", "x").is_valid()).columns
+        >>> Condition.parse((pc.field("b") > 1) & pc.field("a", "x").is_valid()).columns
         ('b', 'a')
         """
         try:
@@ -77,7 +77,7 @@ class Condition:
         return _shallow(both) if both.depth > _MOST_DEEP else both
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Condition.parsed, (self.expression,)
+        return Condition.parse, (self.expression,)
 
     @cached_property
     def expression(self) -> pc.Expression:
@@ -104,7 +104,7 @@ class Condition:
         """The condition in one short line, for messages.
 
         >>> import pyarrow.compute as pc
-        >>> Condition.parsed(pc.field("n").isin([1, 2])).text
+        >>> Condition.parse(pc.field("n").isin([1, 2])).text
         'is_in(n, {value_set=int64:[ 1, 2 ], null_matching_behavior=MATCH})'
         """
         return printable(" ".join(str(self.expression).split()))
@@ -114,10 +114,10 @@ class Condition:
         """A text that differs between conditions, also those whose text pyarrow shortens.
 
         >>> import pyarrow.compute as pc
-        >>> Condition.parsed(pc.field("n") > 1).key
+        >>> Condition.parse(pc.field("n") > 1).key
         '(n > 1)'
         >>> one, other = ([*range(50), *range(first, 98)] for first in (50, 49))
-        >>> Condition.parsed(pc.field("n").isin(one)).key == Condition.parsed(pc.field("n").isin(other)).key
+        >>> Condition.parse(pc.field("n").isin(one)).key == Condition.parse(pc.field("n").isin(other)).key
         False
         """
         whole = str(self.expression)
@@ -131,7 +131,7 @@ class Condition:
         """The conditions that it connects by ``&``: a row fulfils it if it fulfils all of these.
 
         >>> import pyarrow.compute as pc
-        >>> [part.text for part in Condition.parsed(pc.field("a").is_valid() & (pc.field("b") > 1)).conjuncts]
+        >>> [part.text for part in Condition.parse(pc.field("a").is_valid() & (pc.field("b") > 1)).conjuncts]
         ['is_valid(a)', '(b > 1)']
         """
         return _operands(self, _AND)
@@ -147,7 +147,7 @@ class Condition:
         """How many calls are inside each other."""
         return 1 + max(map(attrgetter("depth"), self.arguments), default=0)
 
-    def replaced(self, arguments: Sequence[Condition]) -> Condition:
+    def replace_arguments(self, arguments: Sequence[Condition]) -> Condition:
         """A copy with other arguments; itself if they are the same objects."""
         if all(new is old for new, old in zip(arguments, self.arguments, strict=True)):
             return self
