@@ -122,7 +122,7 @@ class Expansion:
         )
 
     @contextmanager
-    def applied(self) -> Iterator[None]:
+    def activate(self) -> Iterator[None]:
         """Make this the `current` one."""
         token = _current.set(self)
         try:
