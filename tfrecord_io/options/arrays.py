@@ -48,7 +48,7 @@ def check_lengths(name: str, value: Any, mode: str) -> Any:
     """Lengths with `int`; TypeError or ValueError for one that is neither a positive integer nor (integer, mode)."""
     check_by_column(name, value)
     if isinstance(value, Mapping):
-        return {column: _check_length(name, each, mode) for column, each in value.items()}
+        return {column: _check_length(name, length, mode) for column, length in value.items()}
     return _check_length(name, value, mode)
 
 
@@ -122,13 +122,13 @@ class RepresentationOptions(ReadOptions):
 
     def layout_of(self, name: str) -> ColumnLayout:
         """How the lists of a column are represented."""
-        most, from_left = length_and_mode(column_value(self.max_length, name), "left")
+        max_length, from_left = length_and_mode(column_value(self.max_length, name), "left")
         length, is_multiple = length_and_mode(column_value(self.pad_to, name), "multiple")
         ragged = column_value(self.ragged, name)
         return ColumnLayout(
             ragged="pad" if ragged is None and length is not None else ragged,
             pad_value=column_value(self.pad_value, name, 0),
-            max_length=most,
+            max_length=max_length,
             from_left=from_left,
             length=None if is_multiple else length,
             multiple=length or 1 if is_multiple else 1,

@@ -72,8 +72,8 @@ DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
 @cache
 def _defaults(cls: Any, call: Callable[..., Any]) -> list[tuple[str, Any]]:
     """The keywords that a call and a class of options have, and their defaults in the call."""
-    parameters, known = _signature(call).parameters, cls.__dataclass_fields__.keys() - cls.internal
-    return [(name, parameter.default) for name, parameter in parameters.items() if name in known]
+    parameters, option_names = _signature(call).parameters, cls.__dataclass_fields__.keys() - cls.internal
+    return [(name, parameter.default) for name, parameter in parameters.items() if name in option_names]
 
 
 # The public call that runs, and the names of the keywords that its caller wrote: `check_keywords` sets it.
@@ -153,35 +153,35 @@ class Options:
 
     @classmethod
     def from_keywords(
-        cls, keywords: Mapping[str, Any], call: Callable[..., Any] | None = None, source: object = None, **own: Any
+        cls, keywords: Mapping[str, Any], call: Callable[..., Any] | None = None, source: object = None, **decided: Any
     ) -> Self:
         """Options from a call's keywords, and from the datasets in the `source` that it reads.
 
         `call` is the public function: keywords that its signature does not have are refused. Without it, all are valid.
-        `own` are those that the call decides, where the caller does not.
+        `decided` are those that the call decides, where the caller does not.
 
         TypeError for a keyword that does not exist, or a value of a wrong type; ValueError for a value out of range, or
         one of a dataset that the caller gives again, with another value.
         """
         if keywords:
-            known = cls.__dataclass_fields__.keys() - cls.internal
-            shown = known if call is None else _signature(call).parameters
+            option_names = cls.__dataclass_fields__.keys() - cls.internal
+            shown = option_names if call is None else _signature(call).parameters
             for name in keywords:
-                if name not in known or (name not in shown and name not in _WITHOUT_SAMPLE):
-                    raise unknown_keyword(name, known, call)
-            given = keywords.get("storage_options")
-            if given is not None and not {each.__name__ for each in type(given).__mro__}.isdisjoint(_FILESYSTEMS):
+                if name not in option_names or (name not in shown and name not in _WITHOUT_SAMPLE):
+                    raise unknown_keyword(name, option_names, call)
+            storage = keywords.get("storage_options")
+            if storage is not None and not {kind.__name__ for kind in type(storage).__mro__}.isdisjoint(_FILESYSTEMS):
                 if keywords.get("filesystem") is not None:
                     raise ValueError("storage_options= is a filesystem: leave out filesystem=")
-                keywords = {**keywords, "storage_options": None, "filesystem": given}
+                keywords = {**keywords, "storage_options": None, "filesystem": storage}
         if source is not None and not isinstance(source, str | os.PathLike) and (datasets := datasets_in(source)):
             if "columns" in cls.__dataclass_fields__ and isinstance(source, list | tuple):
                 common = _common_columns(source)
                 if common is not None and keywords.get("columns") is not None:
                     raise ValueError("datasets of a list select columns: tfr.dataset([…]).select(…) selects of these")
-                own = {**own, "columns": common}
-            return cls._from_datasets(datasets, keywords, call, own, is_list=isinstance(source, list | tuple))
-        return cls(**{**own, **keywords})
+                decided = {**decided, "columns": common}
+            return cls._from_datasets(datasets, keywords, call, decided, is_list=isinstance(source, list | tuple))
+        return cls(**{**decided, **keywords})
 
     @classmethod
     def of_call(cls, call: Callable[..., Any], arguments: Mapping[str, Any], source: object = None, **own: Any) -> Self:
@@ -198,13 +198,13 @@ class Options:
         running, written = WRITTEN.get()
         if running is not getattr(call, "__wrapped__", None):
             written = ()
-        stated = {}
+        keywords = {}
         for name, default in _defaults(cls, call):  # type: ignore[arg-type]  # whose hash is that of its instances, to mypy
             value = arguments[name]
             is_default = value is default or (isinstance(default, str) and value == default)  # of equal texts, too
             if not is_default or (name in written and value is not None):
-                stated[name] = value
-        return stated
+                keywords[name] = value
+        return keywords
 
     @classmethod
     def _from_datasets(
@@ -218,27 +218,27 @@ class Options:
     ) -> Self:
         """Options common to all datasets, with the ones belonging to a call."""
         if call is not None and (refused := REFUSED.get(call.__name__)) is not None:
-            for each in datasets:
-                refuse_stated(each, call.__name__, refused)
+            for dataset in datasets:
+                refuse_stated(dataset, call.__name__, refused)
         first = datasets[0]
         writes = issubclass(cls, TransferOptions)
-        names = {each.name for each in fields(first.stated)} & {each.name for each in fields(cls)} - cls.internal
+        names = {f.name for f in fields(first.stated)} & {f.name for f in fields(cls)} - cls.internal
         names -= OF_SELECTION | (_OF_TARGETS if writes else frozenset())
         if writes and "check_crc" in cls.__dataclass_fields__:
             names |= {"compression"}  # that of what is read
-        held = {name: getattr(first.stated, name) for name in names}
+        values = {name: getattr(first.stated, name) for name in names}
         reads = "reading" in cls.__dataclass_fields__
-        compared = first.stated.__dataclass_fields__.keys() - OF_SELECTION - OF_PLACES if reads else held.keys()
-        check_equal([each.stated for each in datasets], sorted(compared - OF_CALLS - _OF_SOURCES))
+        compared = first.stated.__dataclass_fields__.keys() - OF_SELECTION - OF_PLACES if reads else values.keys()
+        check_equal([dataset.stated for dataset in datasets], sorted(compared - OF_CALLS - _OF_SOURCES))
         if writes:
-            held["source_storage"] = first.stated.storage
+            values["source_storage"] = first.stated.storage
         if reads:
-            held["reading"] = first.stated
-        options = cls(**{**held, **own, **keywords})
-        is_fixed = not all(each.is_as_stated and not (is_list and each.chooses_rows) for each in datasets)
-        for name in sorted(keywords.keys() & held.keys() - OF_CALLS):
-            is_binding = is_fixed or name in _OF_FILES or held[name] != getattr(type(first.stated), name)
-            if getattr(options, name) != held[name] and is_binding:
+            values["reading"] = first.stated
+        options = cls(**{**values, **own, **keywords})
+        is_fixed = not all(dataset.is_as_stated and not (is_list and dataset.chooses_rows) for dataset in datasets)
+        for name in sorted(keywords.keys() & values.keys() - OF_CALLS):
+            is_binding = is_fixed or name in _OF_FILES or values[name] != getattr(type(first.stated), name)
+            if getattr(options, name) != values[name] and is_binding:
                 raise differing(name, call)
         return options
 
@@ -329,8 +329,8 @@ class TransferOptions(Options):
 def _common_columns(parts: Sequence[Any]) -> tuple[str, ...] | None:
     """The columns that are selected of all datasets of a list; None if all columns of each are."""
     datasets = datasets_in(parts)
-    names = {tuple(each.schema.names) for each in datasets}  # found first: a filter may need columns that are left out
-    chosen = [each.chooses_columns for each in datasets]
+    names = {tuple(dataset.schema.names) for dataset in datasets}  # first: a filter may need columns that are left out
+    chosen = [dataset.chooses_columns for dataset in datasets]
     if any(chosen) and (not all(chosen) or len(names) > 1 or len(datasets) < len(parts)):
         raise ValueError("the parts of a list have other columns selected: tfr.dataset([…]).select(…) selects of all")
     return add_path_column(names.pop(), datasets[0].stated.include_file_paths) if any(chosen) else None
@@ -343,10 +343,10 @@ def add_path_column(names: tuple[str, ...], paths: str | None) -> tuple[str, ...
 
 def check_equal(options: Sequence[Options], names: Iterable[str]) -> None:
     """Raise ValueError if datasets read together differ in one of these options."""
-    first, *others = options
-    for other in others:
+    first, *later_options = options
+    for later in later_options:
         for name in names:
-            if getattr(other, name) != getattr(first, name):
+            if getattr(later, name) != getattr(first, name):
                 advice = f"open them with the same, tfr.dataset(path, {name}=…)"
                 raise ValueError(f"the datasets differ in {name}=: {advice}")
 
@@ -360,7 +360,7 @@ def differing(name: str, call: Callable[..., Any] | None = None) -> ValueError:
 def check_names(name: str, value: object) -> list[str]:
     """The names of columns, at least one, that a keyword takes alone or in a sequence."""
     names = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else []
-    if not names or not all(isinstance(each, str) for each in names):
+    if not names or not all(isinstance(item, str) for item in names):
         raise ValueError(f"{name}={value!r}: expected one or several names of columns")
     return names
 
@@ -368,15 +368,15 @@ def check_names(name: str, value: object) -> list[str]:
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     if value not in choices:
         none = "None, " if None in choices else ""
-        others = ", ".join(repr(choice) for choice in choices if choice is not None)
-        raise ValueError(f"{name}={value!r}: expected one of {none}{others}")
+        shown = ", ".join(repr(choice) for choice in choices if choice is not None)
+        raise ValueError(f"{name}={value!r}: expected one of {none}{shown}")
 
 
 def check_on_error(value: object, names: Sequence[str] = get_args(OnErrorName)) -> None:
     """Raise ValueError for an `on_error` that does not exist."""
     if value not in names and not (callable(value) and "skip" in names):
-        others = " or a function that takes the error" if "skip" in names else ""
-        text = f"expected one of {', '.join(map(repr, names))}{others}"
+        functions = " or a function that takes the error" if "skip" in names else ""
+        text = f"expected one of {', '.join(map(repr, names))}{functions}"
         raise for_cli(ValueError(f"on_error={value!r}: {text}"), f"--on-error {value}: {text}")
 
 

@@ -87,7 +87,7 @@ class Condition:
         literals: list[pa.Array] = []
         entries = list(_entries(self, literals))
         columns = literals or [pa.nulls(1)]  # the batch has one row
-        schema = pa.schema([pa.field("", each.type) for each in columns], pa.KeyValueMetadata(entries))
+        schema = pa.schema([pa.field("", column.type) for column in columns], pa.KeyValueMetadata(entries))
         sink = io.BytesIO()
         with pa.ipc.new_file(sink, schema) as writer:
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
@@ -139,8 +139,8 @@ class Condition:
     @cached_property
     def functions(self) -> frozenset[str]:
         """The names of the functions that are called in it; a field inside a struct is taken by one."""
-        own = self.name if self.kind == "call" else "struct_field" if len(self.path) > 1 else None
-        return frozenset(filter(None, [own])).union(*map(attrgetter("functions"), self.arguments))
+        function = self.name if self.kind == "call" else "struct_field" if len(self.path) > 1 else None
+        return frozenset(filter(None, [function])).union(*map(attrgetter("functions"), self.arguments))
 
     @cached_property
     def depth(self) -> int:
@@ -177,14 +177,14 @@ def _both(function: str, first: Condition, second: Condition) -> Condition:
 
 
 def _operands(condition: Condition, function: str) -> list[Condition]:
-    found, following = [], [condition]
+    operands, following = [], [condition]
     while following:
         part = following.pop()
         if part.name == function:
             following += reversed(part.arguments)
         else:
-            found.append(part)
-    return found
+            operands.append(part)
+    return operands
 
 
 def _shallow(condition: Condition) -> Condition:

@@ -48,15 +48,15 @@ def parse_filters(text: str) -> list[list[Term]]:
         alternatives.append(terms)
         if sum(map(len, alternatives)) > _MOST:
             raise ValueError(f"expected at most {_MOST:,} alternatives")
-    return [terms for each in alternatives for terms in each]
+    return [terms for alternative in alternatives for terms in alternative]
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
     """The parts between ``and`` and ``or``, with the word before each; a word in a value of plain text is one of it."""
     begins, hidden = [(0, 0, "")], _hidden(text)
     for match in _WORD.finditer(hidden):
-        before, rest = text[begins[-1][1] : match.start()], _WORD.split(hidden[match.end() :])[0]
-        if _looks(before) and _looks(text[match.end() :][: len(rest)]):
+        before, behind = text[begins[-1][1] : match.start()], _WORD.split(hidden[match.end() :])[0]
+        if _looks(before) and _looks(text[match.end() :][: len(behind)]):
             begins.append((match.start(), match.end(), match["word"].lower()))
     ends = [begin for begin, _, _ in begins[1:]] + [len(text)]
     for (_, begin, word), end in zip(begins, ends, strict=True):

@@ -272,11 +272,11 @@ def _keyword_hint(name: str, valid: Collection[str], call: Callable[..., Any] | 
     calls = [] if call is None else [_name(call), *(["Dataset"] if is_method(call) else [])]
     notes = [OTHER_NAMES.get(f"{c}({n}=)", "") for n in [name, *(n for n, _ in meanings)] for c in calls]
     passed = set() if call is None else kept_by_dataset(call)
-    taken = {*valid, *({"source"} if call is not None and "source" in inspect.signature(call).parameters else ())}
+    usable = {*valid, *({"source"} if call is not None and "source" in inspect.signature(call).parameters else ())}
     close = get_close_matches(name.lower(), valid, 1, 0.7)
     if call is not None and not (close or meanings or name in OF_DATASETS or is_method(call)):
         close = get_close_matches(name.lower(), sorted(passed), 1, 0.7)
-    for text in [*notes[: len(calls)], *(f"did you mean {text}?" for n, text in meanings if n in taken), *notes]:
+    for text in [*notes[: len(calls)], *(f"did you mean {text}?" for n, text in meanings if n in usable), *notes]:
         if text:
             return text
     for keyword, text in [(name, f"{name}="), *meanings, *((keyword, f"{keyword}=") for keyword in close)]:

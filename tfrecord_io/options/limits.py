@@ -33,12 +33,12 @@ def too_large(what: str = "the record") -> str:
 
 def _check_keywords(cls: type[T]) -> type[T]:
     """Make the error for an unknown keyword of a constructor name the one meant."""
-    init, known = cls.__init__, inspect.signature(cls).parameters
+    init, parameters = cls.__init__, inspect.signature(cls).parameters
 
     @wraps(init)
     def check_and_set(self: T, *values: Any, **keywords: Any) -> None:
-        for name in keywords.keys() - known.keys():
-            raise unknown_keyword(name, known, cls)
+        for name in keywords.keys() - parameters.keys():
+            raise unknown_keyword(name, parameters, cls)
         init(self, *values, **keywords)
 
     cls.__init__ = check_and_set  # type: ignore[assignment]
@@ -79,8 +79,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         limits = {"record_bytes": MAX_RECORD_BYTES, "features": INT64_MAX, "expansion_bytes": INT64_MAX}
-        for name, most in limits.items():
-            object.__setattr__(self, name, check_integer(name, getattr(self, name), 1, most))
+        for name, maximum in limits.items():
+            object.__setattr__(self, name, check_integer(name, getattr(self, name), 1, maximum))
         ratio = self.decompression_ratio
         if isinstance(ratio, bool) or not isinstance(ratio, Real | None):
             raise TypeError(f"decompression_ratio={ratio!r}: expected a number or None")

@@ -53,15 +53,15 @@ def checked_record_type(value: object) -> RecordTypeName | MessageType | None:
         return value  # type: ignore[return-value]
     descriptor: Any = getattr(value, "DESCRIPTOR", None)
     if hasattr(descriptor, "fields_by_number"):
-        found = MessageType(_descriptors_of(descriptor.file), descriptor.full_name)
+        record_type = MessageType(_descriptors_of(descriptor.file), descriptor.full_name)
     elif isinstance(value, Sequence) and not isinstance(value, str | bytes) and len(value) == 2:
-        found = _from_set(*value)
+        record_type = _from_set(*value)
     else:
         shown = printable(repr(value))
         text = f"record_type={shown}: expected one of {', '.join(map(repr, names))}"
         raise ValueError(f"{text}, or {_EXPECTED}")
-    _ = found.descriptor  # now, as it may raise
-    return found
+    _ = record_type.descriptor  # now, as it may raise
+    return record_type
 
 
 def _from_set(descriptors: object, name: object) -> MessageType:
@@ -142,7 +142,7 @@ def _order_imports(named: dict[str, Any]) -> list[Any]:
             ordered[name] = file
         elif name not in begun:
             begun.add(name)
-            waiting += [(name, True), *((other, False) for other in file.dependency)]
+            waiting += [(name, True), *((imported, False) for imported in file.dependency)]
     return list(ordered.values())
 
 
@@ -152,11 +152,11 @@ def _well_known(name: str) -> Any:
 
     if not isinstance(name, str):  # bytes that are not UTF-8
         return None
-    own = name.removeprefix("google/protobuf/").removesuffix(".proto")
-    if own not in _WELL_KNOWN or name != f"google/protobuf/{own}.proto":
+    module = name.removeprefix("google/protobuf/").removesuffix(".proto")
+    if module not in _WELL_KNOWN or name != f"google/protobuf/{module}.proto":
         return None
     proto = FileDescriptorProto()
-    import_module(f"google.protobuf.{own}_pb2").DESCRIPTOR.CopyToProto(proto)
+    import_module(f"google.protobuf.{module}_pb2").DESCRIPTOR.CopyToProto(proto)
     return proto
 
 
