@@ -121,7 +121,7 @@ class Blob:
 async def delete_blobs(fs: Any, container: str, keys: Sequence[str]) -> list[str]:
     """Delete at most `MOST_DELETED` blobs by one request; returns those that were not deleted."""
     client = fs.service_client.get_container_client(container)
-    answers = [each.status_code async for each in await client.delete_blobs(*keys, raise_on_any_failure=False)]
+    answers = [answer.status_code async for answer in await client.delete_blobs(*keys, raise_on_any_failure=False)]
     answers += [0] * (len(keys) - len(answers))  # one, if the request as a whole was refused
     return [key for key, status in zip(keys, answers, strict=True) if status not in _DELETED]
 

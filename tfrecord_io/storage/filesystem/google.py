@@ -124,7 +124,7 @@ async def google_page(fs: Any, folder: str, token: str, most: int) -> tuple[list
     page = await fs._call(
         "GET", "b/{}/o", bucket, prefix=prefix, maxResults=most, pageToken=token or None, json_out=True
     )
-    return [fs._process_object(bucket, each) for each in page.get("items", ())], page.get("nextPageToken")
+    return [fs._process_object(bucket, item) for item in page.get("items", ())], page.get("nextPageToken")
 
 
 async def _has_folders(fs: Any, bucket: str) -> bool:

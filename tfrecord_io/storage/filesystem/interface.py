@@ -84,8 +84,8 @@ class FileSystem(Protocol):
 
 def existing_files(fs: FileSystem, names: Sequence[str]) -> dict[str, Entry]:
     """Look up several names together; the entries of existing files, by name."""
-    found = fs.entries(names, are_files=True)
-    return {entry.name: entry for entry in found if entry is not None and not entry.directory}
+    entries = fs.entries(names, are_files=True)
+    return {entry.name: entry for entry in entries if entry is not None and not entry.directory}
 
 
 def escaped_glob(pattern: str, literal: int) -> str:
@@ -113,12 +113,12 @@ def _matching(pattern: str) -> Iterator[str]:
     That would find its files again and again, until the system refuses the path. A folder that may not be listed is an
     OSError, as its files would be missing without a word.
     """
-    found = _ANY_FOLDERS.search(pattern)
-    if found is None:
+    wildcard = _ANY_FOLDERS.search(pattern)
+    if wildcard is None:
         yield from _matching_names(pattern)
         return
-    head, tail = re.sub("(?<=[^/])/+$", "/", pattern[: found.start()]), pattern[found.end() :]
-    names = tail if tail or found[1] else "*"  # of what is below the folders
+    head, tail = re.sub("(?<=[^/])/+$", "/", pattern[: wildcard.start()]), pattern[wildcard.end() :]
+    names = tail if tail or wildcard[1] else "*"  # of what is below the folders
     for top in _matching_names(head) if head else [""]:
         if not tail and top:
             yield top
@@ -177,13 +177,13 @@ def _walk(folder: str, within: frozenset[_Folder | None]) -> Iterator[tuple[str,
     for entry in _entries(folder):
         if entry.name.startswith("."):
             continue
-        own = None
+        identity = None
         with suppress(OSError):  # of links that lead to each other
-            own = _identity(folder + entry.name) if entry.is_dir() else None
-        is_folder = own is not None and own not in within
+            identity = _identity(folder + entry.name) if entry.is_dir() else None
+        is_folder = identity is not None and identity not in within
         yield folder, entry.name, is_folder
         if is_folder:
-            yield from _walk(f"{folder}{entry.name}/", within | {own})
+            yield from _walk(f"{folder}{entry.name}/", within | {identity})
 
 
 def _identity(folder: str) -> _Folder | None:
@@ -238,16 +238,16 @@ class LocalFileSystem:
         A dangling link is a file without a size, so that only opening it fails. Pipes, sockets and devices are left
         out: they are read by their own names only, as reading may block.
         """
-        found = []
+        entries = []
         for name in names:
             entry = None
             with _nothing_there():
                 entry = self.entry(name)
             if entry is None and os.path.islink(name):
-                found.append(Entry(name, None, False))
+                entries.append(Entry(name, None, False))
             elif entry is not None and (entry.directory or entry.size is not None):
-                found.append(entry)
-        return found
+                entries.append(entry)
+        return entries
 
     def remove(self, name: str) -> None:
         try:

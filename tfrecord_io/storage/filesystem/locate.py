@@ -71,11 +71,11 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
 
         options = storage.storage_options or {}
         try:
-            own = s3_options(options) if re.match(_S3, text) else dict(options)
+            url_options = s3_options(options) if re.match(_S3, text) else dict(options)
             for protocol in _CHAINED_S3.findall(text):
-                own[protocol] = s3_options(own.get(protocol) or {})
+                url_options[protocol] = s3_options(url_options.get(protocol) or {})
             # Some connect here; of a chained URL, the file that another one is in is opened.
-            fsspec_filesystem, name = answer_to(partial(_open_url, text, own), text)
+            fsspec_filesystem, name = answer_to(partial(_open_url, text, url_options), text)
             return _wrap(fsspec_filesystem, name, text)
         except MissingDependencyError:
             raise
@@ -138,8 +138,8 @@ def _open_url(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
         if tried is None:
             raise
         if tried["library"] is not None:
-            others = (line for line in str(error).splitlines()[1:] if not line.endswith(os.strerror(errno.ENOENT)))
-            _hadoop_failure[:] = [f"lib{tried['library']}", *others][:2]
+            details = (line for line in str(error).splitlines()[1:] if not line.endswith(os.strerror(errno.ENOENT)))
+            _hadoop_failure[:] = [f"lib{tried['library']}", *details][:2]
         failure = ": ".join(_hadoop_failure or ["libjvm, or libhdfs"])
         text = f"hdfs:// needs Java and Hadoop's client, and pyarrow cannot load {failure}"
         how = "set JAVA_HOME, HADOOP_HOME and CLASSPATH before Python starts (docs/howto/hdfs.md)"
@@ -179,10 +179,10 @@ def _refused_url(url: str, error: ValueError) -> ValueError | None:
     """The error that names the protocol that was probably meant, or says how to name the account of Azure."""
     from fsspec import available_protocols
 
-    known = available_protocols()
-    unknown = next((part for part in re.findall(r"(?:^|::)([^:/]+)(?:://|(?=::))", url) if part not in known), None)
+    protocols = available_protocols()
+    unknown = next((part for part in re.findall(r"(?:^|::)([^:/]+)(?:://|(?=::))", url) if part not in protocols), None)
     if unknown is not None:
-        question = did_you_mean(unknown, known)
+        question = did_you_mean(unknown, protocols)
         return ValueError(f"'{printable(url)}': unknown protocol '{printable(unknown)}'{question and f'; {question}'}")
     if "account_name" not in str(error):
         return None

@@ -57,8 +57,8 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
         if error.filename is not None and error.errno is not None and not retried:
             error.filename = secret_url(error.filename)
             return error
-        known = errno.EACCES if refused else errno.EIO
-        number = error.errno or next((n for kind, n in _ERRNO.items() if isinstance(error, kind)), known)
+        default = errno.EACCES if refused else errno.EIO
+        number = error.errno or next((n for kind, n in _ERRNO.items() if isinstance(error, kind)), default)
         if number == errno.EBUSY:  # as s3fs says of SlowDown: here it says that another writer was first
             number = errno.EIO
         text = error.strerror or str(error) or type(error).__name__

@@ -78,7 +78,7 @@ _STORES = {
 _CACHES = ("simplecache", "filecache", "blockcache")
 _READ_ONLY = {
     **dict.fromkeys(("http", "https"), "a web server is read-only"),
-    **{each: f"a cache is read-only: write to the URL without '{each}::'" for each in _CACHES},
+    **{protocol: f"a cache is read-only: write to the URL without '{protocol}::'" for protocol in _CACHES},
 }
 _PAGE = 1000  # objects that are listed by a request: the most in both stores
 _PREPARED = "_is_prepared_by_tfrecord_io"  # an attribute of a filesystem: this is looked up at each use
@@ -260,12 +260,12 @@ class FsspecFileSystem:
                     infos, following = page
                     if not (infos or token or following):
                         raise FileNotFoundError(directory)
-                    found, token = [*map(_from_info, infos)], following
+                    entries, token = [*map(_from_info, infos)], following
             except PermissionError:  # there are policies that allow the listing of folders alone
                 if token:
                     raise
                 return
-            yield [entry for entry in found if entry.name != directory], token is not None
+            yield [entry for entry in entries if entry.name != directory], token is not None
 
     @property
     def is_object_store(self) -> bool:
@@ -282,9 +282,13 @@ class FsspecFileSystem:
         """All bytes of a small file, by one request; OSError if it cannot be read."""
         kind: Any = type(self.fsspec)
         is_async = hasattr(kind, "_cat_file")
-        one = {"max_concurrency": 1} if _takes(kind, "_cat_file" if is_async else "cat_file", "max_concurrency") else {}
+        one_request = (
+            {"max_concurrency": 1} if _takes(kind, "_cat_file" if is_async else "cat_file", "max_concurrency") else {}
+        )
         with raise_os_errors(self.display_path(name)):
-            return bytes(retry(lambda: self.fsspec.cat_file(name, **one)))  # by one request: no look at its size
+            return bytes(
+                retry(lambda: self.fsspec.cat_file(name, **one_request))
+            )  # by one request: no look at its size
 
     def beginning(self, prefix: str) -> list[Entry] | None:
         """The files whose names begin with a prefix, by one request; None if the store has no such listing."""
@@ -353,8 +357,8 @@ class FsspecFileSystem:
             except (NotImplementedError, ImportError):
                 raise
             except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
-                known = inspect.signature(type(self.fsspec).__init__).parameters
-                if refused := refused_option(error, self.fsspec.storage_options, path, known):
+                parameters = inspect.signature(type(self.fsspec).__init__).parameters
+                if refused := refused_option(error, self.fsspec.storage_options, path, parameters):
                     raise refused from error
                 is_argument = isinstance(error, ValueError) and not isinstance(error, JSONDecodeError)
                 if is_argument and not str(error).startswith(_NOT_PARSED):
@@ -383,8 +387,8 @@ async def _s3_object(fs: Any, name: str) -> dict[str, Any]:
         return dict(await fs._info(name))
     of_version = {"VersionId": version} if version else {}
     head = await fs._call_s3("head_object", fs.kwargs, fs.req_kw, Bucket=bucket, Key=key, **of_version)
-    known = {name: head.get(name) for name in ("ETag", "LastModified", "StorageClass", "VersionId", "ContentType")}
-    return {**known, "size": head["ContentLength"], "name": f"{bucket}/{key}", "type": "file"}
+    attributes = {name: head.get(name) for name in ("ETag", "LastModified", "StorageClass", "VersionId", "ContentType")}
+    return {**attributes, "size": head["ContentLength"], "name": f"{bucket}/{key}", "type": "file"}
 
 
 async def _s3_listing(fs: Any, folder: str) -> list[dict[str, Any]]:
@@ -392,10 +396,10 @@ async def _s3_listing(fs: Any, folder: str) -> list[dict[str, Any]]:
     folder = folder.rstrip("/")
     if "/" not in folder:
         return list(await fs._ls(folder, detail=True))
-    found = list(await fs._lsdir(folder))
-    if not found:
+    infos = list(await fs._lsdir(folder))
+    if not infos:
         raise FileNotFoundError(folder)
-    return found
+    return infos
 
 
 async def _s3_page(fs: Any, folder: str, token: str, most: int) -> tuple[list[dict[str, Any]], str | None] | None:
@@ -406,8 +410,8 @@ async def _s3_page(fs: Any, folder: str, token: str, most: int) -> tuple[list[di
     more = {"Prefix": f"{key.rstrip('/')}/", "MaxKeys": most, **({"ContinuationToken": token} if token else {})}
     page = await fs._call_s3("list_objects_v2", fs.kwargs, fs.req_kw, Bucket=bucket, **more)
     infos = [
-        {**each, "Key": (name := f"{bucket}/{each['Key']}"), "name": name, "size": each["Size"], "type": "file"}
-        for each in page.get("Contents", ())
+        {**item, "Key": (name := f"{bucket}/{item['Key']}"), "name": name, "size": item["Size"], "type": "file"}
+        for item in page.get("Contents", ())
     ]
     return infos, page["NextContinuationToken"] if page.get("IsTruncated") else None
 

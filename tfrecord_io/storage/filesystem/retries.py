@@ -163,7 +163,7 @@ def http_status(error: Exception) -> int | None:
     """The HTTP status of an error of aiohttp, gcsfs or Azure's library; gcsfs's 403 is an OSError with a text alone."""
     if isinstance(error, OSError) and error.errno is None and str(error).startswith("Forbidden: "):
         return 403
-    status = next((each for name in _STATUS if (each := getattr(error, name, None))), None)
+    status = next((value for name in _STATUS if (value := getattr(error, name, None))), None)
     return int(status) if isinstance(status, int | str) and str(status).isdigit() and 400 <= int(status) < 600 else None
 
 
@@ -201,10 +201,10 @@ def log_retry(error: Exception, pause: float, path: str = "") -> None:
 
 def note_retries(answer: Mapping[str, Any]) -> None:
     """Count how often botocore made a request again before this answer."""
-    made = answer.get("ResponseMetadata", {}).get("RetryAttempts", 0)
-    if made:
-        logger.debug("request made again by botocore: %d times", made)
-    _count(made)
+    retries = answer.get("ResponseMetadata", {}).get("RetryAttempts", 0)
+    if retries:
+        logger.debug("request made again by botocore: %d times", retries)
+    _count(retries)
 
 
 def _count(made: int) -> None:

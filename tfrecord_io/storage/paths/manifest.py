@@ -450,17 +450,17 @@ class Manifests:
         list_files: Callable[[], Iterable[Entry]],
     ) -> None:
         """Add the files of a manifest to a listing that is older than it, under their final names."""
-        stated = {name: file for file in dataset.manifest.files if wanted(name := dataset.directory + file.path)}
-        staged = {name: dataset.directory + file.staged for name, file in stated.items() if file.staged is not None}
-        found = self._look_up([name for name in staged.values() if name not in entries], list_files)
+        files = {name: file for file in dataset.manifest.files if wanted(name := dataset.directory + file.path)}
+        staged = {name: dataset.directory + file.staged for name, file in files.items() if file.staged is not None}
+        temporary_entries = self._look_up([name for name in staged.values() if name not in entries], list_files)
         for name, temporary in staged.items():
-            existing = entries.get(temporary) or found.get(temporary)
+            existing = entries.get(temporary) or temporary_entries.get(temporary)
             if existing is None:  # it has its final name by now, under which the listing may have the old file
                 entries.pop(name, None)
             else:
                 entries[name] = Entry(name, existing.size, False, None)
-        entries.update(self._look_up([name for name in stated if name not in entries], list_files))
-        sizes = {name: file.bytes for name, file in stated.items() if self.check_sizes and file.staged is None}
+        entries.update(self._look_up([name for name in files if name not in entries], list_files))
+        sizes = {name: file.bytes for name, file in files.items() if self.check_sizes and file.staged is None}
         changed = [name for name, size in sizes.items() if name in entries and entries[name].size not in (None, size)]
         entries.update(self._look_up(changed, list_files))
 
@@ -484,15 +484,15 @@ class Manifests:
 
     def empty_manifests(self, directory: str) -> list[Entry]:
         """The manifests of a directory that name no file; `without_rows` has each of a dataset that was written."""
-        found = [each for each in self._in.get(directory, ()) if not each.manifest.files]
-        for dataset in found:
+        datasets = [dataset for dataset in self._in.get(directory, ()) if not dataset.manifest.files]
+        for dataset in datasets:
             self._check_dataset(dataset, {}, {}, complete=True)
             version, partitions = dataset.version, tuple((name, None) for name in dataset.manifest.partition_by)
             if not dataset.manifest.is_begun:
                 shard = ManifestShard(version, 0, 0, None, None, watched=False)
                 told: dict[str, Any] = {"shard": shard, "partitions": partitions, "derived": NoContent()}
                 self.without_rows[version.name] = Source(version.path, 0, False, **told)
-        return [self.listed[dataset.version.name] for dataset in found]
+        return [self.listed[dataset.version.name] for dataset in datasets]
 
     def family(self, name: str) -> str:
         """Key shared by all files of a manifest in a folder."""
@@ -514,15 +514,15 @@ class Manifests:
 
         In a bucket each is read as soon as it is listed, while folders are listed: both take requests.
         """
-        is_local, found = isinstance(self.fs, LocalFileSystem), []
+        is_local, tasks = isinstance(self.fs, LocalFileSystem), []
         with WorkerPool(_MOST_READERS, "manifests") as pool:
             for entry in list_files():
                 if entry.name not in entries and not entry.directory and stem_of(entry.basename) is not None:
                     call = partial(self._read, entry)
-                    found.append((entry, Task(call) if is_local else pool.submit(call)))
+                    tasks.append((entry, Task(call) if is_local else pool.submit(call)))
                 entries[entry.name] = entry
-            manifests = ordered((task.result for _, task in found), min(_MOST_READERS, len(found)), "manifests")
-            return list(zip((entry for entry, _ in found), manifests, strict=True))
+            manifests = ordered((task.result for _, task in tasks), min(_MOST_READERS, len(tasks)), "manifests")
+            return list(zip((entry for entry, _ in tasks), manifests, strict=True))
 
     def _read(self, entry: Entry) -> Manifest | None:
         path = self.fs.display_path(entry.name)
@@ -543,15 +543,15 @@ class Manifests:
         """
         if self._damaged:
             self._check_readable({(e.parent, s.stem) for e in files if (s := parse_shard(e.basename))}, wanted)
-        found: dict[int, dict[str, Entry]] = {}  # by dataset
+        existing_by_dataset: dict[int, dict[str, Entry]] = {}
         for entry in files:
             if (owner := self._owner.get(entry.name)) is not None:
-                found.setdefault(id(owner), {})[entry.name] = entry
+                existing_by_dataset.setdefault(id(owner), {})[entry.name] = entry
         for dataset in self.datasets:
-            stated = {name: file for file in dataset.manifest.files if wanted(name := dataset.directory + file.path)}
-            existing = found.get(id(dataset), {})
-            if stated or existing:
-                self._check_dataset(dataset, stated, existing, complete)
+            by_name = {name: file for file in dataset.manifest.files if wanted(name := dataset.directory + file.path)}
+            existing = existing_by_dataset.get(id(dataset), {})
+            if by_name or existing:
+                self._check_dataset(dataset, by_name, existing, complete)
 
     def _check_readable(self, read: Collection[tuple[str, str]], wanted: Callable[[str], bool]) -> None:
         """Raise the error of a damaged manifest if its dataset is, or may be, wanted."""
@@ -575,10 +575,10 @@ class Manifests:
             self._fail(CorruptRecordError(INCOMPLETE, path=manifest, hint=advice))
             return
         is_local = isinstance(self.fs, LocalFileSystem)
-        found = {name: file for name, file in stated.items() if name in existing}
+        present = {name: file for name, file in stated.items() if name in existing}
         # In a bucket, where to watch a shard costs a request, only the last one is watched, for all of them.
-        last = None if is_local else max(found, key=natural_key, default=None)
-        for name, file in found.items():
+        last = None if is_local else max(present, key=natural_key, default=None)
+        for name, file in present.items():
             staged = None if file.staged is None else dataset.directory + file.staged
             watched = is_local or name == last
             shard = ManifestShard(dataset.version, file.records, file.bytes, file.crc32c, staged, watched)
@@ -651,9 +651,9 @@ def sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mappin
     if not is_remote(fs):
         return {name: entry for name in names if (entry := fs.entry(name)) is not None}
     with suppress(PermissionError):
-        found = fs.beginning(prefix)
-        if found is not None:
-            return {entry.name: entry for entry in found}
+        entries = fs.beginning(prefix)
+        if entries is not None:
+            return {entry.name: entry for entry in entries}
     with suppress(PermissionError):
         return existing_files(fs, names)
     return {}

@@ -227,7 +227,7 @@ class _Search:
             return self._spec(name, stem, count)
         if names == [name]:
             return self._pattern(name)
-        found: dict[str, Entry] = {}
+        by_name: dict[str, Entry] = {}
         for expanded, entry in zip(names, self.fs.entries(names), strict=True):
             try:
                 if entry is None and is_dataset(self.fs, expanded):
@@ -238,10 +238,10 @@ class _Search:
                 if not self.allow_missing:
                     raise
             else:
-                found.update((e.name, e) for e in entries)
-        if not found:
+                by_name.update((e.name, e) for e in entries)
+        if not by_name:
             raise _nothing(self.fs, name, "no file matches; " + _FORMS)
-        return sorted(found.values(), key=lambda e: natural_key(e.name))
+        return sorted(by_name.values(), key=lambda e: natural_key(e.name))
 
     def _existing(self, entry: Entry) -> list[Entry]:
         return self._directory(entry.name) if entry.directory else [entry]
@@ -272,7 +272,7 @@ class _Search:
         everything = [entry for entry in self.manifests.listed.values() if is_wanted(entry.name)]
         files = record_files(listing)
         self.manifests.check(files, is_wanted, complete=self.complete)
-        others: list[Entry] = []
+        remaining: list[Entry] = []
         if not files and self.other_formats:
             from tfrecord_io.format.format_registry import format_of_records
 
@@ -283,7 +283,7 @@ class _Search:
         if not files:
             from tfrecord_io.storage.paths.sniff_files import files_with_records
 
-            files = files_with_records(self.fs, others := other_files(listing))
+            files = files_with_records(self.fs, remaining := other_files(listing))
         if not files and (manifests := self.manifests.empty_manifests(below)):
             if not self.manifests.without_rows:
                 raise _nothing(self.fs, directory, "the dataset has no rows yet: its manifest names no file")
@@ -293,8 +293,8 @@ class _Search:
             text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
             from tfrecord_io.storage.paths.sniff_files import MOST_SNIFFED
 
-            if len(others) > MOST_SNIFFED:
-                text += f"; its {len(others)} other files were not inspected, as there are more than {MOST_SNIFFED}"
+            if len(remaining) > MOST_SNIFFED:
+                text += f"; its {len(remaining)} other files were not inspected, as there are more than {MOST_SNIFFED}"
             from tfrecord_io.storage.paths.similar_files import files_below
 
             below = files_below(self.fs, directory, everything)
@@ -337,8 +337,8 @@ class _Search:
         It may be next to a later one, as far as `path` names these.
         """
         roots = set[str]()
-        for first, *others in filter(None, map(roots_of_folders, directories)):
-            roots.update([first, *filter(path.startswith, others)])
+        for first, *inner_roots in filter(None, map(roots_of_folders, directories)):
+            roots.update([first, *filter(path.startswith, inner_roots)])
         manifests = [root + manifest_name(DIRECTORY_STEM) for root in sorted(roots)]
         return list(existing_files(self.fs, manifests).values())
 
@@ -396,12 +396,12 @@ class _Search:
         ]
         self.manifests.check(files, is_wanted, complete=self.complete)
         if not files:
-            others = f"; the {len(everything)} matches are directories or not data" if everything else ""
-            others = self._clause_about_unnamed() or others
+            clause = f"; the {len(everything)} matches are directories or not data" if everything else ""
+            clause = self._clause_about_unnamed() or clause
             from tfrecord_io.storage.paths.similar_files import files_next_to
 
-            others = others or "".join(f"; {files}" for files in filter(None, [files_next_to(self.fs, pattern)]))
-            raise _nothing(self.fs, pattern, "no file matches the pattern" + others)
+            clause = clause or "".join(f"; {files}" for files in filter(None, [files_next_to(self.fs, pattern)]))
+            raise _nothing(self.fs, pattern, "no file matches the pattern" + clause)
         return self._sort(files, complete=self.complete, wanted=functools.partial(fnmatch.fnmatchcase, pat=base))
 
     def _clause_about_unnamed(self) -> str:
@@ -457,10 +457,10 @@ class _Search:
             counts = sorted({"*" if s.count is None else str(s.count) for _, s in shards}, key=natural_key)
             from tfrecord_io.storage.paths.similar_files import similar_files
 
-            others = f"there is {', '.join(f'{base}@{n}' for n in counts)}" if counts else similar_files(self.fs, stem)
-            others += self._clause_about_unnamed()
+            clause = f"there is {', '.join(f'{base}@{n}' for n in counts)}" if counts else similar_files(self.fs, stem)
+            clause += self._clause_about_unnamed()
             text = f"no shards such as '{base}-00000-of-{count or 8:05d}'"
-            raise _nothing(self.fs, name, "; ".join(filter(None, [text, others])))
+            raise _nothing(self.fs, name, "; ".join(filter(None, [text, clause])))
         ranked = [(e, s.id, s.stems.index(base)) for e, s in fitting]
         best = min(rank for _, _, rank in ranked)
         family = [e for e, id, rank in ranked if rank == best or id]
@@ -484,8 +484,8 @@ class _Search:
         if count > _MOST:
             shown = without_secrets(self.fs.display_path(name))
             raise ValueError(f"'{shown}': expected at most {_MOST:,} shards on a web server")
-        found = self.fs.entries([*map(form.sibling, shard_numbers({present}, count))])
-        return [*manifests, *(entry for entry in found if entry is not None)]
+        entries = self.fs.entries([*map(form.sibling, shard_numbers({present}, count))])
+        return [*manifests, *(entry for entry in entries if entry is not None)]
 
     def _sort(
         self, files: Sequence[Entry], *, complete: bool, wanted: Callable[[str], bool] | None = None
@@ -516,7 +516,7 @@ def list_directory(fs: FileSystem, directory: str) -> list[Entry]:
 def walk_directory(fs: FileSystem, directory: str) -> Iterator[Entry]:
     """As `list_directory`: what is in the directory before the files in its folders."""
     root = f"{directory.rstrip('/')}/" if directory else ""
-    found: dict[str, Entry] = {}
+    seen: dict[str, Entry] = {}
     inside: list[Entry] = []
     more = True
     for page, more in fs.pages_below(root):
@@ -524,21 +524,21 @@ def walk_directory(fs: FileSystem, directory: str) -> Iterator[Entry]:
             name, slash, _ = entry.name[len(root) :].partition("/")
             if slash:
                 inside.append(entry)
-            if name and root + name not in found:  # else an empty part, as in "d//a"
-                yield found.setdefault(root + name, Entry(root + name, 0, True) if slash else entry)
-        if more and inside and not _has_partitions(found.values()):  # other folders may have any number of files
+            if name and root + name not in seen:  # else an empty part, as in "d//a"
+                yield seen.setdefault(root + name, Entry(root + name, 0, True) if slash else entry)
+        if more and inside and not _has_partitions(seen.values()):  # other folders may have any number of files
             break
     if more:
         for entry in fs.listing(directory):
             if not entry.name.startswith(root):  # its store's name of the directory differs from this one in a slash
                 root = entry.parent
-            if entry.name not in found:
-                yield found.setdefault(entry.name, entry)
-    if not _has_partitions(found.values()):
+            if entry.name not in seen:
+                yield seen.setdefault(entry.name, entry)
+    if not _has_partitions(seen.values()):
         return
     if more:
         inside = [e for e in fs.files_in_partition_folders(root) if "/" in e.name[len(root) :] and not e.directory]
-    if not any(stem_of(e.basename) is not None for e in found.values()):  # its first writer may have put it meanwhile
+    if not any(stem_of(e.basename) is not None for e in seen.values()):  # its first writer may have put it meanwhile
         manifest = fs.entry(root + manifest_name(DIRECTORY_STEM))
         if manifest is not None and not manifest.directory:
             yield manifest
@@ -621,8 +621,8 @@ def _expand(text: str, pairs: dict[int, tuple[int, list[int]]], begin: int, end:
             at = pairs[at][0]
             literal = at + 1
         at = text.find("{", at + 1, end)
-    rest = text[literal:end]
-    return [path + rest for path in paths]
+    behind = text[literal:end]
+    return [path + behind for path in paths]
 
 
 def _choices(text: str, pairs: dict[int, tuple[int, list[int]]], begin: int, depth: int) -> list[str] | None:
@@ -682,9 +682,9 @@ def _globs(fs: FileSystem, shards: _Shards) -> list[str]:
     by_count: dict[str, set[str]] = {}
     number = "?????" if all(shard.index < 10**5 and not shard.id for _, shard in shards) else "?????*"
     for entry, shard in shards:
-        rest = number if shard.count is None else f"*-of-{shard.count_text}"
+        numbers = number if shard.count is None else f"*-of-{shard.count_text}"
         directory = fs.display_path(entry.parent) if entry.parent else ""
-        by_count.setdefault(f"{glob.escape(directory)}{glob.escape(shard.base)}-{rest}", set()).add(shard.suffix)
+        by_count.setdefault(f"{glob.escape(directory)}{glob.escape(shard.base)}-{numbers}", set()).add(shard.suffix)
     return [p + (s.pop() if len(s) == 1 else "*") for p, s in by_count.items()]
 
 
@@ -697,9 +697,9 @@ def check_complete(fs: FileSystem, files: Sequence[Entry], wanted: Callable[[str
     for shards in _families(files):
         seen: dict[int, Entry] = {}
         for entry, shard in shards:
-            other = seen.setdefault(shard.index, entry)
-            if other is not entry:
-                text = f"shard {shard.index} exists twice, also as '{other.basename}'"
+            first_entry = seen.setdefault(shard.index, entry)
+            if first_entry is not entry:
+                text = f"shard {shard.index} exists twice, also as '{first_entry.basename}'"
                 error = FileNotFoundError(
                     errno.ENOENT, f"{text}; allow_missing_shards=True reads both", fs.display_path(entry.name)
                 )
@@ -715,9 +715,9 @@ def check_complete(fs: FileSystem, files: Sequence[Entry], wanted: Callable[[str
             missing = len(absent)
         if missing:
             first = next(iter(absent))
-            rest = f" (and {missing - 1} more)" if missing > 1 else ""
+            more = f" (and {missing - 1} more)" if missing > 1 else ""
             text, path = (
-                f"shard {first} of {count} is missing{rest}",
+                f"shard {first} of {count} is missing{more}",
                 fs.display_path(entry.parent + shard.sibling(first)),
             )
             error = FileNotFoundError(errno.ENOENT, f"{text}; allow_missing_shards=True reads the others", path)

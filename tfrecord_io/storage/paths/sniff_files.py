@@ -44,8 +44,8 @@ def readable_files_with_records(fs: FileSystem, files: Sequence[Entry], *, most:
     """
     possible = []
     for entry in files:
-        other = other_suffix(entry.basename)
-        if other is None or not (other.is_known or other.suffix in _NEVER_RECORDS):
+        file_suffix = other_suffix(entry.basename)
+        if file_suffix is None or not (file_suffix.is_known or file_suffix.suffix in _NEVER_RECORDS):
             possible.append(entry)
     try:
         return files_with_records(fs, possible, most=most)

@@ -20,12 +20,12 @@ def is_small(source: Source) -> bool:
 
 def hold(sources: Iterable[Source]) -> list[Source]:
     """Let sources hold the content of small objects in memory, up to `_HELD_BYTES` in all."""
-    held, room = [], _HELD_BYTES
+    holding, room = [], _HELD_BYTES
     for source in sources:
         if is_small(source) and (room := room - (source.size or 0)) >= 0:
             source = replace(source, held=HeldContent())
-        held.append(source)
-    return held
+        holding.append(source)
+    return holding
 
 
 _NOTHING = HeldContent()

@@ -66,8 +66,8 @@ class RandomAccessFile(Closing):
         parts = self._read_spans([(begin, end) for begin, end, _ in spans])
         ranges: list[Bytes] = []
         for (first, _, count), data in zip(spans, parts, strict=True):
-            own = slice(len(ranges), len(ranges) + count)
-            ranges += [data[a - first : b - first] for a, b in zip(begins[own], ends[own], strict=True)]
+            part = slice(len(ranges), len(ranges) + count)
+            ranges += [data[a - first : b - first] for a, b in zip(begins[part], ends[part], strict=True)]
         return ranges
 
     @abstractmethod

@@ -78,8 +78,8 @@ class Window:
     def _request(self, reader: RangeReader) -> bool:
         """Request ranges of a file; True if all of it that will be read has been requested."""
         while (size := reader.next_size(0)) > 0 and not (self._heads and reader.requested):
-            most = LIMITS.pending_range_bytes if self._most is None else self._most
-            if self._ranges and (self._ranges > self._ahead or self._bytes + size > most):
+            max_bytes = LIMITS.pending_range_bytes if self._most is None else self._most
+            if self._ranges and (self._ranges > self._ahead or self._bytes + size > max_bytes):
                 return False
             reader.request(size)
         return True

@@ -213,9 +213,9 @@ class HttpObject(RemoteObject):
             if answer.status != 206:
                 raise RangesUnsupported
             span, _, total = answer.headers.get("Content-Range", "").rpartition("/")
-            stated = _SPAN.match(span)
-            if stated is None or int(stated[1]) != begin:
-                sent = "does not state which it sent" if stated is None else f"answered with those from {stated[1]}"
+            match = _SPAN.match(span)
+            if match is None or int(match[1]) != begin:
+                sent = "does not state which it sent" if match is None else f"answered with those from {match[1]}"
                 raise OSError(errno.EIO, f"asked for the bytes from {begin}, the server {sent}")
             changed = total.isdigit() and int(total) != self._info["size"]
             for key in ("ETag", "Last-Modified"):

@@ -61,16 +61,16 @@ class ManifestVersion:
 
     def check_unchanged(self) -> None:
         """Raise ReplacedError if the dataset was replaced: files read before may be of the old one."""
-        own = re.compile(rb'"id":\s*"%s"' % self.id.encode())  # names of files have ids, too
+        id_pattern = re.compile(rb'"id":\s*"%s"' % self.id.encode())  # names of files have ids, too
         with suppress(FileNotFoundError):
             if is_remote(self.fs):
                 start = self.fs.read_object(self.name)  # by one request
             else:
                 start = read_whole(self.fs, Entry(self.name, None, False), 0)
-            if own.search(start) is not None:  # the first bytes have the id, as this package writes it
+            if id_pattern.search(start) is not None:  # the first bytes have the id, as this package writes it
                 return
         entry = self.fs.entry(self.name, is_file=True)
-        if entry is None or own.search(read_manifest(self.fs, entry)) is None:
+        if entry is None or id_pattern.search(read_manifest(self.fs, entry)) is None:
             raise _replaced_error(self.path, "dataset")
 
 
@@ -474,7 +474,7 @@ class NoContent:
 
 def working_directory(sources: Iterable[Source]) -> str | None:
     """The working directory, if the path of a source is relative to it."""
-    return os.getcwd() if any(each.local and not os.path.isabs(each.path) for each in sources) else None
+    return os.getcwd() if any(source.local and not os.path.isabs(source.path) for source in sources) else None
 
 
 def is_elsewhere(directory: str) -> bool:
@@ -487,8 +487,8 @@ def is_elsewhere(directory: str) -> bool:
 
 def total(numbers: Iterable[int | None]) -> int | None:
     """The sum of sizes or numbers of records; None if one is unknown."""
-    known = list(numbers)
-    return None if None in known else sum(filter(None, known))
+    counts = list(numbers)
+    return None if None in counts else sum(filter(None, counts))
 
 
 def read_manifest(fs: FileSystem, entry: Entry) -> bytes:

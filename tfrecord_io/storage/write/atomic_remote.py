@@ -411,8 +411,8 @@ class S3Output(PartedOutput):
         super().send_part()
 
     async def _create(self) -> None:
-        stated = {"ChecksumAlgorithm": "CRC32C"} if self.states_crc32c else {}
-        answer = await self._call("create_multipart_upload", Metadata=self._metadata, **stated)
+        checksum = {"ChecksumAlgorithm": "CRC32C"} if self.states_crc32c else {}
+        answer = await self._call("create_multipart_upload", Metadata=self._metadata, **checksum)
         self._upload_id = answer["UploadId"]
         if self._aborted:  # before the id arrived
             await self._abort()
@@ -435,12 +435,12 @@ class S3Output(PartedOutput):
 
     async def _put_whole(self) -> None:
         body = self._part if self._body is None else self._body
-        stated = (
+        checksum = (
             self._checksum_argument(self._part)
             if self._body is None
             else self._checksum_argument(self._body.content, self._body.crc32c)
         )
-        await self._send("put_object", body, Metadata=self._metadata, **self._condition, **stated)
+        await self._send("put_object", body, Metadata=self._metadata, **self._condition, **checksum)
 
     async def _send(self, method: str, body: bytearray | ObjectBody, **arguments: Any) -> dict[str, Any]:
         """Make a request with a body."""
@@ -597,8 +597,8 @@ class GcsOutput(ObjectOutput):
                 mode = "create" if self._exclusive else "overwrite"
                 await self._fs._pipe_file(self._name, bytes(self._part), mode=mode)
             else:
-                stated = {"crc32c": _as_stated(crc32c(self._part))} if self.states_crc32c else {}
-                await insert_object(self._fs, bucket, key, self._part, "0" if self._exclusive else None, **stated)
+                checksum = {"crc32c": _as_stated(crc32c(self._part))} if self.states_crc32c else {}
+                await insert_object(self._fs, bucket, key, self._part, "0" if self._exclusive else None, **checksum)
 
     def _complete(self) -> None:
         self._end_upload()
@@ -606,20 +606,20 @@ class GcsOutput(ObjectOutput):
             self._file.commit()
         if self.states_crc32c:
             entry = self._outer.entry(self._outer_name, is_file=True)
-            stored, own = ({} if entry is None else entry.info or {}), _as_stated(self._crc)
+            stored, own_crc = ({} if entry is None else entry.info or {}), _as_stated(self._crc)
             is_own = self._file.generation in (None, stored.get("generation"))  # and not that of another writer
-            if is_own and stored.get("crc32c", own) != own:
+            if is_own and stored.get("crc32c", own_crc) != own_crc:
                 self._outer.remove(self._outer_name)
                 reason = f"the store has received other bytes: it states the CRC32C {stored['crc32c']}, of those sent"
-                raise OSError(errno.EIO, f"{reason} it is {own}; the object was removed, write it again", self.path)
+                raise OSError(errno.EIO, f"{reason} it is {own_crc}; the object was removed, write it again", self.path)
         self._forget()
 
     def _was_stored(self, error: OSError) -> bool:
         if self._has_parts or not isinstance(error, FileExistsError):
             return False
         entry = self._outer.entry(self._outer_name, is_file=True)
-        own = b64encode(hashlib.md5(self._part, usedforsecurity=False).digest()).decode()
-        return entry is not None and (entry.info or {}).get("md5Hash") == own
+        own_md5 = b64encode(hashlib.md5(self._part, usedforsecurity=False).digest()).decode()
+        return entry is not None and (entry.info or {}).get("md5Hash") == own_md5
 
     def _discard(self) -> None:
         try:
@@ -675,8 +675,8 @@ class AzureOutput(PartedOutput):
     def _was_stored(self, error: OSError) -> bool:
         if self._has_parts:
             return result_of(self._submit(self._blob.blocks())) == self._ids()
-        own = hashlib.md5(self._part, usedforsecurity=False).digest()
-        return result_of(self._submit(self._blob.md5())) == own
+        own_md5 = hashlib.md5(self._part, usedforsecurity=False).digest()
+        return result_of(self._submit(self._blob.md5())) == own_md5
 
 
 def error_code(error: BaseException | None) -> str | None:

@@ -38,12 +38,12 @@ class NewFolder(ABC):
             A file or folder has it, or one of its folders is a file.
         """
         parent = posixpath.dirname(name)
-        taken = name in self._files or name in self._folders
-        while not taken and parent not in self._folders:
-            taken = parent in self._files
+        is_taken = name in self._files or name in self._folders
+        while not is_taken and parent not in self._folders:
+            is_taken = parent in self._files
             self._folders.add(parent)
             parent = posixpath.dirname(parent)
-        if taken:
+        if is_taken:
             raise FileExistsError(errno.EEXIST, "reserved before", self.table(name))
         self._files.add(name)
 

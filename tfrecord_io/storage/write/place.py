@@ -24,8 +24,8 @@ _VERSIONS = ("generation", "ETag", "etag")  # of fsspec
 
 def version_of(entry: Entry) -> str | None:
     """The version of a file that a store states with its size, as most do."""
-    stated = map(entry.info.get, _VERSIONS) if entry.info else ()
-    return next(map(str, filter(None, stated)), None)
+    versions = map(entry.info.get, _VERSIONS) if entry.info else ()
+    return next(map(str, filter(None, versions)), None)
 
 
 Change = Callable[[Manifest | None], Manifest]
@@ -148,11 +148,11 @@ class Place(ABC):
         entry = self.fs.entry(self._name, is_file=True)
         version = None if entry is None else version_of(entry)
         if version is None or self._found[0] != version:
-            found = None
+            manifest = None
             with suppress(CorruptRecordError):
                 text = self._text(entry)
-                found = None if text is None else self._parse(text)
-            self._found = version, found
+                manifest = None if text is None else self._parse(text)
+            self._found = version, manifest
         return self._found[1]
 
     def withdraw(self) -> None:

@@ -97,9 +97,9 @@ class RemotePlace(Place):
         copy(f"{self.directory}{staged}", self.directory + name)
 
     def check(self, moved: Sequence[ManifestFile]) -> None:
-        found = {entry.name: entry.size for entry in (list_directory(self.fs, self.directory) if moved else ())}
+        sizes = {entry.name: entry.size for entry in (list_directory(self.fs, self.directory) if moved else ())}
         for file in moved:
-            if found.get(self.directory + file.path, -1) not in (None, file.bytes):
+            if sizes.get(self.directory + file.path, -1) not in (None, file.bytes):
                 text = "the copy of a staged shard is missing, or has another size; write the dataset again"
                 raise OSError(errno.EIO, text, self.fs.display_path(self.directory + file.path))
 
@@ -128,23 +128,23 @@ class ClaimedPlace(RemotePlace):
     def _claim(self) -> str:
         """Put a claim, unless another writer has one."""
         name = self.directory + claim_name(self._stem, new_id())
-        folder, _, own = name.rpartition("/")
-        fsspec, others = self.fs.fsspec, []
+        folder, _, own_name = name.rpartition("/")
+        fsspec, other_claims = self.fs.fsspec, []
         for attempt in range(_TRIES):
             with raise_os_errors(self.path):
                 with suppress(FileExistsError):
                     fsspec.makedirs(folder, exist_ok=True)
                 retry(lambda: fsspec.pipe_file(name, b""))
             try:
-                others = [each for each in self.fs.listing(folder) if each.basename != own]
+                other_claims = [entry for entry in self.fs.listing(folder) if entry.basename != own_name]
             except BaseException:
                 self.fs.remove(name)
                 raise
-            if not others:
+            if not other_claims:
                 return name
             self.fs.remove(name)
             _pause(attempt)
-        shown = self.fs.display_path(others[0].name)
+        shown = self.fs.display_path(other_claims[0].name)
         text = f"another writer adds to this dataset; if it was killed, delete its claim, '{shown}' (tfr clean does so)"
         raise self._busy(text)
 
@@ -163,8 +163,8 @@ class ConditionalPlace(RemotePlace):
         self._known: tuple[Manifest | None, str | None] | None = None  # what was read, and its version
 
     def read(self) -> Manifest | None:
-        found = self._try(self._get, self._key)
-        self._known = (None, None) if found is None else (self._usable(found[0]), found[1])
+        response = self._try(self._get, self._key)
+        self._known = (None, None) if response is None else (self._usable(response[0]), response[1])
         return self._known[0]
 
     def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
@@ -232,15 +232,15 @@ class ConditionalPlace(RemotePlace):
 
     def has_conditions(self) -> bool:
         """True if the server refuses a ``PUT`` whose condition does not hold; asked once for each bucket."""
-        known = _CONDITIONS.setdefault(self._inner, {})
-        if self._bucket not in known:
+        conditions = _CONDITIONS.setdefault(self._inner, {})
+        if self._bucket not in conditions:
             key = f"{self._key.rpartition('/')[0]}/{condition_name(new_id())}".lstrip("/")
             is_stored = self._try(self._put, key, b"{}", self._impossible) is not None
             if is_stored:
                 with suppress(FileNotFoundError), raise_os_errors(self.path):
                     self._inner.rm_file(f"{self._bucket}/{key}")
-            known[self._bucket] = not is_stored
-        return known[self._bucket]
+            conditions[self._bucket] = not is_stored
+        return conditions[self._bucket]
 
     async def _get(self, key: str) -> tuple[bytes, str]:
         """Content and version of an object."""
@@ -341,7 +341,7 @@ class S3Place(ConditionalPlace):
     async def _delete(self, keys: Sequence[str]) -> Collection[str]:
         request = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
         answer = await self._inner._call_s3("delete_objects", self._inner.req_kw, Bucket=self._bucket, Delete=request)
-        return [each["Key"] for each in answer.get("Errors", ())]
+        return [error["Key"] for error in answer.get("Errors", ())]
 
     async def _call(self, method: str, key: str, **arguments: Any) -> Any:
         return await self._inner._call_s3(method, self._inner.req_kw, Bucket=self._bucket, Key=key, **arguments)
@@ -366,7 +366,7 @@ class GcsPlace(ConditionalPlace):
         return str(answer.get("generation") or "")
 
     def _copy(self, staged: str, name: str, size: int | None, version: str | None) -> None:
-        source, target = (f"{self._bucket}/{self._key_of(each)}" for each in (staged, name))
+        source, target = (f"{self._bucket}/{self._key_of(shard)}" for shard in (staged, name))
         sync(self._inner.loop, rewrite, self._inner, source, target, "0" if version == "" else version)
 
     async def _delete_version(self, key: str, version: str) -> bool:

@@ -154,15 +154,15 @@ class Publication:
         self._sent: list[OutputFile] = []  # whose `commit` has begun
         self._has_shards = False  # to publish
         place.create()
-        known = self._known
+        manifest = self._known
         if self.output.grows:
-            paths: list[str] = [] if known is None else known.paths
+            paths: list[str] = [] if manifest is None else manifest.paths
             shards = [parse_shard(os.path.basename(path)) for path in paths]
             first = 1 + max((shard.index for shard in shards if shard is not None), default=-1)
-            self.output = output.added_by(self._id, first, None if known is None else known.compression)
-            self.keeps_empty = known is None or not known.files
+            self.output = output.added_by(self._id, first, None if manifest is None else manifest.compression)
+            self.keeps_empty = manifest is None or not manifest.files
         # The dataset to whose rows others are added.
-        self._extended = None if known is None or self._mode == "overwrite" or known.is_begun else known
+        self._extended = None if manifest is None or self._mode == "overwrite" or manifest.is_begun else manifest
         self.known_schema = None if self._extended is None else self._extended.schema
         self.known_partition_schema = None if self._extended is None else self._extended.partition_schema
 
@@ -219,23 +219,23 @@ class Publication:
             text_cli = "a sharded dataset of this name exists; --mode overwrite replaces it, --mode append adds to it"
             raise for_cli(FileExistsError(errno.EEXIST, text, self.place.path), text_cli)
         if manifest.partition_by != self._partition_by:
-            known = list(manifest.partition_by)
-            reason = f"'{self.place.path}': the dataset is {f'partitioned by {known}' if known else 'not partitioned'}"
-            advice = f"pass partition_by={known!r}" if known else "leave out partition_by="
+            names = list(manifest.partition_by)
+            reason = f"'{self.place.path}': the dataset is {f'partitioned by {names}' if names else 'not partitioned'}"
+            advice = f"pass partition_by={names!r}" if names else "leave out partition_by="
             raise ValueError(f"{reason}; {advice}")
 
     def _check_no_foreign_files(self, existing: Sequence[str], listing: Sequence[Entry]) -> None:
         """Without a manifest, files of the dataset's name are foreign too: the caller named only the directory."""
-        found = [*record_files(listing), *readable_files_with_records(self.place.fs, other_files(listing))]
-        foreign = {self.old.name_of(entry) for entry in found}
+        record_entries = [*record_files(listing), *readable_files_with_records(self.place.fs, other_files(listing))]
+        foreign = {self.old.name_of(entry) for entry in record_entries}
         foreign.difference_update(existing if manifest_name(self.old.stem) in existing else ())
         old = self.place.find() if foreign else None
         if old is not None:
             named = foreign.intersection(old.paths)
             if old.partition_by and named == foreign:
-                known = list(old.partition_by)
-                reason = f"the dataset is partitioned by {known}, and output without folders does not replace it"
-                text: str = f"{reason}; pass partition_by={known!r}, or choose another directory"
+                columns = list(old.partition_by)
+                reason = f"the dataset is partitioned by {columns}, and output without folders does not replace it"
+                text: str = f"{reason}; pass partition_by={columns!r}, or choose another directory"
                 raise FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory))
             foreign -= named  # another writer has published them since the directory was listed
         if not foreign:
@@ -261,8 +261,8 @@ class Publication:
 
     def last_sidecar(self, suffix: str) -> tuple[Source, int] | None:
         """The last earlier shard with rows: its sidecar with this suffix, and the shard's size in bytes."""
-        known: Sequence[ManifestFile] = () if self._extended is None else self._extended.files
-        last = next((file for file in reversed(known) if file.records), None)
+        files: Sequence[ManifestFile] = () if self._extended is None else self._extended.files
+        last = next((file for file in reversed(files) if file.records), None)
         if last is None:
             return None
         entry = self.place.fs.entry(f"{self.place.directory}{last.path}{suffix}", is_file=True)
@@ -339,13 +339,17 @@ class Publication:
         are published. Old files that cannot be removed are not an error: `old` warns of them.
         """
         self._has_shards = bool(shards)
-        self._handed_over = frozenset(each.staged for each in shards if each.staged is not None)
-        own = self._own_manifest(shards, schema)
-        changed = partial(self._next_manifest, own)
-        named = [(shard, file.staged or file.path) for shard, file in zip(shards, own.files, strict=True)]
+        self._handed_over = frozenset(shard.staged for shard in shards if shard.staged is not None)
+        own_manifest = self._own_manifest(shards, schema)
+        changed = partial(self._next_manifest, own_manifest)
+        named = [(shard, file.staged or file.path) for shard, file in zip(shards, own_manifest.files, strict=True)]
         try:
-            known = self._known or self._first_manifest(None) if self.output.grows else replace(own, complete=False)
-            self.place.text_of(changed(known))  # before any file is moved
+            before = (
+                self._known or self._first_manifest(None)
+                if self.output.grows
+                else replace(own_manifest, complete=False)
+            )
+            self.place.text_of(changed(before))  # before any file is moved
             if self._stages:
                 self._put_all(named)
             with self.place.alone(required=self.output.grows):
@@ -354,12 +358,12 @@ class Publication:
                     self._existing = self._check_existing()
                 try:
                     if not self._stages:
-                        self._begin(own)
+                        self._begin(own_manifest)
                         self._put_all(named)
                     old, new = self.place.update(changed, self._has_own)
                     self._is_published = True
                     self._settle(old, new)
-                    self._log(own, old, new)
+                    self._log(own_manifest, old, new)
                 except KeyboardInterrupt:  # renames are fast: the published dataset is better left in order
                     if self.place.is_local and (published := self._own_published()) is not None:
                         self._settle(None, published)
@@ -420,10 +424,12 @@ class Publication:
     def _own_manifest(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Manifest:
         """The manifest of the shards of this writing alone."""
         files = []
-        for each in shards:
-            name = each.folder + self._shard_name(each.index)
-            staged = each.staged or staged_name(self._id, each.index) if self._stages else None
-            files.append(ManifestFile(name, each.records, each.bytes, each.crc32c, staged=staged, source=each.source))
+        for shard in shards:
+            name = shard.folder + self._shard_name(shard.index)
+            staged = shard.staged or staged_name(self._id, shard.index) if self._stages else None
+            files.append(
+                ManifestFile(name, shard.records, shard.bytes, shard.crc32c, staged=staged, source=shard.source)
+            )
         compression, without_rows = self.output.compression, self.sources_without_rows
         return Manifest(self.old.stem, self._id, tuple(files), compression, schema, sources_without_rows=without_rows)
 
@@ -526,8 +532,8 @@ class Publication:
         values = {folder: self.unite.folder_values(folders_of(f"{folder}/", ""), types) for folder in folders}
         replaced = {values[os.path.dirname(file.path)] for file in files}
         if self.replaced_values is not None:
-            stated = self.unite.folder_values(self.replaced_values.items(), types)
-            replaced.update(each for each in values.values() if stated <= each)
+            replaced_values = self.unite.folder_values(self.replaced_values.items(), types)
+            replaced.update(value_set for value_set in values.values() if replaced_values <= value_set)
         return tuple(file for file in kept if values[os.path.dirname(file.path)] not in replaced)
 
     # ---- afterwards
@@ -633,8 +639,8 @@ class Publication:
                 return current or new
             raise self.overtaken_error()
         # A manifest that has replaced this one may have files of the same names, which its writer has yet to move.
-        own = set(new.paths if current.id == new.id == self._id else ())
-        files = tuple(replace(file, staged=None) if file.path in own else file for file in current.files)
+        own_names = set(new.paths if current.id == new.id == self._id else ())
+        files = tuple(replace(file, staged=None) if file.path in own_names else file for file in current.files)
         removed = set(new.replaces).difference(self.old.left, self._others)
         left = tuple(name for name in current.replaces if name not in removed)
         before = tuple(name for name in current.staged_before if name not in new.staged_before)
@@ -721,8 +727,8 @@ class Publication:
         def list_left(manifest: Manifest | None) -> Manifest:
             if manifest is None:
                 raise self.overtaken_error()
-            known = {*(file.path for file in manifest.files), *manifest.replaces}
-            new = [name for name in left if name not in known]
+            listed = {*(file.path for file in manifest.files), *manifest.replaces}
+            new = [name for name in left if name not in listed]
             return replace(manifest, replaces=(*manifest.replaces, *new)) if new else manifest
 
         if list_left(current) is not current:

@@ -146,11 +146,11 @@ class ResumeJournal:
         except (ValueError, RecursionError) as error:
             reason = f"it is not JSON ({printable(type(error).__name__)})"
             raise CorruptRecordError(reason, path=path, hint=_ADVICE, hint_cli=_ADVICE_CLI) from error
-        stated = document.pop(_CHECKSUM, None) if isinstance(document, dict) else None
-        if stated is None:
+        checksum = document.pop(_CHECKSUM, None) if isinstance(document, dict) else None
+        if checksum is None:
             reason = "it is damaged: it has no checksum"
             raise CorruptRecordError(reason, path=path, hint=_ADVICE, hint_cli=_ADVICE_CLI)
-        if stated != _checksum(document):
+        if checksum != _checksum(document):
             raise CorruptRecordError(
                 "it is damaged: its checksum does not match", path=path, hint=_ADVICE, hint_cli=_ADVICE_CLI
             )

@@ -87,9 +87,9 @@ class DistributedTarget:
         output, id = absolute(output, storage), id or new_id()
         writer = open_publication(output, storage, mode=mode, distributed_id=id, partition_by=partition_by)
         output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
-        known = writer.known_schema, writer.known_partition_schema
+        schemas = writer.known_schema, writer.known_partition_schema
         model = writer.place.model([posixpath.basename(output.shard(0)), *writer.models])
-        return cls(output, storage, mode, id, writer.place.created, model, resumable, partition_by, *known)
+        return cls(output, storage, mode, id, writer.place.created, model, resumable, partition_by, *schemas)
 
     def begin_publication(
         self, output: Output, schema: bytes | None, partition_schema: bytes | None, unite: Unite
@@ -242,7 +242,7 @@ class Attempt:
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
         """Take the shards, which the process that began publishes."""
         names, self.schema = self._names, schema
-        self.shards = [replace(each, output=None, staged=names[each.folder, each.index]) for each in shards]
+        self.shards = [replace(shard, output=None, staged=names[shard.folder, shard.index]) for shard in shards]
 
     def discard(self) -> None:
         """Remove the files that have appeared."""
