@@ -46,10 +46,10 @@ class ColumnIndexes:
         """With the columns of the dataset, if none are named; before its last shard may be replaced."""
         if self.columns:
             return self
-        found = None if self.dataset is None else self.dataset.last_sidecar(COLUMNS_SUFFIX)
-        if found is None:
+        sidecar = None if self.dataset is None else self.dataset.last_sidecar(COLUMNS_SUFFIX)
+        if sidecar is None:
             return replace(self, columns=(), is_optional=True)
-        source, shard_bytes = found
+        source, shard_bytes = sidecar
 
         def names() -> Sequence[str]:
             with open_random_access(source) as opened:

@@ -266,8 +266,8 @@ class DistributedWriter:
         for error in common.conflicts.values():
             error.advice = _ONE_SCHEMA  # not that for reading
         common.refuse_conflicts()
-        for own in by_content.values():
-            _refuse_other_columns(own.schema, common.schema, self.target.output.path)
+        for part_schema in by_content.values():
+            _refuse_other_columns(part_schema.schema, common.schema, self.target.output.path)
         return pack(common.schema, common.dictionaries)
 
 
@@ -291,17 +291,17 @@ def _refuse_other_columns(own: pa.Schema, common: pa.Schema, path: str) -> None:
     """Raise SchemaError for a column that a part lacks, or has in another type, unless it is null throughout there."""
     types = {field.name: field.type for field in own}
     for column in common:
-        known = types.get(column.name)
-        if known is None or not lacks_only_values(known, column.type):
-            found = "none" if known is None else str(known)
-            reason = f"the tasks wrote different columns or types: {column.type}, and one of them {found}"
+        type_ = types.get(column.name)
+        if type_ is None or not lacks_only_values(type_, column.type):
+            got = "none" if type_ is None else str(type_)
+            reason = f"the tasks wrote different columns or types: {column.type}, and one of them {got}"
             expected = str(column.type)
             raise SchemaError(
                 reason,
                 path=path,
                 feature=column.name,
                 expected=expected,
-                got=found,
+                got=got,
                 hint=_ONE_SCHEMA,
                 hint_cli=_ONE_SCHEMA_CLI,
             )

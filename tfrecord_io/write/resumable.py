@@ -229,7 +229,7 @@ class ResumableWriter:
         """
         engine, records, schema = get_engine(), 0, None
         embeds = self.writer.options.embed_schema and not takes_payloads(self.writer.options.record_type)
-        rest = memoryview(bytearray(_REST_BYTES))
+        overflow = memoryview(bytearray(_REST_BYTES))
         try:
             raw = SummedFile(file.open(), crc32c)
             with closing(open_source(file, self.writer.target.output.compression, raw=raw)) as stream:
@@ -243,7 +243,7 @@ class ResumableWriter:
                         schema = embedded_content(block.data[begin - HEADER_BYTES : begin + size + FOOTER_BYTES])
                     records += len(frames.starts)
                     blocks.consume(frames.consumed)
-                while raw.readinto(rest):  # it is longer than was looked up
+                while raw.readinto(overflow):  # it is longer than was looked up
                     pass
         except (TFRecordError, FileNotFoundError):  # another process may have removed it since it was listed
             return None
@@ -314,8 +314,8 @@ def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> tuple[str
     """Say why a dataset does not match these sources, and what ``mode="overwrite"`` does."""
     if not all(file.sources for file in manifest.files):
         return "and does not state what all of its shards were made of", "converts all sources again"
-    noted = {str(each.get("path")): each for file in manifest.files for each in file.sources}
-    noted |= {str(each.get("path")): each for each in manifest.sources_without_rows}
+    noted = {str(source.get("path")): source for file in manifest.files for source in file.sources}
+    noted |= {str(source.get("path")): source for source in manifest.sources_without_rows}
     paths = {str(source["path"]) for source in wanted}
     changed = [source for source in wanted if not is_version(noted.get(str(source["path"]), {}), source)]
     if changed and all(source["path"] in noted for source in changed):

@@ -268,16 +268,16 @@ class Writer(PublishingWriter):
     def _begin(self, plan: WritePlan, batch: pa.RecordBatch, row: int) -> bytes:
         """At the first row, pass the schema to be embedded to the sink; later, check the categories against it."""
         if self._embeds and row == 0:
-            found = dictionaries(batch, plan)
-            self._categories = embedded_dictionaries(found)
-            return self._sink.begin(pack(embedded_schema(plan.schema), found))
+            batch_dictionaries = dictionaries(batch, plan)
+            self._categories = embedded_dictionaries(batch_dictionaries)
+            return self._sink.begin(pack(embedded_schema(plan.schema), batch_dictionaries))
         if not self._categories:
             return b""
         later, ordered = dictionaries(batch, plan), plan.ordered
-        for name, known in self._categories.items():
-            if not has_all(known, later[name], ordered=name in ordered):
+        for name, first_categories in self._categories.items():
+            if not has_all(first_categories, later[name], ordered=name in ordered):
                 reason = "it has categories that the embedded schema, written with the first rows, does not list"
-                if has_all(known, later[name]):
+                if has_all(first_categories, later[name]):
                     reason = "its ordered categories are in another order than in the first rows"
                 advice = "unify the categories (pyarrow.Table.unify_dictionaries), or cast them to plain values"
                 raise EncodeError(reason, feature=name, hint=advice)
@@ -348,8 +348,8 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)  # of columns that it leaves out, which the writer issues
             source = Conforming(target, options.float64, Rounding())(source, 0)
-        own = pa.schema([schema.field(name) for name in target.names])
-        empty = empty_batch(own)
+        selected = pa.schema([schema.field(name) for name in target.names])
+        empty = empty_batch(selected)
         cast_columns(empty, target.to_arrow())
     stored = stored_columns(source.schema, options.partition_by)
     _plan_columns(pa.schema([source.schema.field(at) for at in stored], source.schema.metadata), options)
@@ -362,9 +362,9 @@ def _as_in_dataset(schema: pa.Schema, known: pa.Schema, options: WriteOptions) -
     """
     stored, changed = {field.name: field for field in known}, {}
     for at, column in enumerate(schema):
-        own = stored.get(column.name, column)
-        encoding = encoding_of(own)
-        if encoding in (None, BY_WIRE, NESTED) or encoding_of(column) is not None or own.type != column.type:
+        stored_field = stored.get(column.name, column)
+        encoding = encoding_of(stored_field)
+        if encoding in (None, BY_WIRE, NESTED) or encoding_of(column) is not None or stored_field.type != column.type:
             continue
         is_stated = column.name in (options.column_encoding or {})
         is_stated |= options.float64 is not None and encoding == RAW and t.is_float64(value_type(column.type))
@@ -432,9 +432,9 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
     dataset.unite = SchemaUnion(options.evolve)
     sink = ShardedSink(dataset, options)
     whole = output.path if output.directory else f"{output.base}@*"
-    known = dataset if mode in ADDING and sink.compression is None else None
-    if options.indexed_columns or known is not None:
-        sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, known)
+    extended = dataset if mode in ADDING and sink.compression is None else None
+    if options.indexed_columns or extended is not None:
+        sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, extended)
     return sink
 
 
@@ -488,15 +488,15 @@ class Conforming:
 
     def _cast(self, written: pa.Schema, batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            own = batch if batch.schema.names == self._names else batch.select(self._names)
-            if own.schema.equals(self._target) and not self._has_required:  # nothing to cast or to check
-                columns = None if own.schema.equals(written, check_metadata=True) else own.columns
+            selected = batch if batch.schema.names == self._names else batch.select(self._names)
+            if selected.schema.equals(self._target) and not self._has_required:  # nothing to cast or to check
+                columns = None if selected.schema.equals(written, check_metadata=True) else selected.columns
             else:
-                columns = cast_columns(own, self._target, rows, float64=self._float64, rounding=self._rounding)
+                columns = cast_columns(selected, self._target, rows, float64=self._float64, rounding=self._rounding)
             if self._composites:
-                columns = self._split(own.columns if columns is None else columns, rows)
+                columns = self._split(selected.columns if columns is None else columns, rows)
             rows += batch.num_rows
-            yield own if columns is None else pa.RecordBatch.from_arrays(columns, schema=written)
+            yield selected if columns is None else pa.RecordBatch.from_arrays(columns, schema=written)
 
     def _split(self, columns: Sequence[pa.Array], row: int) -> list[pa.Array]:
         """Replace each composite column by the columns of its features."""
@@ -532,14 +532,14 @@ def _split_fields(schema: Schema, composites: Mapping[str, Composite]) -> Iterat
     """The fields that are written, each named as its feature; SchemaError if two columns have the same feature."""
     from tfrecord_io.arrow.encode.composite_columns import component_fields
 
-    taken = set()
+    features = set()
     for field in schema:
         composite = composites.get(field.column)
         plain = replace(field, column=field.feature)
         for written in [plain] if composite is None else component_fields(composite, field):
-            if written.feature in taken:
+            if written.feature in features:
                 raise SchemaError("two columns of the schema are written to it", feature=written.feature)
-            taken.add(written.feature)
+            features.add(written.feature)
             yield written
 
 
@@ -641,8 +641,8 @@ class SliceEncoder:
             rounded = None if self.plan.float64 == "error" else rounding.add
             return MessageEncoder(self._fields, batch, row, self._engine, rounded)
         arrow = None if reader is None else reader.read(batch)
-        plan, taken = replace(self.plan, rounding=rounding), () if arrow is None else arrow.taken
-        columns = encode_columns(batch, plan, row_base=row, taken=taken)
+        plan, read_columns = replace(self.plan, rounding=rounding), () if arrow is None else arrow.taken
+        columns = encode_columns(batch, plan, row_base=row, taken=read_columns)
         return self._engine.encoder(columns, sequence=self._sequence, arrow=arrow)
 
 
