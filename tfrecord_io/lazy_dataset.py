@@ -402,7 +402,7 @@ class Dataset(_Shown):
         ragged, pad_value, max_length, pad_to, missing
             As in `read_arrays`.
         """
-        return scan_arrays(self._held, **RepresentationOptions.stated(Dataset.to_arrays, locals()))
+        return scan_arrays(self._held, **RepresentationOptions.stated_keywords(Dataset.to_arrays, locals()))
 
     @check_keywords
     def iter_arrays(
@@ -439,7 +439,7 @@ class Dataset(_Shown):
         Workers share the rows of a filter evenly, but each reads all files, unless there are as many files as workers
         and no `limit` and no ``uneven=``.
         """
-        return iterate(self, **IterOptions.stated(type(self).iter_arrays, locals()))
+        return iterate(self, **IterOptions.stated_keywords(type(self).iter_arrays, locals()))
 
     # By adapters: a line for each row of adapters/libraries.py -------------------------------------------------------
 

@@ -105,7 +105,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "an overwrite deletes the shards of an append": (
         ("s3", "disk"),
-        edited(Publication, "_changed", "(name in named or not id_in(name))", "True"),
+        edited(Publication, "_next_manifest", "(name in named or not id_in(name))", "True"),
     ),
     "two new datasets mix their shards": (
         ("s3",),
@@ -144,7 +144,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "settling forgets what others have added": (
         ("s3", "disk"),
-        edited(Publication, "_settled", "for file in current.files", "for file in new.files"),
+        edited(Publication, "_settled_manifest", "for file in current.files", "for file in new.files"),
     ),
     "what failed is withdrawn although it is published": (
         ("s3", "disk"),

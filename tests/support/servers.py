@@ -29,7 +29,7 @@ from fsspec.asyn import AsyncFileSystem
 from chaos import Chaos
 from gcs_server import GcsServer, served
 from rounds import COMPLETE
-from tfrecord_io.storage.filesystem.remote import of_this_process
+from tfrecord_io.storage.filesystem.remote import reopen_if_forked
 from tfrecord_io.storage.filesystem.retries import s3_options
 
 # Read when gcsfs is imported, also by a module that is only collected: else it waits for a second API, by gRPC, which
@@ -58,7 +58,7 @@ class Bucket:
         import fsspec
 
         options = s3_options(self.storage_options) if self.protocol == "s3" else self.storage_options
-        return of_this_process(fsspec.filesystem(self.protocol, **options))
+        return reopen_if_forked(fsspec.filesystem(self.protocol, **options))
 
     @property
     def lost(self) -> Exception:

@@ -308,7 +308,7 @@ def _is_before_2() -> bool:
 
 def _with_nan(part: Condition) -> Condition:
     """The condition with rows of NaN, DuckDB's greatest number, which its conditions leave out before version 2."""
-    part = part.replaced([_with_nan(argument) for argument in part.arguments])
+    part = part.replace_arguments([_with_nan(argument) for argument in part.arguments])
     if part.name not in ("greater", "greater_equal"):
         return part
     field, bound = part.arguments

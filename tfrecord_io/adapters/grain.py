@@ -98,4 +98,4 @@ def to_grain(
     ValueError
         A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
     """
-    return GrainSource(by_number(dataset, **IterOptions.stated(to_grain, locals())))
+    return GrainSource(by_number(dataset, **IterOptions.stated_keywords(to_grain, locals())))

@@ -115,7 +115,7 @@ def to_hf(
         A list is longer than `pad_to`, or is one of tensors or lists. Images have the mode "unchanged". A column has
         bfloat16, arrays of text, times in units that Arrow does not have, or arrays without elements.
     """
-    keywords = RepresentationOptions.stated(to_hf, locals())
+    keywords = RepresentationOptions.stated_keywords(to_hf, locals())
     source = source_of(dataset)
     refuse_unknown_dtypes(source.schema, "datasets")
     for field in source.schema:

@@ -86,7 +86,7 @@ def to_tf(
         A keyword does not exist, or its value is invalid.
     """
     refuse_matrices(ragged, "TensorFlow")
-    keywords = IterOptions.stated(to_tf, locals())
+    keywords = IterOptions.stated_keywords(to_tf, locals())
     with needs("tf"):
         import tensorflow as tf
     iteration = iterate(dataset, **keywords)

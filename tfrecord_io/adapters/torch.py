@@ -80,7 +80,7 @@ def to_torch(
         A keyword does not exist, or its value is invalid.
     """
     refuse_matrices(ragged, "torch")
-    keywords = IterOptions.stated(to_torch, locals())
+    keywords = IterOptions.stated_keywords(to_torch, locals())
     with needs("torch"):
         from tfrecord_io.adapters.torch_datasets import TFRecordStream
     workers = check_integer("workers", workers, 0, optional=True)
@@ -138,7 +138,7 @@ def to_torch_map(
     ValueError
         A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
     """
-    keywords = IterOptions.stated(to_torch_map, locals())
+    keywords = IterOptions.stated_keywords(to_torch_map, locals())
     with needs("torch"):
         from tfrecord_io.adapters.torch_datasets import TFRecordRows
     return TFRecordRows(by_number(dataset, **keywords))

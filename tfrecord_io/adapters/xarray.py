@@ -137,7 +137,7 @@ def _is_compressed(source: Source) -> bool:
 
 def _arrays(table: pa.Table, scan: Scan) -> dict[str, Array]:
     """The arrays of a column, by name: several for a struct."""
-    options = RepresentationOptions.of_read(scan.options, ragged="object", missing="mask")
+    options = RepresentationOptions.from_read(scan.options, ragged="object", missing="mask")
     representation = TableRepresentation(table.schema, options, complete=False)
     empty = empty_batch(table.schema)
     arrays = slice_columns(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)

@@ -231,7 +231,7 @@ def row_options(options: ReadOptions, **representation: Any) -> RepresentationOp
     for each in pad_to.values() if isinstance(pad_to, Mapping) else [pad_to]:
         if isinstance(each, tuple | list):
             raise ValueError(f"pad_to={each!r}: a row by its number has a length of its own; pass an integer")
-    return RepresentationOptions.of_read(options, **representation)
+    return RepresentationOptions.from_read(options, **representation)
 
 
 def row_numbers(rows: Any, count: int) -> Array:

@@ -133,7 +133,7 @@ def with_typed_literals(condition: Condition, schema: pa.Schema) -> Condition:
         return _typed_comparison(part, field)
     if field is not None and part.name == "is_in" and kinds == ["field"]:
         return _typed_members(part, field)
-    return part.replaced([with_typed_literals(argument, schema) for argument in arguments])
+    return part.replace_arguments([with_typed_literals(argument, schema) for argument in arguments])
 
 
 def _field(part: Condition, schema: pa.Schema) -> pa.Field | None:
@@ -165,7 +165,7 @@ def _typed_comparison(part: Condition, field: pa.Field) -> Condition:
     if converted is None and not t.is_float16(literal.value.type):
         return part
     other = literal.value if converted is None else converted
-    return part.replaced([column, Condition("literal", value=_comparable(other))])
+    return part.replace_arguments([column, Condition("literal", value=_comparable(other))])
 
 
 def _comparable(values: Any) -> Any:

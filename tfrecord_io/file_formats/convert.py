@@ -203,7 +203,7 @@ def convert(
     TypeError
         A keyword or option that the format does not have.
     """
-    frame_options = FrameOptions.stated(convert, locals())
+    frame_options = FrameOptions.stated_keywords(convert, locals())
     keywords: dict[str, Any] = {
         "filters": filters, "schema": schema, "limit": limit,
         "mode": mode, "compression": compression, "float64": float64, "shards": shards,
@@ -534,7 +534,7 @@ def convert_by_file(
     versions = [version_of(source) for source in files.sources]
     size = total(source.size for source in files.sources)
     with (
-        ResumableWriter.opened(target, options, settings, files.schema, versions) as writer,
+        ResumableWriter.begin_or_resume(target, options, settings, files.schema, versions) as writer,
         ProgressMeter(progress, size, "bytes") as meter,
     ):
         if writer.published is not None:

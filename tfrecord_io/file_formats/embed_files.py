@@ -22,7 +22,7 @@ from tfrecord_io.options.file_options import FileOptions
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
+from tfrecord_io.storage.paths.safe_names import join_below, leads_out, links_out
 from tfrecord_io.typing import MissingFiles, Path, StorageLike, TableLike
 
 _ROWS = 256  # whose files are looked up together
@@ -172,7 +172,7 @@ class _Embedding:
         if self._folder is None:
             return locate(text, self._options.storage)
         fs, root = self._folder
-        reason, name = leads_out(text), below(root, text)
+        reason, name = leads_out(text), join_below(root, text)
         if reason is None and isinstance(fs, LocalFileSystem) and links_out(root, name):
             reason = "a link leads out of it"
         if reason is not None:

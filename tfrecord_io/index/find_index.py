@@ -43,9 +43,9 @@ from tfrecord_io.options import DEFAULT_STORAGE, FrameOptions, StorageOptions
 from tfrecord_io.schema.formats.tfds_info import INFO, TfdsSplit, read_info
 from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.filesystem.locate import is_url, locate
-from tfrecord_io.storage.paths.manifest import find_sidecars, modified
+from tfrecord_io.storage.paths.manifest import find_sidecars, modification_time
 from tfrecord_io.storage.paths.plain_files import Directory
-from tfrecord_io.storage.paths.safe_names import below
+from tfrecord_io.storage.paths.safe_names import join_below
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_random_access
 from tfrecord_io.storage.read.source import Source, source_of
 from tfrecord_io.storage.write.atomic import file_status, is_local, open_output, remove_file
@@ -211,7 +211,7 @@ def _mismatch(
     crc32c = None if source.shard is None else source.shard.crc32c
     if crc32c is not None and content.crc32c is not None and crc32c != content.crc32c:
         return f"its dataset's manifest states the CRC32C {crc32c:08x}, the index {content.crc32c:08x}"
-    is_younger = file.is_local and index_source.local and modified(source) > modified(index_source)
+    is_younger = file.is_local and index_source.local and modification_time(source) > modification_time(index_source)
     columns.is_certain = content.compares_all(file, index, is_younger=is_younger)
     is_rewritten = not is_same and _is_tag(columns.version) and _is_tag(version)
     if is_rewritten and not columns.is_certain and (crc32c is None or content.crc32c is None):
@@ -380,7 +380,7 @@ def _has_stated_bytes(split: TfdsSplit, folder: str, storage: StorageOptions, be
         return True
     size, (fs, root) = 0, locate(folder, storage)
     for first in range(0, len(split.files), _LOOKED_UP):
-        names = [below(root, file) for file in split.files[first : first + _LOOKED_UP]]
+        names = [join_below(root, file) for file in split.files[first : first + _LOOKED_UP]]
         entries = fs.entries(names, are_files=True) if beside is None else [beside.get(name) for name in names]
         sizes = [entry.size for entry in entries if entry is not None and entry.size is not None]
         if len(sizes) < len(names):

@@ -24,7 +24,7 @@ from tfrecord_io.index.record_index import RecordIndex, scan_index
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.held_content import hold, unheld
+from tfrecord_io.storage.read.held_content import drop_held_content, hold
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain, open_random_access, read_local
 from tfrecord_io.storage.read.source import Source, is_elsewhere, working_directory
 
@@ -95,7 +95,7 @@ class IndexedFiles:
         for source in filter(None, [*self.sources, *self.index_sources]):
             if source.held is not None:
                 source.held.drop()
-        self.sources, self.index_sources = list(map(unheld, self.sources)), []
+        self.sources, self.index_sources = list(map(drop_held_content, self.sources)), []
 
     def warn_of_stale(self, texts: Iterable[str]) -> None:
         """Warn of indexes that are not used, of each once."""
@@ -261,7 +261,7 @@ class IndexedFiles:
 
     def __setstate__(self, state: tuple[PackedSources, list[RecordIndex], dict[int, Array]]) -> None:
         sources, self.indexes, self._intact = state
-        self.sources = list(map(unheld, sources.unpack()))
+        self.sources = list(map(drop_held_content, sources.unpack()))
         self.index_sources = []
         self._open_files, self._versions, self._warned = {}, {}, set()
         self._directory = working_directory(self.sources)

@@ -30,8 +30,8 @@ class ColumnLayout:
     named_by: str | None = None  # the option that states `length`, and which a longer list contradicts
 
 
-def of_column(value: Any, name: str, default: Any = None) -> Any:
-    """What an option says about a column."""
+def column_value(value: Any, name: str, default: Any = None) -> Any:
+    """The value of an option for a column."""
     return value.get(name, default) if isinstance(value, Mapping) else value
 
 
@@ -48,7 +48,7 @@ def check_lengths(name: str, value: Any, mode: str) -> Any:
     """Lengths with `int`; TypeError or ValueError for one that is neither a positive integer nor (integer, mode)."""
     check_by_column(name, value)
     if isinstance(value, Mapping):
-        return {column: _check_length(name, each, mode) for column, each in value.items()}
+        return {column: _check_length(name, length, mode) for column, length in value.items()}
     return _check_length(name, value, mode)
 
 
@@ -110,7 +110,7 @@ class RepresentationOptions(ReadOptions):
 
     @property
     def has_layouts(self) -> bool:
-        """Whether an option says how lists are represented."""
+        """True if an option says how lists are represented."""
         by_column = isinstance(self.pad_value, Mapping)  # a value without them pads nothing
         return by_column or not (self.ragged is None and self.max_length is None and self.pad_to is None)
 
@@ -122,28 +122,28 @@ class RepresentationOptions(ReadOptions):
 
     def layout_of(self, name: str) -> ColumnLayout:
         """How the lists of a column are represented."""
-        most, from_left = length_and_mode(of_column(self.max_length, name), "left")
-        length, is_multiple = length_and_mode(of_column(self.pad_to, name), "multiple")
-        ragged = of_column(self.ragged, name)
+        max_length, from_left = length_and_mode(column_value(self.max_length, name), "left")
+        length, is_multiple = length_and_mode(column_value(self.pad_to, name), "multiple")
+        ragged = column_value(self.ragged, name)
         return ColumnLayout(
             ragged="pad" if ragged is None and length is not None else ragged,
-            pad_value=of_column(self.pad_value, name, 0),
-            max_length=most,
+            pad_value=column_value(self.pad_value, name, 0),
+            max_length=max_length,
             from_left=from_left,
             length=None if is_multiple else length,
             multiple=length or 1 if is_multiple else 1,
-            named_by=None if length is None else f"pad_to={of_column(self.pad_to, name)!r}",
+            named_by=None if length is None else f"pad_to={column_value(self.pad_to, name)!r}",
         )
 
 
-def _check_layout(of_column: str, layout: ColumnLayout) -> None:
-    """Raise ValueError for options that contradict each other; `of_column` names the column in the message."""
+def _check_layout(where: str, layout: ColumnLayout) -> None:
+    """Raise ValueError for options that contradict each other; `where` names the column in the message."""
     if layout.named_by is not None and layout.ragged != "pad":
-        raise ValueError(f"ragged={layout.ragged!r}{of_column} cannot be combined with {layout.named_by}, which pads")
+        raise ValueError(f"ragged={layout.ragged!r}{where} cannot be combined with {layout.named_by}, which pads")
     if layout.ragged == "csr" and layout.max_length is not None:
-        raise ValueError(f"ragged='csr'{of_column} has all values, and takes no max_length=")
+        raise ValueError(f"ragged='csr'{where} has all values, and takes no max_length=")
     if layout.max_length is not None and layout.length is not None and layout.max_length > layout.length:
-        raise ValueError(f"max_length={layout.max_length}{of_column} is more than {layout.named_by} has room for")
+        raise ValueError(f"max_length={layout.max_length}{where} is more than {layout.named_by} has room for")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +222,7 @@ class IterOptions(RepresentationOptions):
 
     @property
     def arranges(self) -> bool:
-        """Whether the lengths of lists decide which rows make a batch."""
+        """True if the lengths of lists decide which rows make a batch."""
         return self.bucket_sizes is not None or self.pack is not None
 
     @property
@@ -279,5 +279,5 @@ class IterOptions(RepresentationOptions):
 
     @property
     def has_equal_parts(self) -> bool:
-        """Whether there are several workers, of which each gets the same number of records."""
+        """True if several workers get the same number of records each."""
         return self.uneven != "keep" and self.worker is not None and self.worker[1] > 1

@@ -1,4 +1,4 @@
-"""What options of all calls share: construction from keywords, storage, threads."""
+"""Base classes of options: construction from keywords, storage, threads."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
 @cache
 def _defaults(cls: Any, call: Callable[..., Any]) -> list[tuple[str, Any]]:
     """The keywords that a call and a class of options have, and their defaults in the call."""
-    parameters, known = _signature(call).parameters, cls.__dataclass_fields__.keys() - cls.internal
-    return [(name, parameter.default) for name, parameter in parameters.items() if name in known]
+    parameters, option_names = _signature(call).parameters, cls.__dataclass_fields__.keys() - cls.internal
+    return [(name, parameter.default) for name, parameter in parameters.items() if name in option_names]
 
 
 # The public call that runs, and the names of the keywords that its caller wrote: `check_keywords` sets it.
@@ -81,20 +81,20 @@ WRITTEN: ContextVar[tuple[Callable[..., Any] | None, Collection[str]]] = Context
 
 
 class Configured:
-    """What has options, by which it is read, and a selection: a `Scan`, which is defined on a floor above."""
+    """Base class of scans, for code on floors below `Scan`."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DatasetValue:
-    """What users have of something `Configured`, whose own names are private: a dataset, or a piece of one."""
+    """Base class of datasets and their pieces: public objects around a `Configured` one."""
 
     _held: Any
 
 
 def unwrapped(source: Any) -> Any:
-    """What datasets and pieces hold, alone or in a list; another source as it is."""
+    """Scans of datasets and pieces, alone or in a list; any other source is returned as is."""
     if isinstance(source, DatasetValue):
         return source._held
     if isinstance(source, list | tuple) and any(isinstance(part, DatasetValue) for part in source):
@@ -122,7 +122,7 @@ def datasets_in(source: object) -> list[Any]:
 
 
 def refuse_stated(dataset: Any, call: str, names: Set[str]) -> None:
-    """Raise ValueError for what a dataset states of these keywords, which a call does not take."""
+    """Raise ValueError for keywords stated by a dataset and not taken by a call."""
     advice = _OTHERWISE.get(call, _WRITE_FIRST)
     if "filters" in names and dataset.chooses_rows:
         raise ValueError(f"{call} works on whole files, and takes no selection ({dataset.chooses_rows}): {advice}")
@@ -146,51 +146,51 @@ class Options:
     internal: ClassVar[frozenset[str]] = frozenset()  # fields that are not keywords
 
     def changed(self, **changes: Any) -> Self:
-        """The same with other values that need no check, as they follow from checked ones."""
+        """A copy with other values, unchecked, as checked values imply them."""
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__, **changes)
         return new
 
     @classmethod
     def from_keywords(
-        cls, keywords: Mapping[str, Any], call: Callable[..., Any] | None = None, source: object = None, **own: Any
+        cls, keywords: Mapping[str, Any], call: Callable[..., Any] | None = None, source: object = None, **decided: Any
     ) -> Self:
         """Options from a call's keywords, and from the datasets in the `source` that it reads.
 
         `call` is the public function: keywords that its signature does not have are refused. Without it, all are valid.
-        `own` are those that the call decides, where the caller does not.
+        `decided` are those that the call decides, where the caller does not.
 
         TypeError for a keyword that does not exist, or a value of a wrong type; ValueError for a value out of range, or
         one of a dataset that the caller gives again, with another value.
         """
         if keywords:
-            known = cls.__dataclass_fields__.keys() - cls.internal
-            shown = known if call is None else _signature(call).parameters
+            option_names = cls.__dataclass_fields__.keys() - cls.internal
+            shown = option_names if call is None else _signature(call).parameters
             for name in keywords:
-                if name not in known or (name not in shown and name not in _WITHOUT_SAMPLE):
-                    raise unknown_keyword(name, known, call)
-            given = keywords.get("storage_options")
-            if given is not None and not {each.__name__ for each in type(given).__mro__}.isdisjoint(_FILESYSTEMS):
+                if name not in option_names or (name not in shown and name not in _WITHOUT_SAMPLE):
+                    raise unknown_keyword(name, option_names, call)
+            storage = keywords.get("storage_options")
+            if storage is not None and not {kind.__name__ for kind in type(storage).__mro__}.isdisjoint(_FILESYSTEMS):
                 if keywords.get("filesystem") is not None:
                     raise ValueError("storage_options= is a filesystem: leave out filesystem=")
-                keywords = {**keywords, "storage_options": None, "filesystem": given}
+                keywords = {**keywords, "storage_options": None, "filesystem": storage}
         if source is not None and not isinstance(source, str | os.PathLike) and (datasets := datasets_in(source)):
             if "columns" in cls.__dataclass_fields__ and isinstance(source, list | tuple):
                 common = _common_columns(source)
                 if common is not None and keywords.get("columns") is not None:
                     raise ValueError("datasets of a list select columns: tfr.dataset([…]).select(…) selects of these")
-                own = {**own, "columns": common}
-            return cls._of_datasets(datasets, keywords, call, own, is_list=isinstance(source, list | tuple))
-        return cls(**{**own, **keywords})
+                decided = {**decided, "columns": common}
+            return cls._from_datasets(datasets, keywords, call, decided, is_list=isinstance(source, list | tuple))
+        return cls(**{**decided, **keywords})
 
     @classmethod
     def of_call(cls, call: Callable[..., Any], arguments: Mapping[str, Any], source: object = None, **own: Any) -> Self:
         """Options from the arguments of a call, its ``locals()``, and from the datasets in the `source`."""
-        return cls.from_keywords(cls.stated(call, arguments), call, source, **own)
+        return cls.from_keywords(cls.stated_keywords(call, arguments), call, source, **own)
 
     @classmethod
-    def stated(cls, call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The keywords of these options in the ``locals()`` of a call that its caller states.
+    def stated_keywords(cls, call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Keywords of these options stated by the caller of a call, from the call's ``locals()``.
 
         That is any value but the default, and the default if it was written and is not None. The others are left to a
         dataset.
@@ -198,16 +198,16 @@ class Options:
         running, written = WRITTEN.get()
         if running is not getattr(call, "__wrapped__", None):
             written = ()
-        stated = {}
+        keywords = {}
         for name, default in _defaults(cls, call):  # type: ignore[arg-type]  # whose hash is that of its instances, to mypy
             value = arguments[name]
             is_default = value is default or (isinstance(default, str) and value == default)  # of equal texts, too
             if not is_default or (name in written and value is not None):
-                stated[name] = value
-        return stated
+                keywords[name] = value
+        return keywords
 
     @classmethod
-    def _of_datasets(
+    def _from_datasets(
         cls,
         datasets: Sequence[Any],
         keywords: Mapping[str, Any],
@@ -216,29 +216,29 @@ class Options:
         *,
         is_list: bool,
     ) -> Self:
-        """The options of datasets, which agree, with those that belong to a call."""
+        """Options common to all datasets, with the ones belonging to a call."""
         if call is not None and (refused := REFUSED.get(call.__name__)) is not None:
-            for each in datasets:
-                refuse_stated(each, call.__name__, refused)
+            for dataset in datasets:
+                refuse_stated(dataset, call.__name__, refused)
         first = datasets[0]
         writes = issubclass(cls, TransferOptions)
-        names = {each.name for each in fields(first.stated)} & {each.name for each in fields(cls)} - cls.internal
+        names = {f.name for f in fields(first.stated)} & {f.name for f in fields(cls)} - cls.internal
         names -= OF_SELECTION | (_OF_TARGETS if writes else frozenset())
         if writes and "check_crc" in cls.__dataclass_fields__:
             names |= {"compression"}  # that of what is read
-        held = {name: getattr(first.stated, name) for name in names}
+        values = {name: getattr(first.stated, name) for name in names}
         reads = "reading" in cls.__dataclass_fields__
-        compared = first.stated.__dataclass_fields__.keys() - OF_SELECTION - OF_PLACES if reads else held.keys()
-        check_equal([each.stated for each in datasets], sorted(compared - OF_CALLS - _OF_SOURCES))
+        compared = first.stated.__dataclass_fields__.keys() - OF_SELECTION - OF_PLACES if reads else values.keys()
+        check_equal([dataset.stated for dataset in datasets], sorted(compared - OF_CALLS - _OF_SOURCES))
         if writes:
-            held["source_storage"] = first.stated.storage
+            values["source_storage"] = first.stated.storage
         if reads:
-            held["reading"] = first.stated
-        options = cls(**{**held, **own, **keywords})
-        is_fixed = not all(each.is_as_stated and not (is_list and each.chooses_rows) for each in datasets)
-        for name in sorted(keywords.keys() & held.keys() - OF_CALLS):
-            is_binding = is_fixed or name in _OF_FILES or held[name] != getattr(type(first.stated), name)
-            if getattr(options, name) != held[name] and is_binding:
+            values["reading"] = first.stated
+        options = cls(**{**values, **own, **keywords})
+        is_fixed = not all(dataset.is_as_stated and not (is_list and dataset.chooses_rows) for dataset in datasets)
+        for name in sorted(keywords.keys() & values.keys() - OF_CALLS):
+            is_binding = is_fixed or name in _OF_FILES or values[name] != getattr(type(first.stated), name)
+            if getattr(options, name) != values[name] and is_binding:
                 raise differing(name, call)
         return options
 
@@ -248,7 +248,7 @@ class Options:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What differs from the defaults."""
+        """Options with other values than the defaults."""
         values = {f: getattr(self, f.name) for f in fields(self)}
         return {f.name: value for f, value in values.items() if value is not f.default}
 
@@ -305,7 +305,7 @@ class RecordOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class TransferOptions(Options):
-    """Keywords of calls that read files and write others, which are those of the storage of both, if it is one."""
+    """Options of calls that read files and write others; a keyword of storage holds for both by default."""
 
     source_storage: StorageOptions | None = None  # of a dataset that is read
 
@@ -329,24 +329,24 @@ class TransferOptions(Options):
 def _common_columns(parts: Sequence[Any]) -> tuple[str, ...] | None:
     """The columns that are selected of all datasets of a list; None if all columns of each are."""
     datasets = datasets_in(parts)
-    names = {tuple(each.schema.names) for each in datasets}  # found first: a filter may need columns that are left out
-    chosen = [each.chooses_columns for each in datasets]
+    names = {tuple(dataset.schema.names) for dataset in datasets}  # first: a filter may need columns that are left out
+    chosen = [dataset.chooses_columns for dataset in datasets]
     if any(chosen) and (not all(chosen) or len(names) > 1 or len(datasets) < len(parts)):
         raise ValueError("the parts of a list have other columns selected: tfr.dataset([…]).select(…) selects of all")
-    return with_paths(names.pop(), datasets[0].stated.include_file_paths) if any(chosen) else None
+    return add_path_column(names.pop(), datasets[0].stated.include_file_paths) if any(chosen) else None
 
 
-def with_paths(names: tuple[str, ...], paths: str | None) -> tuple[str, ...]:
-    """The ``columns=`` for columns of a dataset, which leaves out the one of the paths of files if it is not there."""
+def add_path_column(names: tuple[str, ...], paths: str | None) -> tuple[str, ...]:
+    """The ``columns=`` selecting a dataset's columns, without the column of paths if the names lack it."""
     return names if paths is None or paths in names else (*names, paths, f"!{paths}")
 
 
 def check_equal(options: Sequence[Options], names: Iterable[str]) -> None:
-    """Raise ValueError if datasets that are read as one have different options of these names."""
-    first, *others = options
-    for other in others:
+    """Raise ValueError if datasets read together differ in one of these options."""
+    first, *later_options = options
+    for later in later_options:
         for name in names:
-            if getattr(other, name) != getattr(first, name):
+            if getattr(later, name) != getattr(first, name):
                 advice = f"open them with the same, tfr.dataset(path, {name}=…)"
                 raise ValueError(f"the datasets differ in {name}=: {advice}")
 
@@ -360,7 +360,7 @@ def differing(name: str, call: Callable[..., Any] | None = None) -> ValueError:
 def check_names(name: str, value: object) -> list[str]:
     """The names of columns, at least one, that a keyword takes alone or in a sequence."""
     names = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else []
-    if not names or not all(isinstance(each, str) for each in names):
+    if not names or not all(isinstance(item, str) for item in names):
         raise ValueError(f"{name}={value!r}: expected one or several names of columns")
     return names
 
@@ -368,15 +368,15 @@ def check_names(name: str, value: object) -> list[str]:
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     if value not in choices:
         none = "None, " if None in choices else ""
-        others = ", ".join(repr(choice) for choice in choices if choice is not None)
-        raise ValueError(f"{name}={value!r}: expected one of {none}{others}")
+        shown = ", ".join(repr(choice) for choice in choices if choice is not None)
+        raise ValueError(f"{name}={value!r}: expected one of {none}{shown}")
 
 
 def check_on_error(value: object, names: Sequence[str] = get_args(OnErrorName)) -> None:
     """Raise ValueError for an `on_error` that does not exist."""
     if value not in names and not (callable(value) and "skip" in names):
-        others = " or a function that takes the error" if "skip" in names else ""
-        text = f"expected one of {', '.join(map(repr, names))}{others}"
+        functions = " or a function that takes the error" if "skip" in names else ""
+        text = f"expected one of {', '.join(map(repr, names))}{functions}"
         raise for_cli(ValueError(f"on_error={value!r}: {text}"), f"--on-error {value}: {text}")
 
 
@@ -397,7 +397,7 @@ class AskedOnce:
         return cls(on_error) if callable(on_error) and not isinstance(on_error, cls) else on_error
 
     def __call__(self, error: TFRecordError, place: Hashable) -> bool:
-        """Whether the region of an error may be left out, which is known by its path and its `place` there.
+        """True if the region of an error may be left out; the path and the `place` identify the region.
 
         The same region may have another error, such as one of a schema: that is another question.
         """
@@ -414,22 +414,22 @@ class AskedOnce:
 
 
 def raises(on_error: object) -> bool:
-    """Whether a read ends with an error where data is damaged."""
+    """True if a read ends with an error where data is damaged."""
     return on_error == "raise"
 
 
 def stops(on_error: object) -> bool:
-    """Whether a read ends with a warning where data is damaged."""
+    """True if a read ends with a warning where data is damaged."""
     return on_error == "stop"
 
 
 def leaves_out(on_error: object) -> bool:
-    """Whether a read goes on behind damaged data: always, or if a callable accepts the error."""
+    """True if a read goes on behind damaged data: always, or if a callable accepts the error."""
     return on_error not in ("raise", "stop")
 
 
 def check_mode(value: object, modes: Sequence[str] = get_args(FileMode)) -> None:
-    """Raise ValueError for a `mode` that a call does not have, with what is meant by those of ``open``."""
+    """Raise ValueError for a `mode` unknown to a call; modes of ``open`` get a hint."""
     if isinstance(value, str) and (meant := _MODES_OF_FILES.get(value)) in modes:
         advice = f"did you mean mode={meant!r}? Valid modes: {', '.join(modes)}"
         raise ValueError(f"mode={value!r}: {advice}")

@@ -45,11 +45,11 @@ class Condition:
     arguments: tuple[Condition, ...] = ()
 
     @classmethod
-    def parsed(cls, expression: pc.Expression) -> Condition:
+    def parse(cls, expression: pc.Expression) -> Condition:
         """The condition of an expression; ValueError if it refers to columns by position, or is nested too deeply.
 
         >>> import pyarrow.compute as pc
-        >>> Condition.parsed((pc.field("b") > 1) & pc.field("a", "x").is_valid()).columns
+        >>> Condition.parse((pc.field("b") > 1) & pc.field("a", "x").is_valid()).columns
         ('b', 'a')
         """
         try:
@@ -64,20 +64,20 @@ class Condition:
 
     @classmethod
     def all_of(cls, parts: Sequence[Condition]) -> Condition:
-        """The condition that a row fulfils if it fulfils all of these, of which there is at least one."""
-        return _joined(_AND, parts)
+        """Conjunction of one or more conditions."""
+        return _join(_AND, parts)
 
     @classmethod
     def any_of(cls, parts: Sequence[Condition]) -> Condition:
-        """The condition that a row fulfils if it fulfils one of these, of which there is at least one."""
-        return _joined(_OR, parts)
+        """Disjunction of one or more conditions."""
+        return _join(_OR, parts)
 
     def __and__(self, other: Condition) -> Condition:
         both = _both(_AND, self, other)
         return _shallow(both) if both.depth > _MOST_DEEP else both
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Condition.parsed, (self.expression,)
+        return Condition.parse, (self.expression,)
 
     @cached_property
     def expression(self) -> pc.Expression:
@@ -87,7 +87,7 @@ class Condition:
         literals: list[pa.Array] = []
         entries = list(_entries(self, literals))
         columns = literals or [pa.nulls(1)]  # the batch has one row
-        schema = pa.schema([pa.field("", each.type) for each in columns], pa.KeyValueMetadata(entries))
+        schema = pa.schema([pa.field("", column.type) for column in columns], pa.KeyValueMetadata(entries))
         sink = io.BytesIO()
         with pa.ipc.new_file(sink, schema) as writer:
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
@@ -104,7 +104,7 @@ class Condition:
         """The condition in one short line, for messages.
 
         >>> import pyarrow.compute as pc
-        >>> Condition.parsed(pc.field("n").isin([1, 2])).text
+        >>> Condition.parse(pc.field("n").isin([1, 2])).text
         'is_in(n, {value_set=int64:[ 1, 2 ], null_matching_behavior=MATCH})'
         """
         return printable(" ".join(str(self.expression).split()))
@@ -114,10 +114,10 @@ class Condition:
         """A text that differs between conditions, also those whose text pyarrow shortens.
 
         >>> import pyarrow.compute as pc
-        >>> Condition.parsed(pc.field("n") > 1).key
+        >>> Condition.parse(pc.field("n") > 1).key
         '(n > 1)'
         >>> one, other = ([*range(50), *range(first, 98)] for first in (50, 49))
-        >>> Condition.parsed(pc.field("n").isin(one)).key == Condition.parsed(pc.field("n").isin(other)).key
+        >>> Condition.parse(pc.field("n").isin(one)).key == Condition.parse(pc.field("n").isin(other)).key
         False
         """
         whole = str(self.expression)
@@ -131,7 +131,7 @@ class Condition:
         """The conditions that it connects by ``&``: a row fulfils it if it fulfils all of these.
 
         >>> import pyarrow.compute as pc
-        >>> [part.text for part in Condition.parsed(pc.field("a").is_valid() & (pc.field("b") > 1)).conjuncts]
+        >>> [part.text for part in Condition.parse(pc.field("a").is_valid() & (pc.field("b") > 1)).conjuncts]
         ['is_valid(a)', '(b > 1)']
         """
         return _operands(self, _AND)
@@ -139,16 +139,16 @@ class Condition:
     @cached_property
     def functions(self) -> frozenset[str]:
         """The names of the functions that are called in it; a field inside a struct is taken by one."""
-        own = self.name if self.kind == "call" else "struct_field" if len(self.path) > 1 else None
-        return frozenset(filter(None, [own])).union(*map(attrgetter("functions"), self.arguments))
+        function = self.name if self.kind == "call" else "struct_field" if len(self.path) > 1 else None
+        return frozenset(filter(None, [function])).union(*map(attrgetter("functions"), self.arguments))
 
     @cached_property
     def depth(self) -> int:
         """How many calls are inside each other."""
         return 1 + max(map(attrgetter("depth"), self.arguments), default=0)
 
-    def replaced(self, arguments: Sequence[Condition]) -> Condition:
-        """The same call of other arguments; itself if they are the same objects."""
+    def replace_arguments(self, arguments: Sequence[Condition]) -> Condition:
+        """A copy with other arguments; itself if they are the same objects."""
         if all(new is old for new, old in zip(arguments, self.arguments, strict=True)):
             return self
         return replace(self, arguments=tuple(arguments))
@@ -162,7 +162,7 @@ def _plain(part: Condition) -> tuple[Any, ...]:
 # ---- parts that are connected by one function, of which any number may be given
 
 
-def _joined(function: str, parts: Sequence[Condition]) -> Condition:
+def _join(function: str, parts: Sequence[Condition]) -> Condition:
     joined = partial(_both, function)
     if len(parts) <= _MOST_DEEP:
         return reduce(joined, parts)
@@ -177,20 +177,20 @@ def _both(function: str, first: Condition, second: Condition) -> Condition:
 
 
 def _operands(condition: Condition, function: str) -> list[Condition]:
-    found, following = [], [condition]
+    operands, following = [], [condition]
     while following:
         part = following.pop()
         if part.name == function:
             following += reversed(part.arguments)
         else:
-            found.append(part)
-    return found
+            operands.append(part)
+    return operands
 
 
 def _shallow(condition: Condition) -> Condition:
-    """The same condition; if it connects many parts, as a tree of little depth."""
+    """Rebuild a condition of many parts as a tree of little depth; others are returned as they are."""
     parts = _operands(condition, condition.name) if condition.name in (_AND, _OR) else []
-    return _joined(condition.name, parts) if len(parts) > _MOST_DEEP else condition
+    return _join(condition.name, parts) if len(parts) > _MOST_DEEP else condition
 
 
 # ---- the form in which pyarrow pickles expressions

@@ -41,22 +41,22 @@ def parse_filters(text: str) -> list[list[Term]]:
     """
     alternatives: list[list[list[Term]]] = []
     for word, part in _parts(text):
-        inner = _without_parentheses(part)
+        inner = _strip_parentheses(part)
         terms = [[parse_condition(part)]] if inner is None else parse_filters(inner)
         if word == "and":
             terms = [[*first, *then] for first, then in product(alternatives.pop(), terms)]
         alternatives.append(terms)
         if sum(map(len, alternatives)) > _MOST:
             raise ValueError(f"expected at most {_MOST:,} alternatives")
-    return [terms for each in alternatives for terms in each]
+    return [terms for alternative in alternatives for terms in alternative]
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
     """The parts between ``and`` and ``or``, with the word before each; a word in a value of plain text is one of it."""
     begins, hidden = [(0, 0, "")], _hidden(text)
     for match in _WORD.finditer(hidden):
-        before, rest = text[begins[-1][1] : match.start()], _WORD.split(hidden[match.end() :])[0]
-        if _looks(before) and _looks(text[match.end() :][: len(rest)]):
+        before, behind = text[begins[-1][1] : match.start()], _WORD.split(hidden[match.end() :])[0]
+        if _looks(before) and _looks(text[match.end() :][: len(behind)]):
             begins.append((match.start(), match.end(), match["word"].lower()))
     ends = [begin for begin, _, _ in begins[1:]] + [len(text)]
     for (_, begin, word), end in zip(begins, ends, strict=True):
@@ -64,9 +64,9 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _looks(text: str) -> bool:
-    """Whether a text has the form of a condition, or is one in parentheses."""
+    """True if a text has the form of a condition, or is one in parentheses."""
     is_condition = _CONDITION.fullmatch(text) is not None or _NULL.fullmatch(text) is not None
-    return is_condition or _without_parentheses(text) is not None
+    return is_condition or _strip_parentheses(text) is not None
 
 
 def _hidden(text: str) -> str:
@@ -81,8 +81,8 @@ def _hidden(text: str) -> str:
     return "".join(shown)
 
 
-def _without_parentheses(text: str) -> str | None:
-    """What is in the parentheses around a whole text; None if it has none."""
+def _strip_parentheses(text: str) -> str | None:
+    """The text inside parentheses around the whole; None without such parentheses."""
     text = text.strip()
     if not text.startswith("(") or not text.endswith(")"):
         return None
@@ -111,7 +111,7 @@ def parse_condition(text: str) -> Term:
         )
     operator = "==" if match["operator"] == "=" else match["operator"]
     try:
-        value = _parsed(match["value"])
+        value = _parse_value(match["value"])
     except json.JSONDecodeError:
         value = match["value"]
         if _NO_PLAIN_TEXT.search(value):
@@ -126,7 +126,7 @@ def parse_condition(text: str) -> Term:
     return match["column"], operator, value
 
 
-def _parsed(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     """The value of JSON in which texts may have single quotes, and null any case, as in SQL, or of a date."""
     if text.lower() == "null":
         return None
@@ -142,8 +142,8 @@ def _parsed(text: str) -> Any:
     except ValueError:
         if "'" not in text:  # nothing to replace
             raise
-        return json.loads(_QUOTED.sub(_in_double_quotes, text))
+        return json.loads(_QUOTED.sub(_use_double_quotes, text))
 
 
-def _in_double_quotes(match: re.Match[str]) -> str:
+def _use_double_quotes(match: re.Match[str]) -> str:
     return match[0] if match[1] is None else json.dumps(match[1].replace("''", "'"))

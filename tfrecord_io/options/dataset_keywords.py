@@ -54,5 +54,5 @@ def kept_by_dataset(call: Callable[..., Any]) -> set[str]:
     """
     if not is_method(call) and not names_up_to_source(call):
         return set()
-    taken = OF_DATASETS - REFUSED.get(call.__qualname__.split(".")[0], frozenset())
-    return taken - {"filesystem"} if "storage_options" in inspect.signature(call).parameters else taken
+    keywords = OF_DATASETS - REFUSED.get(call.__qualname__.split(".")[0], frozenset())
+    return keywords - {"filesystem"} if "storage_options" in inspect.signature(call).parameters else keywords

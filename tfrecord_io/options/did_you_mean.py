@@ -248,7 +248,7 @@ def meant_keywords(name: str) -> list[str]:
 def unknown_keyword(
     name: str, known: Collection[str], call: Callable[..., Any] | None = None, instead: str | None = None
 ) -> TypeError:
-    """The error for a keyword that `call` does not have, with what is meant or where it is passed `instead`."""
+    """The error for a keyword unknown to `call`, with a hint: the meant keyword, or where to pass it `instead`."""
     parameters = [] if call is None else [*inspect.signature(call).parameters.values()]
     valid = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
     valid = set(known) if call is None else valid
@@ -265,18 +265,18 @@ def unknown_keyword(
 
 
 def _keyword_hint(name: str, valid: Collection[str], call: Callable[..., Any] | None) -> str:
-    """What is meant by a keyword that does not exist; empty if nothing is similar."""
+    """A hint about an unknown keyword; empty if nothing is similar."""
     from difflib import get_close_matches
 
     meanings = _meanings(name)
     calls = [] if call is None else [_name(call), *(["Dataset"] if is_method(call) else [])]
     notes = [OTHER_NAMES.get(f"{c}({n}=)", "") for n in [name, *(n for n, _ in meanings)] for c in calls]
     passed = set() if call is None else kept_by_dataset(call)
-    taken = {*valid, *({"source"} if call is not None and "source" in inspect.signature(call).parameters else ())}
+    usable = {*valid, *({"source"} if call is not None and "source" in inspect.signature(call).parameters else ())}
     close = get_close_matches(name.lower(), valid, 1, 0.7)
     if call is not None and not (close or meanings or name in OF_DATASETS or is_method(call)):
         close = get_close_matches(name.lower(), sorted(passed), 1, 0.7)
-    for text in [*notes[: len(calls)], *(f"did you mean {text}?" for n, text in meanings if n in taken), *notes]:
+    for text in [*notes[: len(calls)], *(f"did you mean {text}?" for n, text in meanings if n in usable), *notes]:
         if text:
             return text
     for keyword, text in [(name, f"{name}="), *meanings, *((keyword, f"{keyword}=") for keyword in close)]:

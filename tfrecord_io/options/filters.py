@@ -55,7 +55,7 @@ def condition_of(filters: Any) -> Condition:
     import pyarrow.compute as pc
 
     if isinstance(filters, pc.Expression):
-        return Condition.parsed(filters)
+        return Condition.parse(filters)
     if hasattr(filters, "__array__") or hasattr(filters, "__arrow_c_array__"):
         got = f"{type(filters).__name__}, whose values say nothing about rows that are not read yet"
         raise TypeError(f"filters: got {got}; {_EXPECTED}")
@@ -73,7 +73,7 @@ def condition_of(filters: Any) -> Condition:
 
 
 def _is_term(value: Any) -> bool:
-    """Whether a value is (column, operator, value): a tuple, or a list, as JSON has no tuples."""
+    """True if a value is (column, operator, value): a tuple, or a list, as JSON has no tuples."""
     is_three = isinstance(value, tuple | list) and len(value) == 3
     return is_three and isinstance(value[0], str) and isinstance(value[1], str)
 
@@ -84,7 +84,7 @@ def _condition(column: str, symbol: str, value: Any) -> Condition:
 
     if symbol in ("in", "not in"):
         members = reduce(operator.or_, [_is_in(pc.field(column), values) for values in _members(column, symbol, value)])
-        return Condition.parsed(members if symbol == "in" else ~members)
+        return Condition.parse(members if symbol == "in" else ~members)
     if symbol not in _FUNCTIONS:
         operators = ", ".join(_OPERATORS)
         raise ValueError(f"filters: {printable(repr(symbol))} is not an operator; use one of {operators}")
@@ -93,7 +93,7 @@ def _condition(column: str, symbol: str, value: Any) -> Condition:
         if symbol not in ("==", "=", "!="):
             reason = f"filters: column '{printable(column)}': None cannot be compared with '{symbol}'"
             raise ValueError(f"{reason}; use ==, !=, in or not in")
-        return Condition.parsed(pc.field(column).is_valid() if symbol == "!=" else pc.field(column).is_null())
+        return Condition.parse(pc.field(column).is_valid() if symbol == "!=" else pc.field(column).is_null())
     operands = Condition("field", path=(column,)), Condition("literal", value=scalar)
     return Condition("call", _FUNCTIONS[symbol], arguments=operands)
 

@@ -1,4 +1,4 @@
-"""The limits on what an untrusted file may use (`Limits`), and tuned ones, such as the sizes of blocks (`LIMITS`).
+"""Limits on the resources of untrusted files (`Limits`), and tuned sizes, such as of blocks (`LIMITS`).
 
 A few bytes can state large values: a tensor of one repeated value, a type whose nulls are large, a name that makes a
 column. What is made of them has a budget, an `Expansion`: `Limits.expansion_bytes` bytes, and `RATIO` bytes for each
@@ -31,21 +31,21 @@ def too_large(what: str = "the record") -> str:
     return f"{what} would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
 
 
-def _with_checked_keywords(cls: type[T]) -> type[T]:
+def _check_keywords(cls: type[T]) -> type[T]:
     """Make the error for an unknown keyword of a constructor name the one meant."""
-    init, known = cls.__init__, inspect.signature(cls).parameters
+    init, parameters = cls.__init__, inspect.signature(cls).parameters
 
     @wraps(init)
-    def checked(self: T, *values: Any, **keywords: Any) -> None:
-        for name in keywords.keys() - known.keys():
-            raise unknown_keyword(name, known, cls)
+    def check_and_set(self: T, *values: Any, **keywords: Any) -> None:
+        for name in keywords.keys() - parameters.keys():
+            raise unknown_keyword(name, parameters, cls)
         init(self, *values, **keywords)
 
-    cls.__init__ = checked  # type: ignore[assignment]
+    cls.__init__ = check_and_set  # type: ignore[assignment]
     return cls
 
 
-@_with_checked_keywords
+@_check_keywords
 @dataclass(frozen=True, kw_only=True, slots=True, weakref_slot=True)
 class Limits:
     """Limits on what an untrusted file may use; exceeding one is an error.
@@ -79,8 +79,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         limits = {"record_bytes": MAX_RECORD_BYTES, "features": INT64_MAX, "expansion_bytes": INT64_MAX}
-        for name, most in limits.items():
-            object.__setattr__(self, name, check_integer(name, getattr(self, name), 1, most))
+        for name, maximum in limits.items():
+            object.__setattr__(self, name, check_integer(name, getattr(self, name), 1, maximum))
         ratio = self.decompression_ratio
         if isinstance(ratio, bool) or not isinstance(ratio, Real | None):
             raise TypeError(f"decompression_ratio={ratio!r}: expected a number or None")
@@ -92,7 +92,7 @@ DEFAULT_LIMITS = Limits()
 
 
 class Expansion:
-    """What the rows that are held at a time may still take."""
+    """The budget for memory of rows held at a time."""
 
     def __init__(self, limit: int = MAX_EXPANSION, bytes_read: int = 0) -> None:
         self.limit = limit  # the option `Limits.expansion_bytes`
@@ -104,7 +104,7 @@ class Expansion:
         self.room += RATIO * bytes_read
 
     def take(self, size: int) -> bool:
-        """Whether `size` bytes fit; they then count as taken."""
+        """True if `size` bytes fit; they then count as taken."""
         if size > self.room:
             return False
         self.room -= size
@@ -115,14 +115,14 @@ class Expansion:
         return f"{reason}; tfr.dataset(…, limits=tfr.Limits(expansion_bytes={self.limit})) leaves room for {self.room}"
 
     def advice(self, size: int) -> str:
-        """What to do if `size` bytes do not fit but are intended."""
+        """Advice for a caller who intends `size` bytes that do not fit."""
         return (
             "if this is intended, pass tfr.dataset(…, limits=tfr.Limits(expansion_bytes="
             f"{self.limit + size - self.room})) or more"
         )
 
     @contextmanager
-    def applied(self) -> Iterator[None]:
+    def activate(self) -> Iterator[None]:
         """Make this the `current` one."""
         token = _current.set(self)
         try:

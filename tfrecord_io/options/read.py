@@ -24,7 +24,7 @@ from tfrecord_io.typing import OnError, OnNew, RecordTypeLike, SchemaLike
 
 
 def is_of_other_type(error: Exception) -> bool:
-    """Whether a value is of another feature type than its column, in a record that is intact: an ``on_error``."""
+    """True if an intact record has a value of another feature type than its column: an ``on_error``."""
     return isinstance(error, FeatureTypeError)
 
 
@@ -99,12 +99,12 @@ class ReadOptions(FrameOptions):
             self._check_integer(name, 1, INT64_MAX)
 
     @classmethod
-    def of_read(cls, options: ReadOptions, **own: Any) -> Self:
-        """The options of a read as those of this class, with other values of some, or values of its own."""
+    def from_read(cls, options: ReadOptions, **own: Any) -> Self:
+        """Convert options of a read to this class, with some values replaced or added."""
         return cls(**{f.name: getattr(options, f.name) for f in fields(ReadOptions)} | own)
 
     def for_inspection(self) -> Self:
-        """These options for a tool that shows what is there.
+        """A copy for tools that show the content of files.
 
         With ``on_error="raise"`` it leaves out the records that have values of another feature type than most others,
         with a warning that names the first; all other errors are raised.
@@ -113,7 +113,7 @@ class ReadOptions(FrameOptions):
 
     @property
     def inspects(self) -> bool:
-        """Whether these are `for_inspection`."""
+        """True for options made by `for_inspection`."""
         return isinstance(self.on_error, AskedOnce) and self.on_error.function is is_of_other_type
 
     @property
@@ -128,17 +128,17 @@ class ReadOptions(FrameOptions):
 
     @property
     def counts_all(self) -> bool:
-        """Whether every record of the files is a row, or the read raises."""
+        """True if every record of the files is a row, or the read raises."""
         return raises(self.on_error) or self.inspects
 
     @property
     def is_indivisible(self) -> bool:
-        """Whether pieces of the files would have other rows: by `offset`, `limit` or ``on_error="stop"``."""
+        """True if pieces of the files would have other rows: by `offset`, `limit` or ``on_error="stop"``."""
         return self.offset > 0 or self.limit is not None or stops(self.on_error)
 
     @property
     def declares_schema(self) -> bool:
-        """Whether types are those of the caller, whose sizes need no limit."""
+        """True if the caller declares types, whose sizes need no limit."""
         return not isinstance(self.schema, str | None) or self.schema_overrides is not None
 
 

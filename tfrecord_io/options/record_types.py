@@ -1,4 +1,4 @@
-"""What a record is: an Example, a SequenceExample, plain bytes, or a message of any other type."""
+"""Types of records: an Example, a SequenceExample, plain bytes, or a message of any other type."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MessageType:
 
     @property
     def descriptor(self) -> Any:
-        """Its ``google.protobuf.descriptor.Descriptor``, in a pool of its own.
+        """The message's ``google.protobuf.descriptor.Descriptor``, in a pool of its own.
 
         SchemaError if the descriptor set is not valid, or does not have the message.
         """
@@ -37,12 +37,12 @@ class MessageType:
 
 
 def plain_record_type(record_type: Any) -> RecordTypeName | None:
-    """What records are to the engines, which take messages of other types as bytes."""
+    """The record type for the engines, which take messages of other types as bytes."""
     return "bytes" if isinstance(record_type, MessageType) else record_type
 
 
 def takes_payloads(record_type: object) -> bool:
-    """Whether the engines leave the content of records as it is."""
+    """True if the engines leave the content of records as it is."""
     return isinstance(record_type, MessageType) or record_type == "bytes"
 
 
@@ -53,15 +53,15 @@ def checked_record_type(value: object) -> RecordTypeName | MessageType | None:
         return value  # type: ignore[return-value]
     descriptor: Any = getattr(value, "DESCRIPTOR", None)
     if hasattr(descriptor, "fields_by_number"):
-        found = MessageType(_descriptors_of(descriptor.file), descriptor.full_name)
+        record_type = MessageType(_descriptors_of(descriptor.file), descriptor.full_name)
     elif isinstance(value, Sequence) and not isinstance(value, str | bytes) and len(value) == 2:
-        found = _from_set(*value)
+        record_type = _from_set(*value)
     else:
         shown = printable(repr(value))
         text = f"record_type={shown}: expected one of {', '.join(map(repr, names))}"
         raise ValueError(f"{text}, or {_EXPECTED}")
-    _ = found.descriptor  # now, as it may raise
-    return found
+    _ = record_type.descriptor  # now, as it may raise
+    return record_type
 
 
 def _from_set(descriptors: object, name: object) -> MessageType:
@@ -80,7 +80,7 @@ def _from_set(descriptors: object, name: object) -> MessageType:
 
 
 def _descriptors_of(file: Any) -> bytes:
-    """The descriptor set of a file and all that it imports, each after its own imports."""
+    """The descriptor set of a file and its imports at any depth, each after its own imports."""
     from google.protobuf import descriptor_pb2
 
     files: dict[str, Any] = {}
@@ -110,7 +110,7 @@ def _descriptor(type_: MessageType) -> Any:
         reason = "the descriptor set is not valid: it is not a serialized FileDescriptorSet"
         raise SchemaError(reason, hint=f"compile it by {_PROTOC}") from None
     pool, named = descriptor_pool.DescriptorPool(), {file.name: file for file in files}
-    for file in _in_order(named):
+    for file in _order_imports(named):
         try:
             pool.AddSerializedFile(file.SerializeToString())
         except (TypeError, ValueError, DecodeError) as error:
@@ -128,7 +128,7 @@ def _descriptor(type_: MessageType) -> Any:
         raise SchemaError(reason, hint=f"it has: {shown}") from None
 
 
-def _in_order(named: dict[str, Any]) -> list[Any]:
+def _order_imports(named: dict[str, Any]) -> list[Any]:
     """Files, each behind its imports; those of protobuf itself are added."""
     ordered: dict[str, Any] = {}
     waiting = [(name, False) for name in reversed(named)]
@@ -142,7 +142,7 @@ def _in_order(named: dict[str, Any]) -> list[Any]:
             ordered[name] = file
         elif name not in begun:
             begun.add(name)
-            waiting += [(name, True), *((other, False) for other in file.dependency)]
+            waiting += [(name, True), *((imported, False) for imported in file.dependency)]
     return list(ordered.values())
 
 
@@ -152,11 +152,11 @@ def _well_known(name: str) -> Any:
 
     if not isinstance(name, str):  # bytes that are not UTF-8
         return None
-    own = name.removeprefix("google/protobuf/").removesuffix(".proto")
-    if own not in _WELL_KNOWN or name != f"google/protobuf/{own}.proto":
+    module = name.removeprefix("google/protobuf/").removesuffix(".proto")
+    if module not in _WELL_KNOWN or name != f"google/protobuf/{module}.proto":
         return None
     proto = FileDescriptorProto()
-    import_module(f"google.protobuf.{own}_pb2").DESCRIPTOR.CopyToProto(proto)
+    import_module(f"google.protobuf.{module}_pb2").DESCRIPTOR.CopyToProto(proto)
     return proto
 
 

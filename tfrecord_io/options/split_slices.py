@@ -54,10 +54,10 @@ class SplitSlice:
         count = sum(lengths)
         if self.unit == "shard":
             begin, end = (None if bound is None else int(bound) for bound in (self.begin, self.end))
-            first, last = self._ordered(begin, end or None, len(lengths), "shards")  # up to 0shard is up to the last
+            first, last = self._bounds(begin, end or None, len(lengths), "shards")  # up to 0shard is up to the last
             return sum(lengths[:first]), sum(lengths[:last])
         begin, end = (None if bound is None else self._row(bound, count) for bound in (self.begin, self.end))
-        return self._ordered(begin, end, count, "rows")
+        return self._bounds(begin, end, count, "rows")
 
     def _row(self, bound: float, count: int) -> int:
         if self.unit == "abs":
@@ -69,7 +69,7 @@ class SplitSlice:
             raise ValueError(f"split={self!r}: {reason}, and the split has {count}")
         return math.trunc(bound * (count // 100))
 
-    def _ordered(self, begin: int | None, end: int | None, count: int, unit: str) -> tuple[int, int]:
+    def _bounds(self, begin: int | None, end: int | None, count: int, unit: str) -> tuple[int, int]:
         for bound in (begin, end):
             if bound is not None and abs(bound) > count:
                 raise ValueError(f"split={self!r}: {bound:,} is out of range, as '{self.name}' has {count:,} {unit}")

@@ -17,13 +17,13 @@ ADDING = ("append", "overwrite_partitions")
 
 
 class _OfDatasets:
-    """What the options have that say what happens to existing files."""
+    """Base class of options for existing files."""
 
     mode: str | None
 
     @property
     def effective_mode(self) -> str:
-        """What happens to an existing dataset."""
+        """The treatment of an existing dataset: `mode`, by default "error"."""
         return self.mode or "error"
 
 
@@ -89,7 +89,7 @@ class WriteOptions(_OfDatasets, RecordOptions):
 
     @property
     def grows(self) -> bool:
-        """Whether shards are added to those of a dataset, or may be later: the files have names of their own."""
+        """True if shards are added to a dataset, now or perhaps later, under names with the writing's id."""
         return self.mode == "append" or bool(self.partition_by)
 
     @property

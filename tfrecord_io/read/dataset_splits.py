@@ -95,7 +95,7 @@ def _dataset_sources(parts: Sequence[Any], options: FrameOptions | CopyOptions, 
 def _split_sources(
     path: str | os.PathLike[str], split: Split, storage: StorageOptions, allow_missing: bool
 ) -> list[Source]:
-    from tfrecord_io.storage.paths.safe_names import below
+    from tfrecord_io.storage.paths.safe_names import join_below
 
     fs, name, info = _find_dataset(path, storage)
     format = _record_format(info)
@@ -103,13 +103,13 @@ def _split_sources(
     for of_split, begin, end in split.ranges({key: part.lengths for key, part in info.splits.items()}):
         files = _files_of(info.splits[of_split], begin, end)
         while part := list(islice(files, _LOOKED_UP)):
-            entries = fs.entries([below(name, file) for file, _, _ in part], are_files=True)
+            entries = fs.entries([join_below(name, file) for file, _, _ in part], are_files=True)
             for (file, rows, length), entry in zip(part, entries, strict=True):
                 if entry is None and allow_missing:
                     continue
                 if entry is None or entry.directory:
                     text = f"this file of the split '{of_split}' is missing; allow_missing_shards=True reads the others"
-                    raise FileNotFoundError(errno.ENOENT, text, fs.display_path(below(name, file)))
+                    raise FileNotFoundError(errno.ENOENT, text, fs.display_path(join_below(name, file)))
                 source = source_of(fs, entry)
                 if format is not None:
                     source = _record_source(format, source, *rows, length)
@@ -157,7 +157,7 @@ def tfds_format(fs: FileSystem, name: str) -> Format | None:
     info = None
     if fs.can_list:
         with suppress(NotADirectoryError):
-            info = read_info(Directory.on(fs, name))
+            info = read_info(Directory.from_filesystem(fs, name))
     return None if info is None else _record_format(info)
 
 
@@ -232,7 +232,7 @@ def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tupl
 
     fs, name = locate(dataset_directory(path), storage)
     for directory in _versions(fs, name):
-        info = read_info(Directory.on(fs, directory))
+        info = read_info(Directory.from_filesystem(fs, directory))
         if info is not None:
             return fs, directory, info
     shown_path = fs.display_path(name)
@@ -278,7 +278,7 @@ def _default_config(fs: FileSystem, root: str, configs: Sequence[str]) -> str | 
         return None
     from tfrecord_io.storage.paths.plain_files import Directory
 
-    text = Directory.on(fs, root).read(_DEFAULT_CONFIG)
+    text = Directory.from_filesystem(fs, root).read(_DEFAULT_CONFIG)
     try:
         default = json.loads(text)["default_config_name"] if text is not None else None
     except (ValueError, TypeError, LookupError, RecursionError):

@@ -20,7 +20,7 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError,
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.log import logger
 from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out, unwrapped
-from tfrecord_io.options.checked_options import OF_CALLS, with_paths
+from tfrecord_io.options.checked_options import OF_CALLS, add_path_column
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -141,7 +141,7 @@ def _add_selection(scan: Scan, options: AnyOptions) -> AnyOptions:
     """The options with what a scan selects."""
     columns = scan.options.columns
     if scan.selected is not None:
-        columns = with_paths(scan.selected, scan.options.include_file_paths)
+        columns = add_path_column(scan.selected, scan.options.include_file_paths)
     filters = None if scan.row_filter is None else scan.row_filter.condition
     limits: dict[str, Any] = {"offset": scan.options.offset, "limit": scan.options.limit}
     return options.changed(columns=columns, filters=filters, **limits)

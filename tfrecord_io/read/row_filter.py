@@ -239,7 +239,7 @@ def _add_list_matches(condition: Condition, batch: pa.RecordBatch) -> tuple[Cond
 
     def replace_matches(part: Condition) -> Condition:
         if part.name != CONTAINS:
-            return part.replaced([replace_matches(argument) for argument in part.arguments])
+            return part.replace_arguments([replace_matches(argument) for argument in part.arguments])
         name = f"\0{len(added)}"
         while name in batch.schema.names:
             name += "\0"

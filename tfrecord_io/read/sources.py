@@ -26,7 +26,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.options import DatasetValue, Options, ReadOptions, StorageOptions, TransferOptions, raises, unwrapped
-from tfrecord_io.options.checked_options import OF_CALLS, OF_PLACES, differing, with_paths
+from tfrecord_io.options.checked_options import OF_CALLS, OF_PLACES, add_path_column, differing
 from tfrecord_io.options.dataset_keywords import OF_SELECTION
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
@@ -145,7 +145,7 @@ def _complete_columns(options: AnyOptions) -> AnyOptions:
     chosen = Projection(columns)
     if columns is None or paths is None or chosen(paths):
         return options
-    left_out = (f"!{paths}",) if chosen.leaves_out(paths) else with_paths((), paths)
+    left_out = (f"!{paths}",) if chosen.leaves_out(paths) else add_path_column((), paths)
     return options.changed(columns=(*columns, *left_out))
 
 

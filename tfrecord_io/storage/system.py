@@ -1,4 +1,4 @@
-"""What differs between operating systems: reads at an offset, locks, and how files get their names.
+"""Differences between operating systems: reads at an offset, locks, and how files get their names.
 
 `current` is that of this process. The part for Windows is tested on other systems, with a stand-in for the calls that
 they lack; it never ran on Windows.
@@ -60,7 +60,7 @@ def _filesystem(device: int) -> bytes:
 
 
 def _opened_if_large(path: str, flags: int) -> FileIO | None:
-    """A file that will be replaced, so that it is freed when this is closed; None if that takes no time."""
+    """Open a large file before its replacement, to free its blocks by closing; None if freeing takes no time."""
     with suppress(OSError):
         status = os.lstat(path)
         is_large = status.st_size >= _LARGE and stat.S_ISREG(status.st_mode) and status.st_nlink == 1
@@ -113,7 +113,7 @@ class System:
         os.fchmod(descriptor, stat.S_IMODE(model.st_mode))
 
     def replace(self, source: str, target: str) -> None:
-        """Give a file its name, which another one may have; readers see one or the other."""
+        """Rename a file over an existing one; readers see either the old content or the new."""
         old = _opened_if_large(target, self.open_flags)
         try:
             os.replace(source, target)
@@ -135,7 +135,7 @@ class System:
                 os.unlink(source)
 
     def rename_folder(self, source: str, target: str) -> None:
-        """Give a folder its name, which an empty one may have; else OSError with ENOTEMPTY or EEXIST."""
+        """Rename a folder, also over an empty one; a target with content raises OSError with ENOTEMPTY or EEXIST."""
         os.rename(source, target)
 
     def begin_sync(self, descriptor: int, offset: int, size: int) -> None:
@@ -282,7 +282,7 @@ class WindowsSystem(System):
         path = self.full_name(f"{directory}/{self._LOCK_NAME}")
         fd = os.open(path, os.O_RDWR | os.O_CREAT | self.open_flags)
         try:
-            while not self._locked(fd):
+            while not self._try_lock(fd):
                 time.sleep(self._PAUSES[0])
             yield True
         finally:
@@ -294,13 +294,13 @@ class WindowsSystem(System):
     def lock_file(self, path: str) -> Iterator[None]:
         fd = os.open(self.full_name(path), os.O_RDWR | self.open_flags)
         try:
-            if not self._locked(fd):
+            if not self._try_lock(fd):
                 raise BlockingIOError(errno.EAGAIN, "another process has it locked, while locking the file", path)
             yield
         finally:
             self._unlock(fd)
 
-    def _locked(self, fd: int) -> bool:
+    def _try_lock(self, fd: int) -> bool:
         os.lseek(fd, self._LOCKED_BYTE, os.SEEK_SET)
         try:
             self._msvcrt.locking(fd, self._msvcrt.LK_NBLCK, 1)

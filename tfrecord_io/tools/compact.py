@@ -105,7 +105,7 @@ def compact(
             path=os.fspath(path), records=0, bytes=0, compression=dataset.manifest.compression, columns=(), rounded={}
         )
     compaction = dataset.replacement([NewShard.joined(run) for run in runs])
-    indexes = ColumnIndexes(path, options.indexed_columns, options.storage, compaction).resolved()
+    indexes = ColumnIndexes(path, options.indexed_columns, options.storage, compaction).resolve_columns()
     groups = {new: [by_path[file.path] for file in run] for new, run in zip(compaction.paths, runs, strict=True)}
     copied = CopiedRecords(path, options, groups)
     with ExitStack() as undo:

@@ -331,7 +331,7 @@ class CopiedDataset(Publication):
         if error is not None and self._was_published(error):
             is_there = True
             with suppress(OSError):
-                is_there = self._published() is not None
+                is_there = self._own_published() is not None
             self._remark_published(error, is_there=is_there)
         with suppress(OSError):  # the error before is the one to report
             numbered = [number for number in self.plan.moved if self.is_exclusive(number)]

@@ -244,7 +244,7 @@ def _indexes_beside(source: Source) -> Iterator[tuple[str, Source]]:
 def everything_below(fs: FileSystem, directory: str) -> Iterator[Entry]:
     """All files below a directory, also behind links; an empty object for a folder itself is none."""
     if isinstance(fs, FsspecFileSystem):
-        files = (entry for entry in fs.below(directory) if not entry.directory)
+        files = (entry for entry in fs.files_in_partition_folders(directory) if not entry.directory)
         yield from (entry for entry in files if entry.size or not entry.name.endswith("/"))
         return
     yield from _below(fs, directory, frozenset([os.path.realpath(directory or ".")]))

@@ -51,7 +51,7 @@ from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
 from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, StorageLike
-from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published, with_prefix
+from tfrecord_io.write.frame_sink import FrameSink, add_prefix, indexes_of_published
 
 _MOST_FILES = 8  # that are read at a time
 _WITHOUT_MANIFEST = (
@@ -457,7 +457,7 @@ def _prefixed(frames: Frames, prefix: bytes, path: str) -> Frames:
     first = data[: int(sizes[0])]
     if embedded_content(first) is not None:
         return frames
-    framed = np.frombuffer(with_prefix(prefix, first, path), np.uint8)
+    framed = np.frombuffer(add_prefix(prefix, first, path), np.uint8)
     return np.concatenate([framed, data[int(sizes[0]) :]]), np.concatenate([[len(framed)], sizes[1:]])
 
 

@@ -87,7 +87,7 @@ def join(
         if error.feature in names:
             error.hint = f"{error.hint}, or {_OF_NO_RECORD}" if error.hint else _OF_NO_RECORD
         raise
-    reader = open_reader(source, **ReadOptions.stated(join, keywords))
+    reader = open_reader(source, **ReadOptions.stated_keywords(join, keywords))
     try:
         _check_columns(reader.schema, right.schema, names)
         keys = _Keys([(name, right[name], reader.schema.field(name).type) for name in names])

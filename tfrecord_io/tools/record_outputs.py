@@ -15,7 +15,7 @@ from tfrecord_io.storage.paths.resolve_output import check_outside, directory_of
 from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.column_indexes import check_indexed
-from tfrecord_io.write.frame_sink import Sink, with_prefix
+from tfrecord_io.write.frame_sink import Sink, add_prefix
 from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
 
 _ADVICE = "shards= sets the number of files in each folder"
@@ -109,7 +109,7 @@ class RecordOutput:
         """Append records."""
         data, sizes = frames
         if self._prefix and len(sizes):
-            first = with_prefix(self._prefix, data[: sizes[0]], self._sink.path)
+            first = add_prefix(self._prefix, data[: sizes[0]], self._sink.path)
             self._prefix = b""
             self._sink.write(self._sink.prepare(first, 1, 0))
             data, sizes = data[sizes[0] :], sizes[1:]

@@ -54,7 +54,7 @@ from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import make_parent, open_publication
 from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.tools.record_outputs import say_published
-from tfrecord_io.write.frame_sink import FrameSink, prefixed
+from tfrecord_io.write.frame_sink import FrameSink, try_add_prefix
 from tfrecord_io.write.sharded_sink import SchemaUnion
 
 _MOST_SHARDS = 1_000_000  # of a family without a manifest, of which missing ones are looked for
@@ -484,7 +484,11 @@ class SalvageWriter:
                 schema = None if content is None else "kept"
                 if content is None and records.lost_first:
                     content = self._schema_of(target)
-                    whole = prefixed(field_bytes(content), first) if content is not None and is_message(first) else None
+                    whole = (
+                        try_add_prefix(field_bytes(content), first)
+                        if content is not None and is_message(first)
+                        else None
+                    )
                     if whole is not None:  # not where it would be too large
                         schema, data, count = "restored", data[sizes[0] :], count - 1
                         if sink is not None:

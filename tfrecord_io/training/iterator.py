@@ -426,7 +426,7 @@ def iter_arrays(
     ValueError
         `state` is that of other files or options.
     """
-    keywords = IterOptions.stated(iter_arrays, locals())
+    keywords = IterOptions.stated_keywords(iter_arrays, locals())
     options = IterOptions.from_keywords(keywords, iter_arrays, source)
     _refuse_idle_seed(keywords)
     path, options = resolve_selection(source, options)
@@ -434,7 +434,7 @@ def iter_arrays(
         own = {name: value for name, value in keywords.items() if name not in _OF_FILES}
         return iterate(apply_selection(path, options), **own)
     limits = {"batch_size": LIMITS.batch_rows, "batch_bytes": _CHUNK_BYTES}
-    reads = ReadOptions.of_read(options, threads=options.thread_count, **limits)
+    reads = ReadOptions.from_read(options, threads=options.thread_count, **limits)
     planned = plan_scan(path, reads, only_sample=True)
     scan = LazyScan.from_scan(planned.close())  # its files are opened in each epoch
     if any(map(attrgetter("is_file_object"), scan.sources)):
@@ -460,7 +460,7 @@ def iterate(data: DatasetValue | Scan | RowSource, **keywords: Any) -> ArrayIter
     TypeError or ValueError if the value of a keyword of `IterOptions` is invalid.
     """
     source = source_of(data)
-    options = IterOptions.of_read(source.options, **{"batch_size": 1, **keywords})
+    options = IterOptions.from_read(source.options, **{"batch_size": 1, **keywords})
     _refuse_idle_seed(keywords)
     source = source.pruned().over(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
     source.refuse_own_seeds(options)

@@ -31,7 +31,7 @@ class ColumnIndexes:
         As for `tfrecord_io.build_index`.
     storage : StorageOptions
     dataset : Publication, optional
-        To which shards are added: without `columns`, they get the column index that its last shard has (`resolved`).
+        To which shards are added: without `columns`, they get the column index of its last shard (`resolve_columns`).
     is_optional : bool
         Columns that the files do not have as single values are left out.
     """
@@ -42,14 +42,14 @@ class ColumnIndexes:
     dataset: Publication | None = None
     is_optional: bool = False
 
-    def resolved(self) -> ColumnIndexes:
+    def resolve_columns(self) -> ColumnIndexes:
         """With the columns of the dataset, if none are named; before its last shard may be replaced."""
         if self.columns:
             return self
-        found = None if self.dataset is None else self.dataset.beside_last(COLUMNS_SUFFIX)
-        if found is None:
+        sidecar = None if self.dataset is None else self.dataset.last_sidecar(COLUMNS_SUFFIX)
+        if sidecar is None:
             return replace(self, columns=(), is_optional=True)
-        source, shard_bytes = found
+        source, shard_bytes = sidecar
 
         def names() -> Sequence[str]:
             with open_random_access(source) as opened:
@@ -77,7 +77,7 @@ class ColumnIndexes:
 
 
 def check_indexed(columns: Sequence[str], schema: pa.Schema, features: Collection[str] = ()) -> None:
-    """Raise what an index of these columns raises of rows of this schema, with these features, before they are written.
+    """Raise, before anything is written, if these columns of a schema with these features cannot be indexed.
 
     Raises
     ------

@@ -41,7 +41,7 @@ WITHOUT = frozenset({"shards", "max_shard_bytes", "write_index", "progress", "ov
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """What an attempt at a task wrote; `DistributedWriter.commit` publishes it.
+    """The result of an attempt at a task; `DistributedWriter.commit` publishes it.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class DistributedWriter:
             undo_after(error, self.abort, self.target.output.path)
 
     def report_of(self, manifest: Manifest) -> WriteReport:
-        """The report of a dataset that is published, from its manifest, which does not say what was rounded."""
+        """The report of a published dataset, made from the manifest, so without counts of rounded values."""
         output = replace(self.target.output, count=len(manifest.files))
         names: tuple[str, ...] = ()
         index: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ class DistributedWriter:
         """
         if self.options.grows:
             part = self.write_part(0, [empty_batch(schema)])  # `commit` and `abort` remove its file
-            self.target.checked(self.target.output, part.schema, part.partition_schema, self._unite)
+            self.target.begin_publication(self.target.output, part.schema, part.partition_schema, self._unite)
 
     @property
     def _unite(self) -> Unite:
@@ -173,7 +173,7 @@ class DistributedWriter:
         """
         if self.options.partition_by:
             attempt = Attempt(self.target, task)
-            report, rounding = self._written(self.target.output.path, ShardedSink(attempt, self.options), tables)
+            report, rounding = self._write_tables(self.target.output.path, ShardedSink(attempt, self.options), tables)
             part = WrittenPart(
                 task=task,
                 staged="",
@@ -196,11 +196,11 @@ class DistributedWriter:
         name, output = self.target.open(task)
         sink = _PartSink(output, self.target.output.compression, self.options)
         sink.known_schema = self.target.known_schema
-        report, rounding = self._written(output.path, sink, tables)
+        report, rounding = self._write_tables(output.path, sink, tables)
         columns = (sink.schema, report.columns, report.index, rounding)
         return WrittenPart(task, name, *columns, sink.records, sink.bytes, sink.crc32c), output
 
-    def _written(self, path: str, sink: Sink, tables: Iterable[Any]) -> tuple[WriteReport, Rounding]:
+    def _write_tables(self, path: str, sink: Sink, tables: Iterable[Any]) -> tuple[WriteReport, Rounding]:
         with _PartWriter(path, self.options, sink) as writer:
             for table in tables:
                 writer.write(table)
@@ -227,7 +227,7 @@ class DistributedWriter:
             attempts = [by_task[task] for task in sorted(by_task)] or [self.write_part(0, ())]
             filled = [part for part in attempts if part.records] or attempts[:1]
             schema, types = (self._common_schema(filled, name) for name in ("schema", "partition_schema"))
-            shards = _numbered(filled)
+            shards = _number_shards(filled)
             with_rows = {part.task for part in filled}
             empty = [part.source for part in attempts if part.task not in with_rows and part.source is not None]
             rounding = Rounding()
@@ -266,8 +266,8 @@ class DistributedWriter:
         for error in common.conflicts.values():
             error.advice = _ONE_SCHEMA  # not that for reading
         common.refuse_conflicts()
-        for own in by_content.values():
-            _refuse_other_columns(own.schema, common.schema, self.target.output.path)
+        for part_schema in by_content.values():
+            _refuse_other_columns(part_schema.schema, common.schema, self.target.output.path)
         return pack(common.schema, common.dictionaries)
 
 
@@ -275,7 +275,7 @@ _ONE_SCHEMA = "pass schema=, which all tasks then write"
 _ONE_SCHEMA_CLI = "pass --schema, which all tasks then write"
 
 
-def _numbered(parts: Sequence[WrittenPart]) -> list[WrittenShard]:
+def _number_shards(parts: Sequence[WrittenPart]) -> list[WrittenShard]:
     """The shards of the parts, in order; those of each folder are numbered from 0."""
     numbers: Counter[str] = Counter()
     shards = []
@@ -291,24 +291,24 @@ def _refuse_other_columns(own: pa.Schema, common: pa.Schema, path: str) -> None:
     """Raise SchemaError for a column that a part lacks, or has in another type, unless it is null throughout there."""
     types = {field.name: field.type for field in own}
     for column in common:
-        known = types.get(column.name)
-        if known is None or not lacks_only_values(known, column.type):
-            found = "none" if known is None else str(known)
-            reason = f"the tasks wrote different columns or types: {column.type}, and one of them {found}"
+        type_ = types.get(column.name)
+        if type_ is None or not lacks_only_values(type_, column.type):
+            got = "none" if type_ is None else str(type_)
+            reason = f"the tasks wrote different columns or types: {column.type}, and one of them {got}"
             expected = str(column.type)
             raise SchemaError(
                 reason,
                 path=path,
                 feature=column.name,
                 expected=expected,
-                got=found,
+                got=got,
                 hint=_ONE_SCHEMA,
                 hint_cli=_ONE_SCHEMA_CLI,
             )
 
 
 class _PartSink(FrameSink):
-    """Writes the file of one attempt, which its caller commits, and keeps its schema for the manifest."""
+    """Writes the file of one attempt without committing it, and keeps the schema for the manifest."""
 
     keeps_schema = True
 

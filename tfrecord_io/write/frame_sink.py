@@ -109,7 +109,7 @@ class Sink(NotCopied, ABC):
         if self.closed:
             return
         try:
-            indexes = None if self.column_indexes is None else self.column_indexes.resolved()
+            indexes = None if self.column_indexes is None else self.column_indexes.resolve_columns()
             self.files = self._publish()
             with indexes_of_published():
                 self.publish_indexes()
@@ -140,8 +140,8 @@ class Sink(NotCopied, ABC):
     def _abort(self) -> None: ...
 
 
-def in_this_directory(path: Any, storage: StorageOptions) -> tuple[Any, str]:
-    """A path as one that means the same file after ``os.chdir``, and the directory that was put before it, if any."""
+def make_absolute(path: Any, storage: StorageOptions) -> tuple[Any, str]:
+    """Make a local path absolute, to hold after ``os.chdir``; also returns the directory put before it, if any."""
     fs, name = locate(path, storage) if isinstance(path, str | os.PathLike) else (None, "")
     if not isinstance(fs, LocalFileSystem) or os.path.isabs(name):
         return path, ""
@@ -150,7 +150,7 @@ def in_this_directory(path: Any, storage: StorageOptions) -> tuple[Any, str]:
 
 
 class PublishingWriter(Closing, Shared):
-    """A context manager that publishes what was written when the block ends, and discards it after an exception.
+    """A context manager that publishes the written records at the end of a block, or discards them after an exception.
 
     Threads may share it: what one call writes stays together.
     """
@@ -189,7 +189,7 @@ class PublishingWriter(Closing, Shared):
 
 
 def _discard_abandoned(sink: Sink, buffer: Sized, process: int, opened: tuple[str, int]) -> None:
-    """Discard what a writer wrote that was dropped without being closed, and warn of it at the line that opened it.
+    """Discard the records of a writer dropped without being closed, and warn at the line of its opening.
 
     Also when the process ends.
     """
@@ -318,7 +318,7 @@ class FrameSink(Sink):
                 self._index.discard()
 
 
-def with_prefix(prefix: bytes, frame: Any, path: str) -> bytes:
+def add_prefix(prefix: bytes, frame: Any, path: str) -> bytes:
     """A framed record with the embedded schema, a field, in front of its payload.
 
     Raises
@@ -326,14 +326,14 @@ def with_prefix(prefix: bytes, frame: Any, path: str) -> bytes:
     EncodeError
         The record would be too large; `path` is named.
     """
-    framed = prefixed(prefix, frame)
+    framed = try_add_prefix(prefix, frame)
     if framed is None:
         reason = too_large("a first record with the embedded schema")
         raise EncodeError(reason, path=path, hint="pass embed_schema=False", hint_cli="pass --no-embed-schema")
     return framed
 
 
-def prefixed(prefix: bytes, frame: Any) -> bytes | None:
+def try_add_prefix(prefix: bytes, frame: Any) -> bytes | None:
     """A framed record with fields in front of its payload; None if it would be too large."""
     payload = prefix + frame[HEADER_BYTES:-FOOTER_BYTES].tobytes()
     return None if len(payload) > MAX_RECORD_BYTES else get_engine().frame([payload])

@@ -64,14 +64,14 @@ class PartitionFolders:
 
     def split(self, source: BatchSource, row: int) -> BatchSource:
         """The batches, the first of which begins with `row`, without their partition columns."""
-        rest = stored_columns(source.schema, self._columns)
+        kept_columns = stored_columns(source.schema, self._columns)
         types = pa.schema([(name, self._type(source.schema.field(name))) for name in self._columns])
         if self.types is not None and types != self.types:
             raise SchemaError("its partition columns have other types than those of the data before it")
         self.types = types
         self.replaced = {name: _text_of(value, types.field(name)) for name, value in self._where.items()}
         self._batches.clear()  # of data that could not be written
-        schema = pa.schema([source.schema.field(at) for at in rest], source.schema.metadata)
+        schema = pa.schema([source.schema.field(at) for at in kept_columns], source.schema.metadata)
 
         def batches(row: int) -> Iterator[pa.RecordBatch]:
             for batch in source.batches:
@@ -79,7 +79,7 @@ class PartitionFolders:
                 with self._lock:
                     self._batches.append(_BatchFolders(row, numbers, len(numbers)))
                 row += len(batch)
-                columns = [batch.column(at) for at in rest]
+                columns = [batch.column(at) for at in kept_columns]
                 if columns:
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
                 else:
@@ -89,29 +89,31 @@ class PartitionFolders:
 
     def _type(self, field: pa.Field) -> pa.DataType:
         """The type of a column's values in the names of folders: that of the dataset if it holds them."""
-        known, plain = self.types or self._known, nested_handed(field.type)
+        dataset_types, plain = self.types or self._known, nested_handed(field.type)
         type_ = plain.value_type if pa.types.is_dictionary(plain) else plain
-        if known is None:
+        if dataset_types is None:
             return type_
-        own = known.field(field.name).type
-        common = common_field(pa.field(field.name, own), pa.field(field.name, type_))
-        if common is not None and common.type != own and pa.types.is_floating(own):
-            reason = f"the column is {type_}, and folders of the dataset are named by {own}: their values would change"
-            raise SchemaError(reason, feature=field.name, expected=str(own), got=str(type_), hint="cast the column")
-        return own if common is not None and common.type == own else type_
+        stored = dataset_types.field(field.name).type
+        common = common_field(pa.field(field.name, stored), pa.field(field.name, type_))
+        if common is not None and common.type != stored and pa.types.is_floating(stored):
+            reason = (
+                f"the column is {type_}, and folders of the dataset are named by {stored}: their values would change"
+            )
+            raise SchemaError(reason, feature=field.name, expected=str(stored), got=str(type_), hint="cast the column")
+        return stored if common is not None and common.type == stored else type_
 
     def take(self, row: int, rows: int) -> Array:
         """The numbers of the folders of rows, each of which is asked for once, in any order and by any thread."""
-        found: list[Array] = []
+        numbers: list[Array] = []
         with self._lock:
             for batch in [*self._batches]:
                 begin, end = max(row - batch.row, 0), min(row + rows - batch.row, len(batch.numbers))
                 if begin < end:
-                    found.append(batch.numbers[begin:end])
+                    numbers.append(batch.numbers[begin:end])
                     batch.left -= end - begin
                     if not batch.left:
                         self._batches.remove(batch)
-        return found[0] if len(found) == 1 else np.concatenate(found)
+        return numbers[0] if len(numbers) == 1 else np.concatenate(numbers)
 
     def _folder_numbers(self, batch: pa.RecordBatch) -> Array:
         """For each row, the number of its folder."""
@@ -121,9 +123,9 @@ class PartitionFolders:
         for column in self._columns:
             codes, texts = _values_of(batch.column(column), self.types.field(column))
             for text in texts if column in self.replaced else ():
-                stated = self.replaced[column]
+                replaced_text = self.replaced[column]
                 # The folders of equal values are replaced together: 0 and -0 are.
-                values = (folder_values([(column, each)], self.schema) for each in {text, stated})
+                values = (folder_values([(column, spelling)], self.schema) for spelling in {text, replaced_text})
                 if len({*values}) > 1:
                     reason: str = f"the data has the value {printable(text)}, and overwrite_where= states "
                     reason += f"{printable(self._where[column])}: it would be in a folder that is not replaced"
@@ -144,8 +146,8 @@ class PartitionFolders:
             if folder not in self._numbers:
                 self._numbers[folder] = len(self.folders)
                 self.folders.append(folder)
-        known = [self._numbers[folder] for folder in folders]
-        return np.array(known, np.int64)[numbers] if known else numbers
+        folder_numbers = [self._numbers[folder] for folder in folders]
+        return np.array(folder_numbers, np.int64)[numbers] if folder_numbers else numbers
 
 
 @dataclass(slots=True, eq=False)
@@ -201,10 +203,10 @@ def _text_of(value: Any, field: pa.Field) -> str | None:
         if literal is None or pa.types.is_temporal(field.type):
             typed = with_typed_literals(condition_of([(field.name, "==", value)]), pa.schema([field]))
             literal = typed.arguments[1].value if typed.name == "equal" else None  # else no value is equal
-        own = None if literal is None else literal.cast(field.type)
-        if own is None or not (isinstance(value, str) or pc.equal(own, literal).as_py()):
+        value_of_type = None if literal is None else literal.cast(field.type)
+        if value_of_type is None or not (isinstance(value, str) or pc.equal(value_of_type, literal).as_py()):
             raise EncodeError(reason, feature=field.name)
-        array = pa.repeat(own, 1)
+        array = pa.repeat(value_of_type, 1)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, SchemaError) as error:
         raise EncodeError(reason, feature=field.name) from error
     (text,) = _values_of(array, field)[1]

@@ -19,7 +19,7 @@ from tfrecord_io.storage.filesystem.locate import path_text
 from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.resolve_output import check_suffix, resolve_output
 from tfrecord_io.typing import BytesLike, Compression, FileMode, OutputPath, StorageLike
-from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter, in_this_directory
+from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter, make_absolute
 
 _WRITE_BYTES = 1 << 20  # payloads are framed together up to this size
 _ITEM_BYTES = 64  # memory of a buffered payload besides its bytes
@@ -73,7 +73,7 @@ class RecordWriter(PublishingWriter):
         self._buffered_bytes = 0  # about
         self._usable = True
         compression, level, threads = options.compression, options.compression_level, _COMPRESSION_THREADS
-        path, _ = in_this_directory(path, options.storage)
+        path, _ = make_absolute(path, options.storage)
         sink = FrameSink(
             path, options.storage, compression=compression, compression_level=level, mode=mode, threads=threads
         )

@@ -1,4 +1,4 @@
-"""Writing a dataset of one part for each source file, so that it can go on after its process was stopped.
+"""Resumable writing of a dataset with one part for each source file.
 
 Each source file is a task of a `DistributedWriter`. What a finished part was made of is noted in a journal next to the
 dataset; a later process takes over the parts whose sources are unchanged, and whose files have the size and the
@@ -73,7 +73,7 @@ class ResumableWriter:
 
     @classmethod
     @contextmanager
-    def opened(
+    def begin_or_resume(
         cls,
         path: Any,
         options: WriteOptions,
@@ -109,7 +109,7 @@ class ResumableWriter:
         OSError
             Another process is at work.
         """
-        output = absolute(_resolved(path, options), options.storage)
+        output = absolute(_resolve_output(path, options), options.storage)
         if len(sources) > MOST_SHARDS:
             text = (
                 f"'{output.path}': {len(sources)} files, each of which becomes a shard; expected at most {MOST_SHARDS}"
@@ -123,7 +123,7 @@ class ResumableWriter:
         now = Begun(new_id(), {**settings, "compression": repr(output.compression)}, list(sources))
         with ExitStack() as locks:
             if (begun := journal.read()) is not None:
-                locks.enter_context(journal.locked())
+                locks.enter_context(journal.hold_lock())
                 target = DistributedTarget(output, options.storage, mode, begun.id, resumable=True)
                 if target.complete() is not None:
                     journal.remove()
@@ -154,7 +154,7 @@ class ResumableWriter:
                 finished.setdefault(named, []).append((document, file))
             if begun != now:
                 journal.write(now, overwrite=begun is not None)
-                locks.enter_context(journal.locked())
+                locks.enter_context(journal.hold_lock())
             replaced = existing if overwrite else None
             yield cls(DistributedWriter(target, options), journal, digest, conversion, finished, replaced)
 
@@ -177,10 +177,10 @@ class ResumableWriter:
             if self._content(file, crc32c) == noted:
                 candidates.remove((document, file))  # a source that is named twice has two parts
                 return replace(part, source=_made_of(source, self.conversion))
-        copied = self._copied(task, _made_of(source, self.conversion))
+        copied = self._take_over_copy(task, _made_of(source, self.conversion))
         return None if copied is None else self.add(copied, source)
 
-    def _copied(self, task: int, made_of: SourceVersion) -> WrittenPart | None:
+    def _take_over_copy(self, task: int, made_of: SourceVersion) -> WrittenPart | None:
         """A copy of the shard that the dataset to overwrite has of a source; None if it has none, or it is damaged."""
         old = self.replaced
         file = self.made_before.get(str(made_of["path"]))
@@ -229,7 +229,7 @@ class ResumableWriter:
         """
         engine, records, schema = get_engine(), 0, None
         embeds = self.writer.options.embed_schema and not takes_payloads(self.writer.options.record_type)
-        rest = memoryview(bytearray(_REST_BYTES))
+        overflow = memoryview(bytearray(_REST_BYTES))
         try:
             raw = SummedFile(file.open(), crc32c)
             with closing(open_source(file, self.writer.target.output.compression, raw=raw)) as stream:
@@ -243,7 +243,7 @@ class ResumableWriter:
                         schema = embedded_content(block.data[begin - HEADER_BYTES : begin + size + FOOTER_BYTES])
                     records += len(frames.starts)
                     blocks.consume(frames.consumed)
-                while raw.readinto(rest):  # it is longer than was looked up
+                while raw.readinto(overflow):  # it is longer than was looked up
                     pass
         except (TFRecordError, FileNotFoundError):  # another process may have removed it since it was listed
             return None
@@ -259,7 +259,7 @@ class ResumableWriter:
         return 1 if is_local(self.writer.target.output.base, self.writer.target.storage) else _STORED
 
     def add(self, part: WrittenPart, source: SourceVersion) -> WrittenPart:
-        """Note that the part of a task is finished, and of which source it was made."""
+        """Note a finished part and its source in the journal."""
         self.journal.add_part(part.staged, {"source": source, "rows": self.schema, **_description(part)})
         return replace(part, source=_made_of(source, self.conversion))
 
@@ -274,7 +274,7 @@ class ResumableWriter:
         return report
 
 
-def _resolved(path: Any, options: WriteOptions) -> Output:
+def _resolve_output(path: Any, options: WriteOptions) -> Output:
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"resume=True needs a path, not a {type(path).__name__}")
     text = printable(os.fspath(path))
@@ -293,12 +293,12 @@ def _resolved(path: Any, options: WriteOptions) -> Output:
 
 
 def _made_of(source: SourceVersion, conversion: str) -> SourceVersion:
-    """What the manifest says about the source of a shard."""
+    """The manifest's entry for the source of a shard."""
     return {**source, "conversion": conversion}
 
 
 def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion: str) -> bool:
-    """Whether a dataset was made of these sources in this order by this conversion, and its schema can be used."""
+    """True if a dataset was made of these sources in this order by this conversion, and its schema is readable."""
     without_rows = list(manifest.sources_without_rows)
     wanted = [_made_of(source, conversion) for source in sources]
     by_path = {str(noted.get("path")): noted for noted in without_rows}
@@ -311,11 +311,11 @@ def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion
 
 
 def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> tuple[str, str]:
-    """Say why a dataset is not that of these sources, and what ``mode="overwrite"`` does."""
+    """Say why a dataset does not match these sources, and what ``mode="overwrite"`` does."""
     if not all(file.sources for file in manifest.files):
         return "and does not state what all of its shards were made of", "converts all sources again"
-    noted = {str(each.get("path")): each for file in manifest.files for each in file.sources}
-    noted |= {str(each.get("path")): each for each in manifest.sources_without_rows}
+    noted = {str(source.get("path")): source for file in manifest.files for source in file.sources}
+    noted |= {str(source.get("path")): source for source in manifest.sources_without_rows}
     paths = {str(source["path"]) for source in wanted}
     changed = [source for source in wanted if not is_version(noted.get(str(source["path"]), {}), source)]
     if changed and all(source["path"] in noted for source in changed):

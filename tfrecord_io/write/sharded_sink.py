@@ -44,7 +44,7 @@ from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.system import named_temporary_folder
 from tfrecord_io.storage.write.publication import Publication, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt
-from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix
+from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
 from tfrecord_io.write.partition_folders import PartitionFolders, folder_values
 from tfrecord_io.write.side_by_side import open_at_a_time
 
@@ -70,8 +70,8 @@ class ShardedSink(Sink):
         self._threads = options.thread_count  # of each shard
         self._columns: PartitionFolders | None = None
         if options.partition_by:
-            known = dataset.known_partition_schema
-            types = None if known is None else EmbeddedSchema.parse(known, self.path).schema
+            packed_schema = dataset.known_partition_schema
+            types = None if packed_schema is None else EmbeddedSchema.parse(packed_schema, self.path).schema
             self._columns = PartitionFolders(options.partition_by, options.overwrite_where, types)
         self._names = [""] if self._columns is None else self._columns.folders  # by number
         self._schema: bytes | None = None
@@ -90,12 +90,12 @@ class ShardedSink(Sink):
         if self._columns is None:
             return source
         is_first = self._columns.types is None
-        rest = self._columns.split(source, self.records)
+        rows = self._columns.split(source, self.records)
         if is_first:
             self._dataset.set_partition_schema(self._columns.schema)
             if self._columns.replaced and isinstance(self._dataset, Publication):  # no task of a job has it
                 self._dataset.replaced_values = self._columns.replaced
-        return rest
+        return rows
 
     def expect(self, rows: int) -> None:
         """Make the shards contiguous parts, as the number of rows is known."""
@@ -128,22 +128,22 @@ class ShardedSink(Sink):
         sizes = frame_sizes(data) if is_needed else None
         if self._columns is not None:
             assert sizes is not None
-            return Piece(frames, records, parts=self._by_folder(frames, sizes, self._columns.take(row, records)))
+            return Piece(frames, records, parts=self._split_by_folder(frames, sizes, self._columns.take(row, records)))
         shard = bisect_right(self._ranges, row, key=attrgetter("start")) - 1 if self._ranges is not None else 0
         return Piece(frames, records, sizes, get_engine().crc32c(data) if self.compression is None else None, shard)
 
-    def _by_folder(self, frames: Array, sizes: Array, numbers: Array) -> tuple[Piece, ...]:
+    def _split_by_folder(self, frames: Array, sizes: Array, numbers: Array) -> tuple[Piece, ...]:
         """The frames of each folder, in their order; `numbers` are those of the frames' folders."""
         order = np.argsort(numbers, kind="stable")
         starts = (np.cumsum(sizes) - sizes)[order]
         sizes = sizes[order]
         data = np.frombuffer(get_engine().payloads(frames, Frames(starts, sizes, 0)), np.uint8)  # of whole frames
-        found, first = np.unique(numbers[order], return_index=True)
+        folders, first = np.unique(numbers[order], return_index=True)
         ends = np.append(0, np.cumsum(sizes))
         bounds = pairwise([*first.tolist(), len(sizes)])
         return tuple(
             Piece(data[ends[begin] : ends[end]], end - begin, sizes[begin:end], None, number)
-            for number, (begin, end) in zip(found.tolist(), bounds, strict=True)
+            for number, (begin, end) in zip(folders.tolist(), bounds, strict=True)
         )
 
     def write(self, piece: Piece) -> None:
@@ -157,9 +157,9 @@ class ShardedSink(Sink):
         self.records += piece.records  # about, if threads do so at a time
 
     def _distribute(self, piece: Piece) -> None:
-        """Write the next frames of a folder to its shards, or keep them until its turn, or all rows are counted."""
-        most = _MOST_OPEN if self._dataset.side_by_side else _MOST_UPLOADS
-        if not self._is_counted or (piece.number not in self._folders and len(self._folders) >= most):
+        """Write frames to the shards of their folder, or spool them until the folder's turn or the end of counting."""
+        max_open = _MOST_OPEN if self._dataset.side_by_side else _MOST_UPLOADS
+        if not self._is_counted or (piece.number not in self._folders and len(self._folders) >= max_open):
             self._spool = self._spool or Spool(_MEMORY_BYTES if self._is_counted else LIMITS.spool_memory_bytes)
             self._spool.write(piece.data, number=piece.number)
             return
@@ -183,7 +183,7 @@ class ShardedSink(Sink):
         """Append frames to a shard, whose first record gets the embedded schema."""
         if self._prefix and not shard.records:
             size = frame_size(piece.data[:HEADER_BYTES])
-            first = with_prefix(self._prefix, piece.data[:size], self.path)
+            first = add_prefix(self._prefix, piece.data[:size], self.path)
             shard.write(Piece(first, 1, np.array([len(first)])))
             sizes = None if piece.sizes is None else piece.sizes[1:]
             piece = Piece(piece.data[size:], piece.records - 1, sizes)
@@ -212,7 +212,7 @@ class ShardedSink(Sink):
             self._finishing = in_background(shard.finish, "finish")
         else:
             shard.finish()
-            self._dataset.store(self._written(folder, number))
+            self._dataset.store(self._written_shard(folder, number))
 
     def _wait(self) -> None:
         """Wait until the shard before is complete; raise the error of completing it."""
@@ -220,7 +220,7 @@ class ShardedSink(Sink):
             self._finishing.result()
             self._finishing = None
 
-    def _written(self, folder: int, number: int) -> WrittenShard:
+    def _written_shard(self, folder: int, number: int) -> WrittenShard:
         shard = self._shards[folder, number]
         return WrittenShard(number, shard.records, shard.bytes, shard.crc32c, shard.output, folder=self._names[folder])
 
@@ -263,7 +263,7 @@ class ShardedSink(Sink):
                 text = f"'{self.path}': shard {number} has {records} of {len(rows)} records: nothing is published"
                 raise RuntimeError(text)
         keys = sorted(self._shards)
-        self._dataset.publish([self._written(*key) for key in keys], self._schema)
+        self._dataset.publish([self._written_shard(*key) for key in keys], self._schema)
         return tuple(self._shards[key].file for key in keys)
 
     def publish_indexes(self) -> None:  # the dataset is complete without them
@@ -288,7 +288,7 @@ class ShardedSink(Sink):
 
 @dataclass(frozen=True, slots=True)
 class SchemaUnion:
-    """The schema of a dataset once rows are added to it, with `evolve` also ones of other columns or wider types."""
+    """Unites a dataset's schema with the schema of added rows; `evolve` allows new columns and wider types."""
 
     evolve: bool = False
 
@@ -312,20 +312,20 @@ class SchemaUnion:
             return old
         if new is None:
             raise SchemaError("the dataset has a schema, and the appended data has none", path=path)
-        known, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
+        stored_schema, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
         if without_rows:
-            known = replace(known, dictionaries=added.dictionaries)
+            stored_schema = replace(stored_schema, dictionaries=added.dictionaries)
         elif not adds_rows:
-            added = replace(added, dictionaries=known.dictionaries)
-        united = merge(known, added)
-        for level in stored_index(known.schema) if not self.evolve else ():
+            added = replace(added, dictionaries=stored_schema.dictionaries)
+        united = merge(stored_schema, added)
+        for level in stored_index(stored_schema.schema) if not self.evolve else ():
             if level not in added.schema.names:
                 reason = "it is a level of the dataset's index, which the appended data lacks"
                 index = "set it as the index, pass index=True, or pass evolve=True to append rows without labels"
                 index_cli = "set it as the index, pass --index true, or pass --evolve to append rows without labels"
                 raise SchemaError(reason, path=path, feature=level, hint=index, hint_cli=index_cli)
-        stored, new_types = ({field.name: field for field in each.schema} for each in (known, added))
-        for column in united.schema if united is not known else ():
+        stored, new_types = ({field.name: field for field in schema.schema} for schema in (stored_schema, added))
+        for column in united.schema if united is not stored_schema else ():
             before = stored.get(column.name)
             got = new_types[column.name].type if column.name in new_types else None
             types = f"the appended column is {got}, and that of the dataset {None if before is None else before.type}"
@@ -361,7 +361,7 @@ class SchemaUnion:
                         f"{advice}, or --evolve to {to_unite}",
                     )
                 raise SchemaError(reason, path=path, hint=hint, hint_cli=hint_cli, **error)
-        return old if united is known and not without_rows else pack(united.schema, united.dictionaries)
+        return old if united is stored_schema and not without_rows else pack(united.schema, united.dictionaries)
 
 
 class ShardAssigner(ABC):
@@ -449,10 +449,10 @@ class Spool:
 
     def _flush(self) -> None:
         """Write the larger ones of the parts in memory to the file: many small ones would be slow to read."""
-        least = self._bytes // (2 * len(self._pending))
+        min_bytes = self._bytes // (2 * len(self._pending))
         with named_temporary_folder():
             self._file = self._file or tempfile.TemporaryFile(prefix="tfrecord_io-")  # noqa: SIM115
-            for number in [number for number, part in self._pending.items() if len(part) >= least]:
+            for number in [number for number, part in self._pending.items() if len(part) >= min_bytes]:
                 part = self._pending.pop(number)
                 self._written.setdefault(number, array("q")).extend((self._file.tell(), len(part)))
                 self._file.write(part)
@@ -463,7 +463,7 @@ class Spool:
         return sorted({*self._pending, *self._written})
 
     def parts(self, number: int = 0) -> Iterator[Array]:
-        """What was written with a number, in order."""
+        """The pieces written with this number, in order."""
         places = self._written.pop(number, array("q"))
         for offset, size in zip(places[::2], places[1::2], strict=True):
             assert self._file is not None

@@ -29,8 +29,8 @@ def open_at_a_time(sequences: int, threads: int) -> int:
     >>> [open_at_a_time(n, 2) for n in (1, 4, 5, 6, 100)]
     [1, 4, 3, 3, 4]
     """
-    most = _OPEN * threads if threads > 1 else 1
-    rounds = -(-sequences // most)
+    open_at_once = _OPEN * threads if threads > 1 else 1
+    rounds = -(-sequences // open_at_once)
     return -(-sequences // max(rounds, 1))
 
 

@@ -52,7 +52,7 @@ from tfrecord_io.storage.paths.resolve_output import check_named, directory_of_f
 from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.column_indexes import ColumnIndexes, check_indexed
-from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, in_this_directory
+from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, make_absolute
 from tfrecord_io.write.partition_folders import stored_columns
 from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
 from tfrecord_io.write.side_by_side import side_by_side
@@ -78,7 +78,7 @@ _BYTES = {
 
 @dataclass(frozen=True, repr=False)
 class WriteReport(Report):
-    """What was written; it prints as a line about the files, and a table of the columns that were rounded.
+    """Report of a writing; prints as a line about the files, and a table of rounded columns.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Writer(PublishingWriter):
     ) -> None:  # `may_move`: the working directory may be another one when it is closed
         check_column_encodings(options.column_encoding)
         self._options = options
-        path, self._directory = in_this_directory(path, options.storage) if may_move else (path, "")
+        path, self._directory = make_absolute(path, options.storage) if may_move else (path, "")
         self._encoder: SliceEncoder | None = None  # once the schema is known
         self.rounding = Rounding()  # the values rounded so far
         self.report: WriteReport | None = None
@@ -166,7 +166,7 @@ class Writer(PublishingWriter):
         """Plan the writing of rows of this schema; `known` is that of the dataset to which they are added."""
         if known is not None and self._embeds:
             schema = _as_in_dataset(schema, EmbeddedSchema.parse(known, self._sink.path).schema, self._options)
-        plan = _planned(schema, self._options)
+        plan = _plan_columns(schema, self._options)
         if columns := self._options.indexed_columns:
             check_indexed(columns, schema, [leaf.feature for leaf in plan.leaves])
         self._encoder = SliceEncoder(plan, self._options.record_type)
@@ -229,7 +229,7 @@ class Writer(PublishingWriter):
         progress = ProgressMeter(options.progress, total, "rows", self._rows) if options.progress else None
         with (
             progress or nullcontext(),
-            closing(self._written(fitting(source, encoder.plan.schema, "the data"), encoder)) as written,
+            closing(self._write_pieces(fitting(source, encoder.plan.schema, "the data"), encoder)) as written,
         ):
             for part in written:
                 self._rows += part.piece.records
@@ -238,7 +238,7 @@ class Writer(PublishingWriter):
                 if progress is not None:
                     progress.advance(part.piece.records)
 
-    def _written(self, source: BatchSource, encoder: SliceEncoder) -> Generator[EncodedPiece]:
+    def _write_pieces(self, source: BatchSource, encoder: SliceEncoder) -> Generator[EncodedPiece]:
         """Encode and write the batches of `source` on several threads; yields each piece once it is written."""
         threads, memory = min(self._options.thread_count, cpu_count()), Memory(get_engine())
         part = source.part
@@ -268,16 +268,16 @@ class Writer(PublishingWriter):
     def _begin(self, plan: WritePlan, batch: pa.RecordBatch, row: int) -> bytes:
         """At the first row, pass the schema to be embedded to the sink; later, check the categories against it."""
         if self._embeds and row == 0:
-            found = dictionaries(batch, plan)
-            self._categories = embedded_dictionaries(found)
-            return self._sink.begin(pack(embedded_schema(plan.schema), found))
+            batch_dictionaries = dictionaries(batch, plan)
+            self._categories = embedded_dictionaries(batch_dictionaries)
+            return self._sink.begin(pack(embedded_schema(plan.schema), batch_dictionaries))
         if not self._categories:
             return b""
         later, ordered = dictionaries(batch, plan), plan.ordered
-        for name, known in self._categories.items():
-            if not has_all(known, later[name], ordered=name in ordered):
+        for name, first_categories in self._categories.items():
+            if not has_all(first_categories, later[name], ordered=name in ordered):
                 reason = "it has categories that the embedded schema, written with the first rows, does not list"
-                if has_all(known, later[name]):
+                if has_all(first_categories, later[name]):
                     reason = "its ordered categories are in another order than in the first rows"
                 advice = "unify the categories (pyarrow.Table.unify_dictionaries), or cast them to plain values"
                 raise EncodeError(reason, feature=name, hint=advice)
@@ -337,7 +337,7 @@ def write(data: Any, path: Any, options: WriteOptions) -> WriteReport:
 
 
 def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
-    """Raise what a `Writer` with these options raises for columns of these types, whatever their rows.
+    """Raise the errors of a `Writer` with these options for columns of these types, whatever the rows.
 
     For engines, whose tasks would fail one by one.
     """
@@ -348,11 +348,11 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)  # of columns that it leaves out, which the writer issues
             source = Conforming(target, options.float64, Rounding())(source, 0)
-        own = pa.schema([schema.field(name) for name in target.names])
-        empty = empty_batch(own)
+        selected = pa.schema([schema.field(name) for name in target.names])
+        empty = empty_batch(selected)
         cast_columns(empty, target.to_arrow())
     stored = stored_columns(source.schema, options.partition_by)
-    _planned(pa.schema([source.schema.field(at) for at in stored], source.schema.metadata), options)
+    _plan_columns(pa.schema([source.schema.field(at) for at in stored], source.schema.metadata), options)
 
 
 def _as_in_dataset(schema: pa.Schema, known: pa.Schema, options: WriteOptions) -> pa.Schema:
@@ -362,9 +362,9 @@ def _as_in_dataset(schema: pa.Schema, known: pa.Schema, options: WriteOptions) -
     """
     stored, changed = {field.name: field for field in known}, {}
     for at, column in enumerate(schema):
-        own = stored.get(column.name, column)
-        encoding = encoding_of(own)
-        if encoding in (None, BY_WIRE, NESTED) or encoding_of(column) is not None or own.type != column.type:
+        stored_field = stored.get(column.name, column)
+        encoding = encoding_of(stored_field)
+        if encoding in (None, BY_WIRE, NESTED) or encoding_of(column) is not None or stored_field.type != column.type:
             continue
         is_stated = column.name in (options.column_encoding or {})
         is_stated |= options.float64 is not None and encoding == RAW and t.is_float64(value_type(column.type))
@@ -380,7 +380,7 @@ def _fields_of(message: MessageType, schema: pa.Schema) -> Sequence[MessageField
     return fields_of(message, schema)
 
 
-def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
+def _plan_columns(schema: pa.Schema, options: WriteOptions) -> WritePlan:
     """The plan of a writer with these options for data of this schema."""
     if isinstance(message := options.record_type, MessageType):
         _fields_of(message, schema)
@@ -432,14 +432,14 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
     dataset.unite = SchemaUnion(options.evolve)
     sink = ShardedSink(dataset, options)
     whole = output.path if output.directory else f"{output.base}@*"
-    known = dataset if mode in ADDING and sink.compression is None else None
-    if options.indexed_columns or known is not None:
-        sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, known)
+    extended = dataset if mode in ADDING and sink.compression is None else None
+    if options.indexed_columns or extended is not None:
+        sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, extended)
     return sink
 
 
 def warn_of_lost_schema(sink: Sink, columns: int) -> None:
-    """Warn that `sink`, which has no records, cannot keep the types of its columns."""
+    """Warn of the loss of column types in a `sink` without records."""
     if columns and not sink.keeps_schema:
         lost = f"no records were written, so the schema ({counted(columns, 'column')}) could not be stored"
         advice = "read the file with read_table(schema=…), or write a directory, whose manifest keeps the schema"
@@ -447,7 +447,7 @@ def warn_of_lost_schema(sink: Sink, columns: int) -> None:
 
 
 class Conforming:
-    """Selects the columns of a schema in its order, casts them without loss to its types, names them as its features.
+    """Conforms input to a schema: selects and orders columns, casts them without loss, and names them as features.
 
     A SchemaWarning names the columns that the schema leaves out.
 
@@ -488,18 +488,18 @@ class Conforming:
 
     def _cast(self, written: pa.Schema, batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            own = batch if batch.schema.names == self._names else batch.select(self._names)
-            if own.schema.equals(self._target) and not self._has_required:  # nothing to cast or to check
-                columns = None if own.schema.equals(written, check_metadata=True) else own.columns
+            selected = batch if batch.schema.names == self._names else batch.select(self._names)
+            if selected.schema.equals(self._target) and not self._has_required:  # nothing to cast or to check
+                columns = None if selected.schema.equals(written, check_metadata=True) else selected.columns
             else:
-                columns = cast_columns(own, self._target, rows, float64=self._float64, rounding=self._rounding)
+                columns = cast_columns(selected, self._target, rows, float64=self._float64, rounding=self._rounding)
             if self._composites:
-                columns = self._split(own.columns if columns is None else columns, rows)
+                columns = self._split(selected.columns if columns is None else columns, rows)
             rows += batch.num_rows
-            yield own if columns is None else pa.RecordBatch.from_arrays(columns, schema=written)
+            yield selected if columns is None else pa.RecordBatch.from_arrays(columns, schema=written)
 
     def _split(self, columns: Sequence[pa.Array], row: int) -> list[pa.Array]:
-        """The columns, and in place of each composite one those of its features."""
+        """Replace each composite column by the columns of its features."""
         from tfrecord_io.arrow.encode.composite_columns import component_columns
 
         split: list[pa.Array] = []
@@ -532,14 +532,14 @@ def _split_fields(schema: Schema, composites: Mapping[str, Composite]) -> Iterat
     """The fields that are written, each named as its feature; SchemaError if two columns have the same feature."""
     from tfrecord_io.arrow.encode.composite_columns import component_fields
 
-    taken = set()
+    features = set()
     for field in schema:
         composite = composites.get(field.column)
         plain = replace(field, column=field.feature)
         for written in [plain] if composite is None else component_fields(composite, field):
-            if written.feature in taken:
+            if written.feature in features:
                 raise SchemaError("two columns of the schema are written to it", feature=written.feature)
-            taken.add(written.feature)
+            features.add(written.feature)
             yield written
 
 
@@ -563,7 +563,7 @@ class Memory:
 
 
 class EncodedPiece(NamedTuple):
-    """A piece, the memory that it is in, and, with the first piece of a slice, what was rounded in the slice."""
+    """A piece with its memory, and, in a slice's first piece, the counts of values rounded in the slice."""
 
     piece: Piece
     memory: Any
@@ -641,8 +641,8 @@ class SliceEncoder:
             rounded = None if self.plan.float64 == "error" else rounding.add
             return MessageEncoder(self._fields, batch, row, self._engine, rounded)
         arrow = None if reader is None else reader.read(batch)
-        plan, taken = replace(self.plan, rounding=rounding), () if arrow is None else arrow.taken
-        columns = encode_columns(batch, plan, row_base=row, taken=taken)
+        plan, read_columns = replace(self.plan, rounding=rounding), () if arrow is None else arrow.taken
+        columns = encode_columns(batch, plan, row_base=row, taken=read_columns)
         return self._engine.encoder(columns, sequence=self._sequence, arrow=arrow)
 
 

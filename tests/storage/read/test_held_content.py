@@ -11,7 +11,7 @@ import pytest
 from limited import set_limits
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read import held_content
-from tfrecord_io.storage.read.held_content import hold, unheld
+from tfrecord_io.storage.read.held_content import drop_held_content, hold
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source
 
@@ -48,7 +48,7 @@ def test_what_is_held_is_read_by_all_until_it_is_dropped(objects: list[Source]) 
     assert first.held is not None
     first.held.drop()
     assert first.open().readinto(memoryview(buffer)) == 5
-    assert unheld(first).held is not first.held
+    assert drop_held_content(first).held is not first.held
 
 
 def test_a_local_file_is_not_held(tmp_path: Any) -> None:
@@ -56,4 +56,4 @@ def test_a_local_file_is_not_held(tmp_path: Any) -> None:
     sources = resolve_inputs(tmp_path / "a")
     assert hold(sources) == sources
     assert hold(sources)[0].held is None
-    assert unheld(sources[0]) is sources[0]
+    assert drop_held_content(sources[0]) is sources[0]

@@ -106,7 +106,7 @@ def test_upload_interrupted_before_its_id_arrives_is_aborted(
 
     def interrupted_start(self: S3Output, request: Any) -> Any:
         future = start(self, request)
-        if request.__name__ == "_tracked":  # the first part, which waits for the id
+        if request.__name__ == "_track":  # the first part, which waits for the id
 
             def done() -> bool:
                 del future.done

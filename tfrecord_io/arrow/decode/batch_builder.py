@@ -149,7 +149,7 @@ class BatchBuilder:
         made, room, fault = self._made_by_engine(columns), expansion.room, excess
         if isinstance(made, pa.RecordBatch):
             return made, excess
-        with expansion.applied():
+        with expansion.activate():
             while True:
                 arrays, first = self._arrays(columns, rows, made)
                 if first is None:

@@ -104,7 +104,7 @@ def write_npy(
     FeatureNotFoundError
         The column does not exist, or the source has no columns.
     """
-    return to_npy(source, target, column, mode=mode, **ExportOptions.stated(write_npy, locals()))
+    return to_npy(source, target, column, mode=mode, **ExportOptions.stated_keywords(write_npy, locals()))
 
 
 def to_npy(
@@ -178,7 +178,9 @@ def write_npz(
     EncodeError, DecodeError
         As in `write_npy`; or the name of a column leads out of the archive (``../x``, ``/x``).
     """
-    return to_npz(source, target, compressed=compressed, mode=mode, **ExportOptions.stated(write_npz, locals()))
+    return to_npz(
+        source, target, compressed=compressed, mode=mode, **ExportOptions.stated_keywords(write_npz, locals())
+    )
 
 
 def to_npz(

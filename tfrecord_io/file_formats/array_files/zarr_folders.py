@@ -36,7 +36,7 @@ from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
-from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
+from tfrecord_io.storage.paths.safe_names import join_below, leads_out, links_out, name_fault
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.write.writer import WriteReport
 
@@ -169,7 +169,7 @@ class _Folder:
         path = f"{self.fs.display_path(self.root)}: {printable(key)}"
         if (reason := leads_out(key)) is not None:
             raise DecodeError(f"the name of an array or a chunk leads out of the folder: {reason}", path=path)
-        name = below(self.root, key)
+        name = join_below(self.root, key)
         if isinstance(self.fs, LocalFileSystem) and links_out(self.root, name):
             raise DecodeError("a symbolic link leads out of the folder", path=path, hint="copy the file into it")
         return name
@@ -266,7 +266,7 @@ def to_zarr(source: Any, target: Any, **keywords: Any) -> WriteReport:
         import zarr
     export = Export(source, keywords)
     for name in export.names:
-        if (reason := refused(name)) is not None:
+        if (reason := name_fault(name)) is not None:
             reason = f"its name cannot be that of an array: {reason}"
             raise EncodeError(
                 reason, feature=name, hint=f"rename it, or {EXCLUDE}", hint_cli=f"rename it, or {EXCLUDE_CLI}"

@@ -156,9 +156,11 @@ def _widen_floats(part: Condition, floats: Set[tuple[str, ...]]) -> Condition:
     arguments = [_widen_floats(argument, floats) for argument in part.arguments]
     literals = [argument.value.type for argument in arguments if argument.value is not None]
     if part.name in COMPARISONS and pa.float64() in literals:
-        double = Condition.parsed(pc.field("").cast(pa.float64()))
-        arguments = [double.replaced([argument]) if argument.path in floats else argument for argument in arguments]
-    return part.replaced(arguments)
+        double = Condition.parse(pc.field("").cast(pa.float64()))
+        arguments = [
+            double.replace_arguments([argument]) if argument.path in floats else argument for argument in arguments
+        ]
+    return part.replace_arguments(arguments)
 
 
 def _blocks(scan: Scan, schema: pa.Schema) -> Iterator[pa.Table]:

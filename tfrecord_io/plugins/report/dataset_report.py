@@ -159,7 +159,7 @@ def report(
     """
     source, compare = as_list(source), as_list(compare)
     limits = SampleLimits(sample_records, sample_bytes, seed)
-    keywords = ReadOptions.stated(report, locals())
+    keywords = ReadOptions.stated_keywords(report, locals())
     sources = [source] if compare is None else [source, compare]
     options = [ReadOptions.from_keywords(keywords, report, side).for_inspection() for side in sources]
     if target is None:

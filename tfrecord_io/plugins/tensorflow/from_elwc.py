@@ -364,7 +364,7 @@ def open_elwc(
     Others
         As in `tfrecord_io.open_reader`.
     """
-    sources, keywords = elwc_rows(source, ReadOptions.stated(open_elwc, locals()), part)
+    sources, keywords = elwc_rows(source, ReadOptions.stated_keywords(open_elwc, locals()), part)
     return open_path(sources, ReadOptions.from_keywords(keywords))
 
 

@@ -115,7 +115,7 @@ def write_tfds(
         `path`, ``split`` or `name` is not a name that TFDS has.
     """
     check_mode(mode)
-    keywords = WriteOptions.stated(write_tfds, locals())
+    keywords = WriteOptions.stated_keywords(write_tfds, locals())
     options = WriteOptions.from_keywords({**keywords, "embed_schema": False, "compression": None})
     if options.float64 == "raw":
         raise ValueError("float64='raw' cannot be used: TFDS stores it as float32")

@@ -43,7 +43,7 @@ from tfrecord_io.options import StorageOptions, leaves_out, raises
 from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
+from tfrecord_io.storage.paths.safe_names import join_below, leads_out, links_out
 from tfrecord_io.typing import InvalidBoxes, Path
 
 T = TypeVar("T")
@@ -468,7 +468,7 @@ def _find_files(
     """
     fs, root = find_folder(os.fspath(folder), storage)
     names = [_path_below(image, root.name, is_local=isinstance(fs, LocalFileSystem)) for image in images]
-    start = f"{below(root.name, '')}/"
+    start = f"{join_below(root.name, '')}/"
     images = [image._replace(name=name.removeprefix(start)) for image, name in zip(images, names, strict=True)]
     entries = fs.entries(names)
     files, missing = [], []
@@ -495,7 +495,7 @@ def _find_files(
 
 def _path_below(image: AnnotatedImage, root: str, *, is_local: bool) -> str:
     """The path of an image below a folder."""
-    reason, name = leads_out(image.name), below(root, image.name)
+    reason, name = leads_out(image.name), join_below(root, image.name)
     if reason is None and is_local and links_out(root, name):
         reason = "a link leads out of it"
     if reason is None:

@@ -20,7 +20,7 @@ from tfrecord_io.plugins.vision.to_folder import file_suffix, named_as_image, ro
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.column_selection import Projection
-from tfrecord_io.storage.paths.safe_names import refused
+from tfrecord_io.storage.paths.safe_names import name_fault
 
 _BOX = ("bbox/xmin", "bbox/xmax", "bbox/ymin", "bbox/ymax")
 _BY_CORNER = ("bbox/xmin", "bbox/ymin", "bbox/xmax", "bbox/ymax")
@@ -217,7 +217,7 @@ class AnnotatedRecords:
             name = values.get(_NAME)
             if name is None:
                 name = f"{row:08d}{'.jpg' if content is None else file_suffix(content)}"
-            if (wrong := refused(name)) is not None:
+            if (wrong := name_fault(name)) is not None:
                 text = f"the name '{printable(name)}' of a file cannot be used: {wrong}"
                 raise row_error(reader, row, text, _NAME, NUMBERS)
             name = name if content is None else named_as_image(name, content)

@@ -37,7 +37,7 @@ from tfrecord_io.plugins.vision.annotated_images import (
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_DIGITS, pixels_in
 from tfrecord_io.plugins.vision.vision_rows import VOC
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.paths.safe_names import below, refused
+from tfrecord_io.storage.paths.safe_names import join_below, name_fault
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import InvalidBoxes, OnFileError, Path, StorageLike
 
@@ -185,7 +185,7 @@ class _Folder(NamedTuple):
             files = list_images(self.images, storage).files
         except FileNotFoundError:
             return  # without a folder of images, reading them says so
-        named = {below("", image.name).removeprefix("/") for image in annotated}
+        named = {join_below("", image.name).removeprefix("/") for image in annotated}
         warn_of_others(self.images, "without an annotation", [file for file in files if file.name not in named])
 
     def image_set(self, name: str, files: list[Entry]) -> list[Entry]:
@@ -214,7 +214,7 @@ class _Folder(NamedTuple):
 
 def check_image_set(name: str) -> None:
     """Raise ValueError if it cannot be the name of an image set."""
-    if (wrong := "it has a slash" if "/" in name else refused(name)) is not None:
+    if (wrong := "it has a slash" if "/" in name else name_fault(name)) is not None:
         raise ValueError(f"image_set={name!r}: expected the name of a file in {SETS}, such as 'train'; {wrong}")
 
 

@@ -27,7 +27,7 @@ from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.filesystem.locate import is_url
-from tfrecord_io.storage.paths.safe_names import refused
+from tfrecord_io.storage.paths.safe_names import name_fault
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.storage.write.output_file import OutputStream
@@ -114,7 +114,7 @@ def write_image_folder(
     FileExistsError
         The folder exists and is not empty.
     """
-    keywords = ExportOptions.stated(write_image_folder, {**locals(), "columns": None})
+    keywords = ExportOptions.stated_keywords(write_image_folder, {**locals(), "columns": None})
     return _write_folder(
         source=source,
         target=target,
@@ -189,7 +189,7 @@ def write_file_folder(
     EncodeError, FeatureNotFoundError, FileExistsError
         As from `write_image_folder`.
     """
-    keywords = ExportOptions.stated(write_file_folder, {**locals(), "columns": None})
+    keywords = ExportOptions.stated_keywords(write_file_folder, {**locals(), "columns": None})
     return _write_folder(
         source=source,
         target=target,
@@ -393,7 +393,7 @@ def _write_files(
             if name is None:
                 name = f"{at:08d}{file_suffix(content)}"
             reason = (
-                "the table of the folder has this name" if name.partition("/")[0] == layout.table else refused(name)
+                "the table of the folder has this name" if name.partition("/")[0] == layout.table else name_fault(name)
             )
             error = partial(row_error, reader, at, feature=layout.filename, advice=_NUMBERED)
             if reason is not None:
@@ -490,7 +490,7 @@ def file_suffix(content: pa.Buffer) -> str:
 
 def _table_format(table: str) -> OpenWriter:
     """The writer of a table by its name."""
-    if (wrong := "it has a slash" if "/" in table else refused(table)) is not None:
+    if (wrong := "it has a slash" if "/" in table else name_fault(table)) is not None:
         raise ValueError(f"table={table!r}: expected the name of a file in the folder; {wrong}")
     format = format_of_name(table.lower())
     if format in (CSV, TSV, JSON):

@@ -26,7 +26,7 @@ from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.storage.paths.file_names import is_record_file
-from tfrecord_io.storage.paths.safe_names import refused
+from tfrecord_io.storage.paths.safe_names import name_fault
 from tfrecord_io.storage.read.source import Source
 
 KEY = "__key__"
@@ -231,7 +231,7 @@ class TarWriter(AbstractContextManager["TarWriter"]):
         for row, key in enumerate(keys):
             key = f"{self._rows:08d}" if key is None else _key_text(key, self._rows)
             below = key.removeprefix("./")  # as in archives that tar makes of the folder "."
-            reason = refused(below) or ("its last part has a dot" if "." in key.rpartition("/")[2] else None)
+            reason = name_fault(below) or ("its last part has a dot" if "." in key.rpartition("/")[2] else None)
             if reason is None and key == self._last:
                 reason = "it is that of the sample before it"
             if reason is not None:
@@ -271,7 +271,7 @@ def _encoder(type_: pa.DataType) -> Callable[[Any], bytes] | None:
 
 def _check_suffix(field: pa.Field) -> None:
     """EncodeError if the name of a column cannot be the suffix of a member."""
-    name, reason = field.name, refused(f"x.{field.name}")
+    name, reason = field.name, name_fault(f"x.{field.name}")
     if "/" in name:
         reason = "it has a slash, which makes folders of a suffix"
     elif name != name.lower():

@@ -37,7 +37,7 @@ from tfrecord_io.plugins.vision.annotated_images import (
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.file_names import natural_key
-from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
+from tfrecord_io.storage.paths.safe_names import join_below, leads_out, links_out, name_fault
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 
@@ -123,7 +123,7 @@ def open_yolo(
     options = AnnotationOptions.of_call(open_yolo, locals())
     check_choice("masks", masks, (None, *get_args(Masks)))
     pillow("reading the sizes of images")
-    if image_set is not None and (wrong := "it has a slash" if "/" in image_set else refused(image_set)) is not None:
+    if image_set is not None and (wrong := "it has a slash" if "/" in image_set else name_fault(image_set)) is not None:
         raise ValueError(f"image_set={image_set!r}: expected the name of a set, such as 'train'; {wrong}")
     dataset = _Dataset.open(os.fspath(path), options.storage)
     names = list(class_names) if class_names is not None else dataset.class_names()
@@ -298,7 +298,7 @@ def _label_name(name: str) -> str:
 def _contents(images: _Images, options: AnnotationOptions) -> Iterator[tuple[tuple[str, str], bytes]]:
     """The name of each image with the path of its labels, and their content."""
     fs = images.fs
-    paths = [below(images.labels, file) for file in images.files]
+    paths = [join_below(images.labels, file) for file in images.files]
     entries = fs.entries(paths)
     if not any(entries):
         reason = f"none of its {len(paths)} images has labels, the first in '{printable(fs.display_path(paths[0]))}'"

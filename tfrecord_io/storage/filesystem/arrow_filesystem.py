@@ -11,7 +11,7 @@ _WITHOUT_HOST = re.compile(r"(subtree|mock|abfs|py::[^:/]*)://")  # before a pat
 
 
 class ArrowFileSystem(ArrowFSWrapper):  # type: ignore[misc]
-    """fsspec's wrapper, which takes the paths that it shows: ``subtree://folder/a``, where fsspec takes a host.
+    """fsspec's wrapper, extended to take the paths it shows: ``subtree://folder/a``, where fsspec takes a host.
 
     It is made again each time. fsspec would find it again by the text of the filesystem, which of a SubTreeFileSystem
     has the address of an object that is gone: filesystems of two accounts may have one text.

@@ -99,13 +99,13 @@ class Blob:
             except Exception as error:  # of Azure's library
                 if http_status(error) in (409, 412):
                     with suppress(FileNotFoundError), raise_os_errors(other._path):
-                        await other._copied(await other._copy_status())
+                        await other._wait_for_copy(await other._copy_status())
                 raise
-            status = await other._copied(answer["copy_status"])
+            status = await other._wait_for_copy(answer["copy_status"])
         if status != "success":
             raise OSError(errno.EIO, f"the store did not copy a staged file: {status}", other._path)
 
-    async def _copied(self, status: str | None) -> str | None:
+    async def _wait_for_copy(self, status: str | None) -> str | None:
         """Wait as long as a copy to the blob is pending; returns its status."""
         while status == "pending":
             await asyncio.sleep(_COPY_SECONDS)
@@ -121,7 +121,7 @@ class Blob:
 async def delete_blobs(fs: Any, container: str, keys: Sequence[str]) -> list[str]:
     """Delete at most `MOST_DELETED` blobs by one request; returns those that were not deleted."""
     client = fs.service_client.get_container_client(container)
-    answers = [each.status_code async for each in await client.delete_blobs(*keys, raise_on_any_failure=False)]
+    answers = [answer.status_code async for answer in await client.delete_blobs(*keys, raise_on_any_failure=False)]
     answers += [0] * (len(keys) - len(answers))  # one, if the request as a whole was refused
     return [key for key, status in zip(keys, answers, strict=True) if status not in _DELETED]
 

@@ -113,7 +113,7 @@ async def google_listing(fs: Any, folder: str) -> list[dict[str, Any]]:
 
 
 async def google_page(fs: Any, folder: str, token: str, most: int) -> tuple[list[dict[str, Any]], str | None] | None:
-    """The next objects below a folder, as the ``find`` of gcsfs gives them, and the token of those that follow.
+    """The next page of objects below a folder, in the form of gcsfs' ``find``, and the token of the page after.
 
     None where folders exist of their own.
     """
@@ -124,11 +124,11 @@ async def google_page(fs: Any, folder: str, token: str, most: int) -> tuple[list
     page = await fs._call(
         "GET", "b/{}/o", bucket, prefix=prefix, maxResults=most, pageToken=token or None, json_out=True
     )
-    return [fs._process_object(bucket, each) for each in page.get("items", ())], page.get("nextPageToken")
+    return [fs._process_object(bucket, item) for item in page.get("items", ())], page.get("nextPageToken")
 
 
 async def _has_folders(fs: Any, bucket: str) -> bool:
-    """Whether folders exist of their own, without objects in them."""
+    """True if the bucket has folders without objects in them."""
     asks = getattr(fs, "_is_bucket_hns_enabled", None)
     return asks is not None and bool(await asks(bucket))
 
@@ -147,5 +147,5 @@ def decoded_address(fs: Any, name: str) -> tuple[Any, str, dict[str, str]]:
 
 
 def is_encoded(info: Mapping[str, Any] | None) -> bool:
-    """Whether the client decodes what Google Cloud Storage sends of an object."""
+    """True if Google Cloud Storage stores an object encoded, and the client decodes the response."""
     return bool(info) and (info or {}).get("contentEncoding", "identity") != "identity"

@@ -41,7 +41,7 @@ class FileSystem(Protocol):
 
     @property
     def can_list(self) -> bool:
-        """Whether directories can be listed."""
+        """True if directories can be listed."""
         ...
 
     def entry(self, name: str, *, is_file: bool = False) -> Entry | None:
@@ -62,12 +62,12 @@ class FileSystem(Protocol):
         """
         ...
 
-    def below(self, directory: str) -> list[Entry]:
+    def files_in_partition_folders(self, directory: str) -> list[Entry]:
         """All files below the folders of columns (``name=value``) in a directory."""
         ...
 
     def pages_below(self, directory: str) -> Iterator[tuple[list[Entry], bool]]:
-        """The same files and all others below the directory, by the pages of a store, and whether more follow.
+        """Files at any depth below the directory, by the pages of a store, and whether more pages follow.
 
         No pages where files are not listed so.
         """
@@ -83,9 +83,9 @@ class FileSystem(Protocol):
 
 
 def existing_files(fs: FileSystem, names: Sequence[str]) -> dict[str, Entry]:
-    """Those of some names that are files now, which are looked up together."""
-    found = fs.entries(names, are_files=True)
-    return {entry.name: entry for entry in found if entry is not None and not entry.directory}
+    """Look up several names together; the entries of existing files, by name."""
+    entries = fs.entries(names, are_files=True)
+    return {entry.name: entry for entry in entries if entry is not None and not entry.directory}
 
 
 def escaped_glob(pattern: str, literal: int) -> str:
@@ -113,16 +113,16 @@ def _matching(pattern: str) -> Iterator[str]:
     That would find its files again and again, until the system refuses the path. A folder that may not be listed is an
     OSError, as its files would be missing without a word.
     """
-    found = _ANY_FOLDERS.search(pattern)
-    if found is None:
+    wildcard = _ANY_FOLDERS.search(pattern)
+    if wildcard is None:
         yield from _matching_names(pattern)
         return
-    head, tail = re.sub("(?<=[^/])/+$", "/", pattern[: found.start()]), pattern[found.end() :]
-    names = tail if tail or found[1] else "*"  # of what is below the folders
+    head, tail = re.sub("(?<=[^/])/+$", "/", pattern[: wildcard.start()]), pattern[wildcard.end() :]
+    names = tail if tail or wildcard[1] else "*"  # of what is below the folders
     for top in _matching_names(head) if head else [""]:
         if not tail and top:
             yield top
-        below = _below(top, frozenset([_identity(top or ".")]))
+        below = _walk(top, frozenset([_identity(top or ".")]))
         if names and "/" not in names and not names.startswith((".", "**")):
             yield from (folder + name for folder, name, _ in below if fnmatch.fnmatch(name, names))
         else:
@@ -131,7 +131,7 @@ def _matching(pattern: str) -> Iterator[str]:
 
 
 def _matching_names(pattern: str) -> Iterator[str]:
-    """The same for a pattern without ``**``."""
+    """Names of local files matching a pattern without ``**``."""
     head, tail = os.path.split(pattern)
     for folder in _matching_names(head) if _has_wildcards(head) else [_ESCAPED.sub(r"\1", head)]:
         if _has_wildcards(tail):
@@ -163,27 +163,27 @@ def _nothing_there() -> Iterator[None]:
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """What is in a folder; nothing if it is gone since it was found."""
+    """Entries of a folder; none if the folder was removed meanwhile."""
     with _nothing_there(), os.scandir(system.current.full_name(folder or ".")) as listed:
         return list(listed)
     return []
 
 
-def _below(folder: str, within: frozenset[_Folder | None]) -> Iterator[tuple[str, str, bool]]:
-    """All that is below a folder, in which folder with a slash, its name, and whether it is one; nothing hidden.
+def _walk(folder: str, within: frozenset[_Folder | None]) -> Iterator[tuple[str, str, bool]]:
+    """Walk a folder, without hidden entries: of each its folder (with a slash), name, and whether it is a folder.
 
     `within` are that folder and those that it is in; a link to one of these is no folder.
     """
     for entry in _entries(folder):
         if entry.name.startswith("."):
             continue
-        own = None
+        identity = None
         with suppress(OSError):  # of links that lead to each other
-            own = _identity(folder + entry.name) if entry.is_dir() else None
-        is_folder = own is not None and own not in within
+            identity = _identity(folder + entry.name) if entry.is_dir() else None
+        is_folder = identity is not None and identity not in within
         yield folder, entry.name, is_folder
         if is_folder:
-            yield from _below(f"{folder}{entry.name}/", within | {own})
+            yield from _walk(f"{folder}{entry.name}/", within | {identity})
 
 
 def _identity(folder: str) -> _Folder | None:
@@ -197,7 +197,7 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
 def is_dangling(name: str) -> bool:
-    """Whether a local name is that of a link to a file that does not exist, or to itself."""
+    """True if a local path is a link to itself or to a missing file."""
     return os.path.islink(name) and not os.path.exists(name)
 
 
@@ -226,7 +226,7 @@ class LocalFileSystem:
         escaped = escaped_glob(pattern, literal_prefix(self, pattern) if literal is None else literal)
         return self._existing(map(system.current.plain_name, dict.fromkeys(_matching(escaped))))
 
-    def below(self, directory: str) -> list[Entry]:
+    def files_in_partition_folders(self, directory: str) -> list[Entry]:
         return [entry for entry in self.glob(f"{glob.escape(directory)}*=*/**") if not entry.directory]
 
     def pages_below(self, directory: str) -> Iterator[tuple[list[Entry], bool]]:
@@ -238,16 +238,16 @@ class LocalFileSystem:
         A dangling link is a file without a size, so that only opening it fails. Pipes, sockets and devices are left
         out: they are read by their own names only, as reading may block.
         """
-        found = []
+        entries = []
         for name in names:
             entry = None
             with _nothing_there():
                 entry = self.entry(name)
             if entry is None and os.path.islink(name):
-                found.append(Entry(name, None, False))
+                entries.append(Entry(name, None, False))
             elif entry is not None and (entry.directory or entry.size is not None):
-                found.append(entry)
-        return found
+                entries.append(entry)
+        return entries
 
     def remove(self, name: str) -> None:
         try:

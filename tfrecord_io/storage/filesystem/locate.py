@@ -71,11 +71,11 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
 
         options = storage.storage_options or {}
         try:
-            own = s3_options(options) if re.match(_S3, text) else dict(options)
+            url_options = s3_options(options) if re.match(_S3, text) else dict(options)
             for protocol in _CHAINED_S3.findall(text):
-                own[protocol] = s3_options(own.get(protocol) or {})
+                url_options[protocol] = s3_options(url_options.get(protocol) or {})
             # Some connect here; of a chained URL, the file that another one is in is opened.
-            fsspec_filesystem, name = answer_to(partial(_open_url, text, own), text)
+            fsspec_filesystem, name = answer_to(partial(_open_url, text, url_options), text)
             return _wrap(fsspec_filesystem, name, text)
         except MissingDependencyError:
             raise
@@ -111,12 +111,12 @@ def storage_for(paths: Iterable[str | os.PathLike[str]], storage: StorageOptions
 
 
 def is_url(path: str | os.PathLike[str]) -> bool:
-    """Whether a path begins with a protocol."""
+    """True if a path begins with a protocol."""
     return _URL.match(path_text(path)) is not None
 
 
 def is_remote(fs: FileSystem) -> TypeGuard[FsspecFileSystem]:
-    """Whether it is an `FsspecFileSystem`; that class is not imported for local files."""
+    """True if the filesystem is an `FsspecFileSystem`; that class is not imported for local files."""
     return type(fs) is not LocalFileSystem
 
 
@@ -132,14 +132,14 @@ def _open_url(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     import fsspec
 
     try:
-        fsspec_filesystem, name = fsspec.core.url_to_fs(_with_plain_files(url), **options)
+        fsspec_filesystem, name = fsspec.core.url_to_fs(_plain_file_names(url), **options)
     except OSError as error:
         tried = _NO_HADOOP.match(str(error))
         if tried is None:
             raise
         if tried["library"] is not None:
-            others = (line for line in str(error).splitlines()[1:] if not line.endswith(os.strerror(errno.ENOENT)))
-            _hadoop_failure[:] = [f"lib{tried['library']}", *others][:2]
+            details = (line for line in str(error).splitlines()[1:] if not line.endswith(os.strerror(errno.ENOENT)))
+            _hadoop_failure[:] = [f"lib{tried['library']}", *details][:2]
         failure = ": ".join(_hadoop_failure or ["libjvm, or libhdfs"])
         text = f"hdfs:// needs Java and Hadoop's client, and pyarrow cannot load {failure}"
         how = "set JAVA_HOME, HADOOP_HOME and CLASSPATH before Python starts (docs/howto/hdfs.md)"
@@ -154,10 +154,10 @@ def _plain_name(name: str) -> str:
     return os.fsdecode(unquote_to_bytes(os.fsencode(name)))
 
 
-def _with_plain_files(url: str) -> str:
+def _plain_file_names(url: str) -> str:
     """A chained URL whose ``file://`` links, of files that archives are in, have plain names.
 
-    >>> _with_plain_files("zip://a%20b::file:///data/a%20b.zip")
+    >>> _plain_file_names("zip://a%20b::file:///data/a%20b.zip")
     'zip://a%20b::file:///data/a b.zip'
     """
     first, *links = url.split("::")
@@ -179,10 +179,10 @@ def _refused_url(url: str, error: ValueError) -> ValueError | None:
     """The error that names the protocol that was probably meant, or says how to name the account of Azure."""
     from fsspec import available_protocols
 
-    known = available_protocols()
-    unknown = next((part for part in re.findall(r"(?:^|::)([^:/]+)(?:://|(?=::))", url) if part not in known), None)
+    protocols = available_protocols()
+    unknown = next((part for part in re.findall(r"(?:^|::)([^:/]+)(?:://|(?=::))", url) if part not in protocols), None)
     if unknown is not None:
-        question = did_you_mean(unknown, known)
+        question = did_you_mean(unknown, protocols)
         return ValueError(f"'{printable(url)}': unknown protocol '{printable(unknown)}'{question and f'; {question}'}")
     if "account_name" not in str(error):
         return None

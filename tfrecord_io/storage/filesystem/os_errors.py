@@ -57,8 +57,8 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
         if error.filename is not None and error.errno is not None and not retried:
             error.filename = secret_url(error.filename)
             return error
-        known = errno.EACCES if refused else errno.EIO
-        number = error.errno or next((n for kind, n in _ERRNO.items() if isinstance(error, kind)), known)
+        default = errno.EACCES if refused else errno.EIO
+        number = error.errno or next((n for kind, n in _ERRNO.items() if isinstance(error, kind)), default)
         if number == errno.EBUSY:  # as s3fs says of SlowDown: here it says that another writer was first
             number = errno.EIO
         text = error.strerror or str(error) or type(error).__name__
@@ -83,7 +83,7 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
 
 
 def _shows_secrets(error: BaseException | None) -> bool:
-    """Whether the messages of an error, its cause and theirs have secrets of URLs."""
+    """True if a message in an error's chain of causes has secrets of URLs."""
     seen = set[int]()  # an error that is raised again may be among its own causes
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -141,7 +141,7 @@ def _places(options: Mapping[str, Any], name: str) -> Iterator[str]:
 
 
 def replaced_error(path: str, what: str = "file") -> ReplacedError:
-    """The error for a file, or a dataset, that is no longer the one that was looked up."""
+    """The error for a file or dataset replaced since the lookup."""
     text = f"the {what} was replaced while it was read; read it again (a Dataset: what its refresh() returns)"
     return ReplacedError(errno.ESTALE, text, secret_url(path))
 

@@ -19,7 +19,7 @@ from tfrecord_io.errors import printable, secret_url, without_secrets
 from tfrecord_io.storage.filesystem.google import ask_over_https, google_info, google_listing, google_page, is_encoded
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, retry, without_retries_of_s3fs
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, disable_s3fs_retries, retry
 
 _ABSENT = (404, 410)
 _WITHOUT_HEAD = (400, 401, 403, 405, 501)  # what servers answer to a HEAD that they would answer as a GET
@@ -51,13 +51,13 @@ async def web_info(fs: Any, url: str) -> dict[str, Any]:
             if ask == session.head and answer.status in _WITHOUT_HEAD:
                 continue
             answer.raise_for_status()
-            info = _described(answer.headers)
+            info = _info_of_headers(answer.headers)
             if info.get("size"):
                 break
     return {"name": url, "size": None, **info, "type": "file"}
 
 
-def _described(headers: Any) -> dict[str, Any]:
+def _info_of_headers(headers: Any) -> dict[str, Any]:
     info = {name: headers[name] for name in _VERSIONS if headers.get(name)}
     # A server that compresses although it is asked not to states another length.
     if "Content-Length" in headers and headers.get("Content-Encoding", "") in ("", "identity"):
@@ -78,7 +78,7 @@ _STORES = {
 _CACHES = ("simplecache", "filecache", "blockcache")
 _READ_ONLY = {
     **dict.fromkeys(("http", "https"), "a web server is read-only"),
-    **{each: f"a cache is read-only: write to the URL without '{each}::'" for each in _CACHES},
+    **{protocol: f"a cache is read-only: write to the URL without '{protocol}::'" for protocol in _CACHES},
 }
 _PAGE = 1000  # objects that are listed by a request: the most in both stores
 _PREPARED = "_is_prepared_by_tfrecord_io"  # an attribute of a filesystem: this is looked up at each use
@@ -98,7 +98,7 @@ class FsspecFileSystem:
     @property
     def fsspec(self) -> Any:
         """The filesystem of fsspec, as this process can use it."""
-        return of_this_process(self._opened)
+        return reopen_if_forked(self._opened)
 
     @property
     def can_list(self) -> bool:
@@ -129,22 +129,22 @@ class FsspecFileSystem:
                     self.fsspec.ls(self.fsspec._parent(name))
                 raise
 
-    def described(self, name: str) -> Mapping[str, Any]:
-        """What fsspec says of a file now, asked once."""
+    def describe(self, name: str) -> Mapping[str, Any]:
+        """fsspec's current description of a file, by one request."""
         self.fsspec.invalidate_cache(self.fsspec._parent(name))
         return self._entry_of(name, self._info(name, is_file=True)).info or {}
 
     def _info(self, name: str, is_file: bool) -> dict[str, Any]:
-        """What fsspec says of a name."""
+        """fsspec's description of a name."""
         is_object = is_file and self.is_s3
         if (self.can_list and not self._is_google and not is_object) or not self._has_loop:
             return dict(self.fsspec.info(name))
         from fsspec.asyn import sync
 
-        return dict(sync(self.fsspec.loop, self._described, name, is_file))
+        return dict(sync(self.fsspec.loop, self._describe, name, is_file))
 
-    async def _described(self, name: str, is_file: bool) -> dict[str, Any]:
-        """What an asynchronous filesystem says of a name; of a file on a web server, see `web_info`."""
+    async def _describe(self, name: str, is_file: bool) -> dict[str, Any]:
+        """Description of a name by an asynchronous filesystem; `web_info` describes files of web servers."""
         if self._is_google:
             return await google_info(self.fsspec, name, is_file=is_file)
         if is_file and self.is_s3:
@@ -153,21 +153,21 @@ class FsspecFileSystem:
 
     async def _described_within(self, limit: Any, name: str, is_file: bool) -> dict[str, Any]:
         async with limit:
-            return await self._described(name, is_file)
+            return await self._describe(name, is_file)
 
     @property
     def _has_loop(self) -> bool:
-        """Whether its requests are made in the loop of fsspec's thread."""
+        """True if requests are made in the loop of fsspec's thread."""
         return bool(self.fsspec.async_impl) and not self.fsspec.asynchronous
 
     @property
     def _is_google(self) -> bool:
-        """Whether requests are made as in `tfrecord_io.storage.filesystem.google`."""
+        """True if requests are made as in `tfrecord_io.storage.filesystem.google`."""
         return store_of(self.fsspec) == "gcs" and self._has_loop
 
     @property
     def is_s3(self) -> bool:
-        """Whether requests are made by s3fs."""
+        """True if requests are made by s3fs."""
         return store_of(self.fsspec) == "s3" and self._has_loop
 
     def entries(self, names: Sequence[str], *, are_files: bool = False) -> list[Entry | None]:
@@ -237,7 +237,7 @@ class FsspecFileSystem:
             infos = retry(lambda: self.fsspec.glob(escaped_glob(pattern, literal), detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
 
-    def below(self, directory: str) -> list[Entry]:
+    def files_in_partition_folders(self, directory: str) -> list[Entry]:
         self.fsspec.invalidate_cache()
         with self._os_errors(directory):
             infos = retry(lambda: self.fsspec.find(directory, detail=True))
@@ -260,16 +260,16 @@ class FsspecFileSystem:
                     infos, following = page
                     if not (infos or token or following):
                         raise FileNotFoundError(directory)
-                    found, token = [*map(_from_info, infos)], following
+                    entries, token = [*map(_from_info, infos)], following
             except PermissionError:  # there are policies that allow the listing of folders alone
                 if token:
                     raise
                 return
-            yield [entry for entry in found if entry.name != directory], token is not None
+            yield [entry for entry in entries if entry.name != directory], token is not None
 
     @property
     def is_object_store(self) -> bool:
-        """Whether it is a store whose errors tell an absent object from other failures, without a look before."""
+        """True if the store's errors tell an absent object from other failures, without a lookup before."""
         return store_of(self.fsspec) not in ("web", None)
 
     def content(self, name: str) -> bytes | None:
@@ -282,9 +282,13 @@ class FsspecFileSystem:
         """All bytes of a small file, by one request; OSError if it cannot be read."""
         kind: Any = type(self.fsspec)
         is_async = hasattr(kind, "_cat_file")
-        one = {"max_concurrency": 1} if _takes(kind, "_cat_file" if is_async else "cat_file", "max_concurrency") else {}
+        one_request = (
+            {"max_concurrency": 1} if _takes(kind, "_cat_file" if is_async else "cat_file", "max_concurrency") else {}
+        )
         with raise_os_errors(self.display_path(name)):
-            return bytes(retry(lambda: self.fsspec.cat_file(name, **one)))  # by one request: no look at its size
+            return bytes(
+                retry(lambda: self.fsspec.cat_file(name, **one_request))
+            )  # by one request: no look at its size
 
     def beginning(self, prefix: str) -> list[Entry] | None:
         """The files whose names begin with a prefix, by one request; None if the store has no such listing."""
@@ -353,8 +357,8 @@ class FsspecFileSystem:
             except (NotImplementedError, ImportError):
                 raise
             except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
-                known = inspect.signature(type(self.fsspec).__init__).parameters
-                if refused := refused_option(error, self.fsspec.storage_options, path, known):
+                parameters = inspect.signature(type(self.fsspec).__init__).parameters
+                if refused := refused_option(error, self.fsspec.storage_options, path, parameters):
                     raise refused from error
                 is_argument = isinstance(error, ValueError) and not isinstance(error, JSONDecodeError)
                 if is_argument and not str(error).startswith(_NOT_PARSED):
@@ -383,8 +387,8 @@ async def _s3_object(fs: Any, name: str) -> dict[str, Any]:
         return dict(await fs._info(name))
     of_version = {"VersionId": version} if version else {}
     head = await fs._call_s3("head_object", fs.kwargs, fs.req_kw, Bucket=bucket, Key=key, **of_version)
-    known = {name: head.get(name) for name in ("ETag", "LastModified", "StorageClass", "VersionId", "ContentType")}
-    return {**known, "size": head["ContentLength"], "name": f"{bucket}/{key}", "type": "file"}
+    attributes = {name: head.get(name) for name in ("ETag", "LastModified", "StorageClass", "VersionId", "ContentType")}
+    return {**attributes, "size": head["ContentLength"], "name": f"{bucket}/{key}", "type": "file"}
 
 
 async def _s3_listing(fs: Any, folder: str) -> list[dict[str, Any]]:
@@ -392,10 +396,10 @@ async def _s3_listing(fs: Any, folder: str) -> list[dict[str, Any]]:
     folder = folder.rstrip("/")
     if "/" not in folder:
         return list(await fs._ls(folder, detail=True))
-    found = list(await fs._lsdir(folder))
-    if not found:
+    infos = list(await fs._lsdir(folder))
+    if not infos:
         raise FileNotFoundError(folder)
-    return found
+    return infos
 
 
 async def _s3_page(fs: Any, folder: str, token: str, most: int) -> tuple[list[dict[str, Any]], str | None] | None:
@@ -406,36 +410,36 @@ async def _s3_page(fs: Any, folder: str, token: str, most: int) -> tuple[list[di
     more = {"Prefix": f"{key.rstrip('/')}/", "MaxKeys": most, **({"ContinuationToken": token} if token else {})}
     page = await fs._call_s3("list_objects_v2", fs.kwargs, fs.req_kw, Bucket=bucket, **more)
     infos = [
-        {**each, "Key": (name := f"{bucket}/{each['Key']}"), "name": name, "size": each["Size"], "type": "file"}
-        for each in page.get("Contents", ())
+        {**item, "Key": (name := f"{bucket}/{item['Key']}"), "name": name, "size": item["Size"], "type": "file"}
+        for item in page.get("Contents", ())
     ]
     return infos, page["NextContinuationToken"] if page.get("IsTruncated") else None
 
 
 @lru_cache(maxsize=64)
 def _takes(kind: Any, method: str, keyword: str) -> bool:
-    """Whether a method of a class has a keyword."""
+    """True if a method of a class has a keyword."""
     return keyword in inspect.signature(getattr(kind, method)).parameters
 
 
-def of_this_process(fsspec: Any) -> Any:
+def reopen_if_forked(fsspec: Any) -> Any:
     """A filesystem, or in a forked process a copy of one that the parent opened: its event loop is a thread there.
 
-    Those that it wraps, as an ``fs``, are looked at, too. `without_retries_of_s3fs`, `ask_over_https` and
+    Those that it wraps, as an ``fs``, are looked at, too. `disable_s3fs_retries`, `ask_over_https` and
     `_use_in_turn` say what else is done.
     """
-    fsspec = without_retries_of_s3fs(fsspec)
+    fsspec = disable_s3fs_retries(fsspec)
     process, inner = os.getpid(), fsspec
     while inner is not None:
         if getattr(inner, "async_impl", False):
             if inner._pid != process:
-                return of_this_process(_opened_again(fsspec, process))
+                return reopen_if_forked(_opened_again(fsspec, process))
             if not getattr(inner, _PREPARED, False):
                 ask_over_https(inner)
                 setattr(inner, _PREPARED, True)
         elif hasattr(inner, "protocol") and not _ONE_CONNECTION.isdisjoint(protocols(inner)):
             if getattr(inner, _PREPARED, process) != process:
-                return of_this_process(_opened_again(fsspec, process))
+                return reopen_if_forked(_opened_again(fsspec, process))
             if not hasattr(inner, _PREPARED):
                 _use_in_turn(inner)
                 setattr(inner, _PREPARED, process)
@@ -450,14 +454,14 @@ def _use_in_turn(fsspec: Any) -> None:
     def lock_calls(instance: Any, names: Sequence[str]) -> None:
         for name in names:
             if hasattr(instance, name):
-                setattr(instance, name, partial(in_turn, getattr(instance, name)))
+                setattr(instance, name, partial(call_in_turn, getattr(instance, name)))
 
-    def in_turn(call: Any, *arguments: Any, **keywords: Any) -> Any:
+    def call_in_turn(call: Any, *arguments: Any, **keywords: Any) -> Any:
         with lock:
             return call(*arguments, **keywords)
 
     def open_file(call: Any, *arguments: Any, **keywords: Any) -> Any:
-        file = in_turn(call, *arguments, **keywords)
+        file = call_in_turn(call, *arguments, **keywords)
         lock_calls(file, _FILE_REQUESTS)
         return file
 
@@ -473,7 +477,7 @@ def _opened_again(fsspec: Any, process: int) -> Any:
 
 
 def _argument(value: Any) -> Any:
-    return of_this_process(value) if hasattr(value, "storage_options") else value
+    return reopen_if_forked(value) if hasattr(value, "storage_options") else value
 
 
 def protocols(fsspec: Any) -> tuple[str, ...]:
@@ -494,10 +498,10 @@ def store_of(fsspec: Any) -> str | None:
 
 
 def is_cache(fsspec: Any) -> bool:
-    """Whether an fsspec filesystem keeps copies of the files of another one."""
+    """True if an fsspec filesystem keeps copies of another's files."""
     return not set(_CACHES).isdisjoint(protocols(unwrap(fsspec, "")[0]))
 
 
 def can_list(fsspec: Any) -> bool:
-    """Whether an fsspec filesystem can list directories: web servers cannot."""
+    """True if an fsspec filesystem can list directories: web servers cannot."""
     return store_of(fsspec) != "web"

@@ -43,7 +43,7 @@ _S3_RETRIES = {"total_max_attempts": 6, "mode": "legacy"}
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether a retry of the same request may succeed, and no library of the store has made it again.
+    """True if the same request may succeed later, and the store's library has not retried yet.
 
     >>> is_transient(ConnectionResetError()), is_transient(PermissionError("Forbidden"))
     (True, False)
@@ -57,7 +57,7 @@ def is_transient(error: Exception) -> bool:
 
 
 def is_about_credentials(error: BaseException) -> bool:
-    """Whether credentials are missing, or have expired; by names, as the classes are those of several libraries.
+    """True if credentials are missing or expired; judged by class names, as several libraries have such classes.
 
     >>> class NoCredentialsError(Exception): ...
     >>> is_about_credentials(NoCredentialsError())
@@ -107,7 +107,7 @@ def _is_to_try_once(client: Any) -> bool:
 
 
 def _is_handled(error: BaseException) -> bool:
-    """Whether a function that still runs has caught the error."""
+    """True if a function that still runs has caught the error."""
     caller = None if error.__traceback__ is None else error.__traceback__.tb_frame
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame is not caller:
@@ -128,7 +128,7 @@ def s3_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, "config_kwargs": copy.deepcopy({**ours, **config})}
 
 
-def without_retries_of_s3fs(fsspec: Any) -> Any:
+def disable_s3fs_retries(fsspec: Any) -> Any:
     """A filesystem whose requests to S3 only botocore makes again, as s3fs has no option for its own loop around it.
 
     Other filesystems are returned as they are. One of s3fs, and one around it, is not changed, as others may use it:
@@ -141,7 +141,7 @@ def without_retries_of_s3fs(fsspec: Any) -> Any:
     if type(fsspec).__module__.partition(".")[0] == "s3fs" and getattr(fsspec, "retries", 1) != 1:
         changed = {"retries": 1}
     elif hasattr(inner := attributes.get("fs"), "storage_options"):
-        single = without_retries_of_s3fs(inner)
+        single = disable_s3fs_retries(inner)
         changed = {} if single is inner else {"fs": single}
     if not changed:
         return fsspec
@@ -163,7 +163,7 @@ def http_status(error: Exception) -> int | None:
     """The HTTP status of an error of aiohttp, gcsfs or Azure's library; gcsfs's 403 is an OSError with a text alone."""
     if isinstance(error, OSError) and error.errno is None and str(error).startswith("Forbidden: "):
         return 403
-    status = next((each for name in _STATUS if (each := getattr(error, name, None))), None)
+    status = next((value for name in _STATUS if (value := getattr(error, name, None))), None)
     return int(status) if isinstance(status, int | str) and str(status).isdigit() and 400 <= int(status) < 600 else None
 
 
@@ -185,7 +185,7 @@ _counter: ContextVar[Callable[[int], None] | None] = ContextVar("retries", defau
 
 @contextmanager
 def counting_retries(count: Callable[[int], None]) -> Iterator[None]:
-    """Call `count` with the number of requests that are made again, of those that a block begins in this thread."""
+    """Call `count` with the number of retries of each request begun in the block by this thread."""
     token = _counter.set(count)
     try:
         yield
@@ -201,10 +201,10 @@ def log_retry(error: Exception, pause: float, path: str = "") -> None:
 
 def note_retries(answer: Mapping[str, Any]) -> None:
     """Count how often botocore made a request again before this answer."""
-    made = answer.get("ResponseMetadata", {}).get("RetryAttempts", 0)
-    if made:
-        logger.debug("request made again by botocore: %d times", made)
-    _count(made)
+    retries = answer.get("ResponseMetadata", {}).get("RetryAttempts", 0)
+    if retries:
+        logger.debug("request made again by botocore: %d times", retries)
+    _count(retries)
 
 
 def _count(made: int) -> None:

@@ -66,7 +66,7 @@ class ShardName:
 
     @property
     def family(self) -> tuple[str, str]:
-        """What all shards of a dataset share, independent of their compression and count."""
+        """The part of a shard's name common to a dataset, whatever its compression and count."""
         return CODECS.without_suffix(self.base), CODECS.without_suffix(self.suffix)
 
     @property
@@ -88,7 +88,7 @@ class ShardName:
 
 @lru_cache(64)  # it takes as long as all else of a name, and all shards of a dataset have the same
 def _stem(base: str, suffix: str) -> str:
-    return _without_record_suffix(CODECS.without_suffix(base) + CODECS.without_suffix(suffix))
+    return _strip_record_suffix(CODECS.without_suffix(base) + CODECS.without_suffix(suffix))
 
 
 def stems_of(name: str, plain: str | None = None) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ def stems_of(name: str, plain: str | None = None) -> tuple[str, ...]:
     ('train.tfrecord.gz', 'train.tfrecord', 'train')
     """
     plain = CODECS.without_suffix(name) if plain is None else plain
-    return tuple(dict.fromkeys((name, plain, _without_record_suffix(plain))))
+    return tuple(dict.fromkeys((name, plain, _strip_record_suffix(plain))))
 
 
 def parse_shard(name: str) -> ShardName | None:
@@ -223,7 +223,7 @@ def parse_staged(name: str) -> str | None:
 
 
 def part_name(staged: str) -> str:
-    """The name of the file that describes a staged one, which ``convert(resume=True)`` takes over.
+    """The name of the description of a staged file, for ``convert(resume=True)``.
 
     >>> part_name("_0123456789abcdef-00003.staged")
     '_0123456789abcdef-00003.json'
@@ -258,7 +258,7 @@ def claim_name(stem: str, id: str) -> str:
 
 
 def is_claim(path: str) -> bool:
-    """Whether a path is that of a claim in its folder."""
+    """True if a path is that of a claim in its folder."""
     folder, _, name = path.rpartition("/")
     return folder.rpartition("/")[2].startswith("_APPEND-") and _CLAIM.fullmatch(name) is not None
 
@@ -273,7 +273,7 @@ def is_condition(name: str) -> bool:
 
 
 def temporary_name(name: str) -> str:
-    """A new name for the temporary file, or folder, of one of this name, which it is beside."""
+    """A new name for a temporary file or folder, to stand beside the file or folder `name`."""
     return f".{name[:_MOST_SHOWN]}.{new_id()}.tmp"
 
 
@@ -302,7 +302,7 @@ def split_suffixes(name: str) -> tuple[str, str, str]:
     (('out/train', '.tfrecord', '.gz'), ('out/train', '', ''))
     """
     plain = CODECS.without_suffix(name)
-    front = _without_record_suffix(plain)
+    front = _strip_record_suffix(plain)
     return front, plain[len(front) :], name[len(plain) :]
 
 
@@ -312,7 +312,7 @@ def spelled_shards(stem: str, count: int) -> Iterator[ShardName]:
     >>> [shard.sibling(0) for shard in spelled_shards("train", 2)][:3]
     ['train-00000-of-00002', 'train.tfrecord-00000-of-00002', 'train-00000-of-00002.tfrecord']
     """
-    front = _without_record_suffix(stem)
+    front = _strip_record_suffix(stem)
     suffix = stem[len(front) :]
     forms = [(stem, ""), (front, suffix)] if suffix else [(stem, ""), (f"{stem}.tfrecord", ""), (stem, ".tfrecord")]
     for compression in chain([""], (suffix for codec in CODECS for suffix in codec.suffixes[:1])):
@@ -342,7 +342,7 @@ def parse_spec(name: str) -> ShardSpec | None:
 
 
 def is_record_file(name: str) -> bool:
-    """Whether a file of this name (without directory) is read as data when its directory is read."""
+    """True if a file of this name (without directory) is read as data when its directory is read."""
     if is_hidden(name) or is_sidecar(name):
         return False
     plain = CODECS.without_suffix(name)
@@ -356,12 +356,12 @@ def is_record_file(name: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether the name is of the form that tools use for files without data: ``_SUCCESS``, ``.part.tmp``."""
+    """True if a name has the form of files without data: ``_SUCCESS``, ``.part.tmp``."""
     return name.startswith(("_", "."))
 
 
 def is_sidecar(name: str) -> bool:
-    """Whether the name is that of a sidecar."""
+    """True if the name is that of a sidecar."""
     return name.lower().endswith(SIDECAR_SUFFIXES)
 
 
@@ -378,7 +378,7 @@ def _number_key(match: re.Match[str]) -> str:
     return f"\0{chr(1 + len(digits))}{digits}"
 
 
-def _without_record_suffix(name: str) -> str:
+def _strip_record_suffix(name: str) -> str:
     lower = name.lower()
     if lower.endswith(WRITTEN_SUFFIXES):
         return next(name[: -len(suffix)] for suffix in WRITTEN_SUFFIXES if lower.endswith(suffix))
@@ -426,13 +426,13 @@ def partition_folder(column: str, value: str | None) -> str:
     >>> partition_folder("label", "a/b: é"), partition_folder("day", None)
     ('label=a%2Fb%3A%20é', 'day=__HIVE_DEFAULT_PARTITION__')
     """
-    name, text = _escaped(column), _MISSING if value is None else _escaped(value)
+    name, text = _escape(column), _MISSING if value is None else _escape(value)
     if name.startswith(("_", ".")):  # else it would be the name of a file without data
         name = f"%{ord(name[0]):02X}{name[1:]}"
     return f"{name}={'%5F' + text[1:] if value == _MISSING else text}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return _SPECIAL.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
@@ -447,7 +447,7 @@ def folders_of(path: str, root: str) -> tuple[tuple[str, str | None], ...]:
 
 
 def folder_names(path: str, partitions: Sequence[tuple[str, str | None]]) -> str:
-    """The folders of a path that state these columns and values, as they are spelled there, each with its slash.
+    """The partition folders in a path for these columns and values, in the path's spelling, with slashes.
 
     >>> folder_names("d/label=big%20cat/new/a.tfrecord", [("label", "big cat")]), folder_names("d/a.tfrecord", [])
     ('label=big%20cat/', '')
@@ -486,5 +486,5 @@ def roots_of_folders(directory: str) -> list[str]:
 
 
 def is_below_folders(path: str, root: str) -> bool:
-    """Whether all folders between `root` and a file of this path are partition folders."""
+    """True if all folders between `root` and a file of this path are partition folders."""
     return all(parse_folder(folder) is not None for folder in path[len(root) :].split("/")[:-1])

@@ -104,7 +104,7 @@ class ManifestFile:
 
     @property
     def sources(self) -> Sequence[Mapping[str, str | int]]:
-        """The files that it was made of, in the order of its records; none if that is unknown."""
+        """The source files of this file's records, in their order; empty if unknown."""
         return self.joined if self.source is None else (self.source,)
 
 
@@ -127,11 +127,11 @@ class Manifest:
 
     @property
     def is_begun(self) -> bool:
-        """Whether nothing is published yet: a dataset without rows, but with a schema, is."""
+        """True if nothing is published yet; a schema without rows is published content."""
         return not self.files and self.schema is None and self.partition_schema is None
 
     def has_shards_of(self, id: str) -> bool:
-        """Whether the writing of this id has added shards, also if they were joined or replaced since."""
+        """True if the writing `id` has added shards, including shards joined or replaced since."""
         return id in self.replaced_ids or any(id in name for name in (*self.paths, *self.replaces))
 
     @property
@@ -155,7 +155,7 @@ def manifests_for(name: str) -> list[str]:
 
 
 def is_dataset(fs: FileSystem, name: str) -> bool:
-    """Whether a dataset of exactly this name was written next to other files: it has a manifest."""
+    """True if a dataset of exactly this name, with a manifest, stands next to other files."""
     return fs.can_list and bool(existing_files(fs, manifests_for(name)))
 
 
@@ -226,7 +226,7 @@ def parse_manifest(text: bytes, path: str) -> Manifest | None:
     if len(text) > MOST_MANIFEST_BYTES:
         _refuse(path, f"it has {len(text)} bytes, over the limit of {MOST_MANIFEST_BYTES}")
     try:
-        document = json.loads(text, object_hook=_packed)
+        document = json.loads(text, object_hook=_pack_entry)
     except (ValueError, RecursionError) as error:
         _refuse(path, f"it is not JSON ({type(error).__name__})")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -252,7 +252,7 @@ class _Parser:
         if len(set(map(attrgetter("path"), files))) < len(files):
             _refuse(self._path, "it names a file twice")
         compression = document.get("compression")
-        sources = map(_unpacked, self._list(document, "sources_without_rows"))
+        sources = map(_unpack_entry, self._list(document, "sources_without_rows"))
         manifest = Manifest(
             dataset=dataset,
             id=self._is(document, "id", str, ID.fullmatch),
@@ -281,12 +281,12 @@ class _Parser:
         path = self._shard(entry.get("path"), dataset, columns)
         records, size = (self._is(entry, name, int, _COUNTS.__contains__) for name in ("records", "bytes"))
         staged = self._is(entry, "staged", str, parse_staged) if "staged" in entry else None
-        crc32c, source = int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16), _unpacked(entry.get("source"))
-        joined = tuple(map(_unpacked, self._list(entry, "joined", (dict, ManifestFile))))
+        crc32c, source = int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16), _unpack_entry(entry.get("source"))
+        joined = tuple(map(_unpack_entry, self._list(entry, "joined", (dict, ManifestFile))))
         return ManifestFile(path, records, size, crc32c, staged, source if isinstance(source, dict) else None, joined)
 
     def _shard(self, name: Any, dataset: str, columns: Sequence[str] = ()) -> str:
-        """Check that a name is that of a shard in the manifest's directory, or in its partition folders."""
+        """Check that a name leads to a shard in the manifest's directory or its partition folders."""
         if not isinstance(name, str) or not name:
             _refuse(self._path, "the name of a file is not text")
         *folders, base = name.split("/")
@@ -319,14 +319,14 @@ class _Parser:
     def _list(
         self, document: dict[str, Any], name: str, types: Any = object, holds: Callable[[Any], object] | None = None
     ) -> list[Any]:
-        """A list of values of these types for which this holds, if the document has one; else none."""
+        """Get the list `name` of the document, empty by default, and check each value by `types` and `holds`."""
         values = self._is(document, name, list) if name in document else []
         if not all(isinstance(value, types) and (holds is None or holds(value)) for value in values):
             _refuse(self._path, f"its '{name}' is {printable(repr(values), 80)}")
         return values
 
 
-def _packed(entry: dict[str, Any]) -> dict[str, Any] | ManifestFile:
+def _pack_entry(entry: dict[str, Any]) -> dict[str, Any] | ManifestFile:
     """The entry of a file as soon as it is parsed, so that a million do not exist as dicts; others as they are."""
     if entry.keys() != _KEYS:
         return entry
@@ -337,8 +337,8 @@ def _packed(entry: dict[str, Any]) -> dict[str, Any] | ManifestFile:
     return ManifestFile(path, records, size, int(crc, 16)) if is_right else entry
 
 
-def _unpacked(value: Any) -> Any:
-    """The object of which `_packed` has made the entry of a file, where it is none."""
+def _unpack_entry(value: Any) -> Any:
+    """The object of which `_pack_entry` has made the entry of a file, where it is none."""
     return _entry(value) if isinstance(value, ManifestFile) else value
 
 
@@ -356,7 +356,7 @@ class _Dataset:
     directory: str  # with its slash
 
     def has_place_of(self, name: str, shard: ShardName) -> bool:
-        """Whether a shard has the name of this dataset, in its directory or a folder of its partition columns."""
+        """True if a shard has this dataset's name, and stands in its directory or a folder of its partition columns."""
         if shard.stem != self.manifest.dataset or not name.startswith(self.directory):
             return False
         folders = name[len(self.directory) :].split("/")[:-1]
@@ -380,7 +380,7 @@ class Manifests:
     shards: dict[str, ManifestShard] = field(default_factory=dict)  # by name in the filesystem; filled by `check`
     unnamed: dict[str, str] = field(default_factory=dict)  # files that were left out, and the manifest
     parsed: dict[str, tuple[bytes, Manifest | None]] = field(default_factory=dict)  # by path; paths of a list share it
-    without_rows: dict[str, Source] = field(default_factory=dict)  # by name of the manifest, see `without_files`
+    without_rows: dict[str, Source] = field(default_factory=dict)  # by name of the manifest, see `empty_manifests`
     missing: list[str] = field(default_factory=list)  # files that a manifest names and that do not exist
     listed: dict[str, Entry] = field(default_factory=dict)  # all that the last `apply` listed, by name
     _order: dict[str, tuple[str, int]] = field(default_factory=dict)  # by name: see `sort_key`
@@ -450,22 +450,22 @@ class Manifests:
         list_files: Callable[[], Iterable[Entry]],
     ) -> None:
         """Add the files of a manifest to a listing that is older than it, under their final names."""
-        stated = {name: file for file in dataset.manifest.files if wanted(name := dataset.directory + file.path)}
-        staged = {name: dataset.directory + file.staged for name, file in stated.items() if file.staged is not None}
-        found = self._look_up([name for name in staged.values() if name not in entries], list_files)
+        files = {name: file for file in dataset.manifest.files if wanted(name := dataset.directory + file.path)}
+        staged = {name: dataset.directory + file.staged for name, file in files.items() if file.staged is not None}
+        temporary_entries = self._look_up([name for name in staged.values() if name not in entries], list_files)
         for name, temporary in staged.items():
-            existing = entries.get(temporary) or found.get(temporary)
+            existing = entries.get(temporary) or temporary_entries.get(temporary)
             if existing is None:  # it has its final name by now, under which the listing may have the old file
                 entries.pop(name, None)
             else:
                 entries[name] = Entry(name, existing.size, False, None)
-        entries.update(self._look_up([name for name in stated if name not in entries], list_files))
-        sizes = {name: file.bytes for name, file in stated.items() if self.check_sizes and file.staged is None}
+        entries.update(self._look_up([name for name in files if name not in entries], list_files))
+        sizes = {name: file.bytes for name, file in files.items() if self.check_sizes and file.staged is None}
         changed = [name for name, size in sizes.items() if name in entries and entries[name].size not in (None, size)]
         entries.update(self._look_up(changed, list_files))
 
     def _look_up(self, names: Sequence[str], list_files: Callable[[], Iterable[Entry]]) -> dict[str, Entry]:
-        """Those of some files that exist now: in a bucket, many of them by a listing, as each would take a request."""
+        """Look up which files exist: many names in a bucket by one listing, as each would take a request."""
         if not names:
             return {}
         if self.fs.can_list and not isinstance(self.fs, LocalFileSystem) and len(names) > _MOST_READERS:
@@ -482,20 +482,20 @@ class Manifests:
             parent = f"{above}/" if above or parent.startswith("/") else ""
         return self._in[parent]
 
-    def without_files(self, directory: str) -> list[Entry]:
+    def empty_manifests(self, directory: str) -> list[Entry]:
         """The manifests of a directory that name no file; `without_rows` has each of a dataset that was written."""
-        found = [each for each in self._in.get(directory, ()) if not each.manifest.files]
-        for dataset in found:
+        datasets = [dataset for dataset in self._in.get(directory, ()) if not dataset.manifest.files]
+        for dataset in datasets:
             self._check_dataset(dataset, {}, {}, complete=True)
             version, partitions = dataset.version, tuple((name, None) for name in dataset.manifest.partition_by)
             if not dataset.manifest.is_begun:
                 shard = ManifestShard(version, 0, 0, None, None, watched=False)
                 told: dict[str, Any] = {"shard": shard, "partitions": partitions, "derived": NoContent()}
                 self.without_rows[version.name] = Source(version.path, 0, False, **told)
-        return [self.listed[dataset.version.name] for dataset in found]
+        return [self.listed[dataset.version.name] for dataset in datasets]
 
     def family(self, name: str) -> str:
-        """The same for all files of a manifest in a folder."""
+        """Key shared by all files of a manifest in a folder."""
         return self._order.get(name, (name, 0))[0]
 
     def sort_key(self, name: str) -> tuple[tuple[str, str], int]:
@@ -514,15 +514,15 @@ class Manifests:
 
         In a bucket each is read as soon as it is listed, while folders are listed: both take requests.
         """
-        is_local, found = isinstance(self.fs, LocalFileSystem), []
+        is_local, tasks = isinstance(self.fs, LocalFileSystem), []
         with WorkerPool(_MOST_READERS, "manifests") as pool:
             for entry in list_files():
                 if entry.name not in entries and not entry.directory and stem_of(entry.basename) is not None:
                     call = partial(self._read, entry)
-                    found.append((entry, Task(call) if is_local else pool.submit(call)))
+                    tasks.append((entry, Task(call) if is_local else pool.submit(call)))
                 entries[entry.name] = entry
-            manifests = ordered((task.result for _, task in found), min(_MOST_READERS, len(found)), "manifests")
-            return list(zip((entry for entry, _ in found), manifests, strict=True))
+            manifests = ordered((task.result for _, task in tasks), min(_MOST_READERS, len(tasks)), "manifests")
+            return list(zip((entry for entry, _ in tasks), manifests, strict=True))
 
     def _read(self, entry: Entry) -> Manifest | None:
         path = self.fs.display_path(entry.name)
@@ -543,15 +543,15 @@ class Manifests:
         """
         if self._damaged:
             self._check_readable({(e.parent, s.stem) for e in files if (s := parse_shard(e.basename))}, wanted)
-        found: dict[int, dict[str, Entry]] = {}  # by dataset
+        existing_by_dataset: dict[int, dict[str, Entry]] = {}
         for entry in files:
             if (owner := self._owner.get(entry.name)) is not None:
-                found.setdefault(id(owner), {})[entry.name] = entry
+                existing_by_dataset.setdefault(id(owner), {})[entry.name] = entry
         for dataset in self.datasets:
-            stated = {name: file for file in dataset.manifest.files if wanted(name := dataset.directory + file.path)}
-            existing = found.get(id(dataset), {})
-            if stated or existing:
-                self._check_dataset(dataset, stated, existing, complete)
+            by_name = {name: file for file in dataset.manifest.files if wanted(name := dataset.directory + file.path)}
+            existing = existing_by_dataset.get(id(dataset), {})
+            if by_name or existing:
+                self._check_dataset(dataset, by_name, existing, complete)
 
     def _check_readable(self, read: Collection[tuple[str, str]], wanted: Callable[[str], bool]) -> None:
         """Raise the error of a damaged manifest if its dataset is, or may be, wanted."""
@@ -575,10 +575,10 @@ class Manifests:
             self._fail(CorruptRecordError(INCOMPLETE, path=manifest, hint=advice))
             return
         is_local = isinstance(self.fs, LocalFileSystem)
-        found = {name: file for name, file in stated.items() if name in existing}
+        present = {name: file for name, file in stated.items() if name in existing}
         # In a bucket, where to watch a shard costs a request, only the last one is watched, for all of them.
-        last = None if is_local else max(found, key=natural_key, default=None)
-        for name, file in found.items():
+        last = None if is_local else max(present, key=natural_key, default=None)
+        for name, file in present.items():
             staged = None if file.staged is None else dataset.directory + file.staged
             watched = is_local or name == last
             shard = ManifestShard(dataset.version, file.records, file.bytes, file.crc32c, staged, watched)
@@ -643,7 +643,7 @@ def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry]
 
 
 def sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mapping[str, Entry]:
-    """Those that exist of some names that begin with `prefix`: by one listing where the store has one of prefixes.
+    """Entries of the existing files among names with this prefix: by one listing where the store can.
 
     Names that may not be looked at are taken for absent: without permission to list a bucket, a store says of absent
     objects, too, that access is denied.
@@ -651,9 +651,9 @@ def sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mappin
     if not is_remote(fs):
         return {name: entry for name in names if (entry := fs.entry(name)) is not None}
     with suppress(PermissionError):
-        found = fs.beginning(prefix)
-        if found is not None:
-            return {entry.name: entry for entry in found}
+        entries = fs.beginning(prefix)
+        if entries is not None:
+            return {entry.name: entry for entry in entries}
     with suppress(PermissionError):
         return existing_files(fs, names)
     return {}
@@ -664,7 +664,7 @@ def _parent(source: Source) -> Any:
     return (id(fs.fsspec), fs.fsspec._parent(name)) if is_remote(fs) else None
 
 
-def modified(source: Source) -> int:
+def modification_time(source: Source) -> int:
     """When a local file was last changed, in ns since the epoch."""
-    status = os.stat(source.path) if source.shard is None else source.shard.by_name(source.path, os.stat)
+    status = os.stat(source.path) if source.shard is None else source.shard.call_with_name(source.path, os.stat)
     return status.st_mtime_ns

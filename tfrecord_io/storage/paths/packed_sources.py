@@ -82,14 +82,14 @@ class PackedSources:
             if source.pipe is not None:
                 reason = "a read of a pipe cannot be pickled, as only this process has its data: save it to a file"
                 raise TypeError(f"{without_secrets(source.path)}: {reason}")
-            place, version, stated = None, _version(source), _NO_SHARD
+            place, version, statements = None, _version(source), _NO_SHARD
             if (remote := source.remote) is not None:
                 place, _ = filesystems.setdefault(id(remote[0]), (len(filesystems), remote[0]))
                 names.append(remote[1])
             if (shard := source.shard) is not None:
-                stated = (manifests.setdefault(shard.manifest, len(manifests)), *_SHARD(shard))
+                statements = (manifests.setdefault(shard.manifest, len(manifests)), *_SHARD(shard))
             whole = source.info["size"] if source.info is not None and version and source.span is not None else None
-            rows.append((place, version, whole, *_SOURCE(source), *stated))
+            rows.append((place, version, whole, *_SOURCE(source), *statements))
         return cls(
             paths=_PackedText.pack([source.path for source in sources]),
             names=_PackedText.pack(names),
@@ -105,14 +105,16 @@ class PackedSources:
         rows = zip(*pickle.loads(zlib.decompress(self.columns)), strict=True)
         sources = []
         for at, (path, row) in enumerate(zip(self.paths.texts(), rows, strict=True)):
-            place, version, whole, size, local, span, partitions, file_bytes, records, manifest, count, *stated = row
+            place, version, whole, size, local, span, partitions, file_bytes, records, manifest, count, *statements = (
+                row
+            )
             file_size = size if span is None and size is not None else 0
-            shard = None if manifest is None else ManifestShard(self.manifests[manifest], count, file_size, *stated)
+            shard = None if manifest is None else ManifestShard(self.manifests[manifest], count, file_size, *statements)
             info = _description(version, size if whole is None else whole)
             fsspec, name = (None, None) if place is None else (self.filesystems[place], next(names))
             path = path if place is None else secret_url(path)
             derived, origin = self.derived.get(at, (None, None))
-            known = {"origin": origin, "derived": derived, "file_bytes": file_bytes, "records": records}
+            origins = {"origin": origin, "derived": derived, "file_bytes": file_bytes, "records": records}
             sources.append(
                 Source(
                     path=path,
@@ -125,7 +127,7 @@ class PackedSources:
                     shard=shard,
                     partitions=partitions,
                     info=info,
-                    **known,
+                    **origins,
                 )
             )
         return tuple(sources)
@@ -142,7 +144,7 @@ def _version(source: Source) -> str:
 
 
 def _description(version: str, size: int | None) -> Mapping[str, Any] | None:
-    """What `_version` kept of fsspec's description of an object."""
+    """The part of fsspec's description of an object kept by `_version`."""
     key, _, value = version.partition("=")
     return {INCOMPLETE: True, "size": size, **({key: value} if key else {})} if version else None
 

@@ -98,7 +98,7 @@ def find_files(
     if partitioned:
         root = root_of(name) if entry is None else f"{entry.name.rstrip('/')}/"
         folders = [folders_of(child.name, root) for child in files]
-        sources = [replace(source, partitions=own) for source, own in zip(sources, folders, strict=True)]
+        sources = [replace(source, partitions=partitions) for source, partitions in zip(sources, folders, strict=True)]
     if entry is None:
         return PathMatch(os.fspath(path), sources)
     return PathMatch(os.fspath(path), sources, True, fs, entry.name, everything)
@@ -124,7 +124,7 @@ class Directory:
         self._fs, self._name = locate(path, storage)
 
     @classmethod
-    def on(cls, fs: FileSystem, name: str) -> Self:
+    def from_filesystem(cls, fs: FileSystem, name: str) -> Self:
         """The directory of this name in a filesystem."""
         directory = cls.__new__(cls)
         directory._fs, directory._name = fs, name

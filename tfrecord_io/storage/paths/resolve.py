@@ -227,7 +227,7 @@ class _Search:
             return self._spec(name, stem, count)
         if names == [name]:
             return self._pattern(name)
-        found: dict[str, Entry] = {}
+        by_name: dict[str, Entry] = {}
         for expanded, entry in zip(names, self.fs.entries(names), strict=True):
             try:
                 if entry is None and is_dataset(self.fs, expanded):
@@ -238,10 +238,10 @@ class _Search:
                 if not self.allow_missing:
                     raise
             else:
-                found.update((e.name, e) for e in entries)
-        if not found:
+                by_name.update((e.name, e) for e in entries)
+        if not by_name:
             raise _nothing(self.fs, name, "no file matches; " + _FORMS)
-        return sorted(found.values(), key=lambda e: natural_key(e.name))
+        return sorted(by_name.values(), key=lambda e: natural_key(e.name))
 
     def _existing(self, entry: Entry) -> list[Entry]:
         return self._directory(entry.name) if entry.directory else [entry]
@@ -257,22 +257,22 @@ class _Search:
         raise _nothing(self.fs, name, "; ".join(filter(None, ["no such file", similar_files(self.fs, name)])))
 
     def _directory(self, directory: str, begun: Iterator[Entry] | None = None) -> list[Entry]:
-        """The files of a directory, by a walk of it that has `begun`, if one has."""
+        """The files of a directory, by a new walk or one already `begun`."""
         below = f"{directory.rstrip('/')}/" if directory else ""
         walks = [] if begun is None else [begun]
 
-        def listed() -> Iterator[Entry]:
+        def list_files() -> Iterator[Entry]:
             yield from walks.pop() if walks else walk_directory(self.fs, directory)
             yield from self._manifests_above(below, [directory])
 
-        def wanted(name: str) -> bool:
+        def is_wanted(name: str) -> bool:
             return name.startswith(below)
 
-        listing = self._applied(listed, wanted, whole=True)
-        everything = [entry for entry in self.manifests.listed.values() if wanted(entry.name)]
+        listing = self._apply_manifests(list_files, is_wanted, whole=True)
+        everything = [entry for entry in self.manifests.listed.values() if is_wanted(entry.name)]
         files = record_files(listing)
-        self.manifests.check(files, wanted, complete=self.complete)
-        others: list[Entry] = []
+        self.manifests.check(files, is_wanted, complete=self.complete)
+        remaining: list[Entry] = []
         if not files and self.other_formats:
             from tfrecord_io.format.format_registry import format_of_records
 
@@ -283,8 +283,8 @@ class _Search:
         if not files:
             from tfrecord_io.storage.paths.sniff_files import files_with_records
 
-            files = files_with_records(self.fs, others := other_files(listing))
-        if not files and (manifests := self.manifests.without_files(below)):
+            files = files_with_records(self.fs, remaining := other_files(listing))
+        if not files and (manifests := self.manifests.empty_manifests(below)):
             if not self.manifests.without_rows:
                 raise _nothing(self.fs, directory, "the dataset has no rows yet: its manifest names no file")
             return manifests
@@ -293,8 +293,8 @@ class _Search:
             text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
             from tfrecord_io.storage.paths.sniff_files import MOST_SNIFFED
 
-            if len(others) > MOST_SNIFFED:
-                text += f"; its {len(others)} other files were not inspected, as there are more than {MOST_SNIFFED}"
+            if len(remaining) > MOST_SNIFFED:
+                text += f"; its {len(remaining)} other files were not inspected, as there are more than {MOST_SNIFFED}"
             from tfrecord_io.storage.paths.similar_files import files_below
 
             below = files_below(self.fs, directory, everything)
@@ -314,9 +314,9 @@ class _Search:
             from tfrecord_io.storage.paths.split_names import warn_of_splits
 
             warn_of_splits(self.fs, directory, files, listing)
-        return self._sorted(files, complete=self.complete)
+        return self._sort(files, complete=self.complete)
 
-    def _applied(
+    def _apply_manifests(
         self, list_files: Callable[[], Iterable[Entry]], wanted: Callable[[str], bool], *, whole: bool = False
     ) -> list[Entry]:
         """As `Manifests.apply`, of whole directories."""
@@ -332,18 +332,18 @@ class _Search:
             check_single_family(self.fs, list(families.values()), self.fs.display_path(name))
 
     def _manifests_above(self, path: str, directories: Iterable[str]) -> list[Entry]:
-        """The manifest of the dataset that partition folders belong to, which is next to the first of them.
+        """The manifest of the dataset of these partition folders, next to the outermost folder.
 
         It may be next to a later one, as far as `path` names these.
         """
         roots = set[str]()
-        for first, *others in filter(None, map(roots_of_folders, directories)):
-            roots.update([first, *filter(path.startswith, others)])
+        for first, *inner_roots in filter(None, map(roots_of_folders, directories)):
+            roots.update([first, *filter(path.startswith, inner_roots)])
         manifests = [root + manifest_name(DIRECTORY_STEM) for root in sorted(roots)]
         return list(existing_files(self.fs, manifests).values())
 
     def _warn_of_ignored(self, directory: str, kept: Sequence[Entry], listing: Sequence[Entry]) -> None:
-        """Warn of files that would be read if no name here were that of a TFRecord file, and of one in a folder."""
+        """Warn of files ignored because of their names, although they have records, and of data in folders."""
         if not isinstance(self.fs, LocalFileSystem):  # a request for each file
             return
         if self.manifests.datasets:  # the directory is what they name, and no other name would be read
@@ -368,7 +368,7 @@ class _Search:
         named: set[str] = set()
         literal = literal_prefix(self.fs, pattern)
 
-        def listed() -> list[Entry]:
+        def list_files() -> list[Entry]:
             everything[:] = self.fs.glob(pattern, literal)
             folders = [entry.name for entry in everything if entry.directory and is_record_file(entry.basename)]
             if folders and is_remote(self.fs) and self.fs.is_object_store:
@@ -379,10 +379,10 @@ class _Search:
             above = self._manifests_above(pattern, {e.parent for e in everything if not e.directory})
             return [*everything, *self._manifests_of(pattern, literal, everything), *above]
 
-        def wanted(name: str) -> bool:
+        def is_wanted(name: str) -> bool:
             return name in named or _matches(name.split("/"), parts)
 
-        listing = self.manifests.apply(listed, wanted)
+        listing = self.manifests.apply(list_files, is_wanted)
         if pattern in self.manifests.listed:  # of exactly this name
             return self._existing(self.manifests.listed[pattern])
         if any(self.manifests.listed.get(name) for name in manifests_for(pattern)):
@@ -390,22 +390,22 @@ class _Search:
         files = [
             e
             for e in listing
-            if wanted(e.name)
+            if is_wanted(e.name)
             and not (e.directory or is_sidecar(e.basename))
             and (is_hidden(base) or not is_hidden(e.basename))
         ]
-        self.manifests.check(files, wanted, complete=self.complete)
+        self.manifests.check(files, is_wanted, complete=self.complete)
         if not files:
-            others = f"; the {len(everything)} matches are directories or not data" if everything else ""
-            others = self._unnamed() or others
+            clause = f"; the {len(everything)} matches are directories or not data" if everything else ""
+            clause = self._clause_about_unnamed() or clause
             from tfrecord_io.storage.paths.similar_files import files_next_to
 
-            others = others or "".join(f"; {files}" for files in filter(None, [files_next_to(self.fs, pattern)]))
-            raise _nothing(self.fs, pattern, "no file matches the pattern" + others)
-        return self._sorted(files, complete=self.complete, wanted=functools.partial(fnmatch.fnmatchcase, pat=base))
+            clause = clause or "".join(f"; {files}" for files in filter(None, [files_next_to(self.fs, pattern)]))
+            raise _nothing(self.fs, pattern, "no file matches the pattern" + clause)
+        return self._sort(files, complete=self.complete, wanted=functools.partial(fnmatch.fnmatchcase, pat=base))
 
-    def _unnamed(self) -> str:
-        """What to say of files that were found, and left out."""
+    def _clause_about_unnamed(self) -> str:
+        """A clause about existing files left out by their manifest."""
         names = sorted(self.manifests.unnamed, key=natural_key)
         if not names:
             return ""
@@ -425,7 +425,7 @@ class _Search:
         directory = parent if parent or not stem.startswith("/") else "/"
         folder = f"{parent}/" if parent or stem.startswith("/") else ""
 
-        def listed() -> list[Entry]:
+        def list_files() -> list[Entry]:
             if not self.fs.can_list:
                 return self._looked_up(name, stem, count)
             try:
@@ -437,7 +437,7 @@ class _Search:
             shard = parse_shard(name.removeprefix(folder))
             return shard if shard is not None and base in shard.stems else None
 
-        entries = self._applied(listed, lambda name: shard_of(name) is not None)
+        entries = self._apply_manifests(list_files, lambda name: shard_of(name) is not None)
         files = [e for e in entries if not e.directory and not is_sidecar(e.basename)]
         shards = [(e, s) for e in files if (s := shard_of(e.basename)) is not None]
         counts_of_all = {s.count for _, s in shards}
@@ -446,29 +446,29 @@ class _Search:
         def fits(shard: ShardName) -> bool:  # to all shards of a count belong those that were added later
             return count in (None, shard.count) or (bool(shard.id) and has_count)
 
-        def wanted(name: str) -> bool:
+        def is_wanted(name: str) -> bool:
             shard = shard_of(name)
             return shard is not None and fits(shard)
 
         fitting = [(e, s) for e, s in shards if fits(s)]
 
-        self.manifests.check([e for e, _ in fitting], wanted, complete=not self.allow_missing)
+        self.manifests.check([e for e, _ in fitting], is_wanted, complete=not self.allow_missing)
         if not fitting:
             counts = sorted({"*" if s.count is None else str(s.count) for _, s in shards}, key=natural_key)
             from tfrecord_io.storage.paths.similar_files import similar_files
 
-            others = f"there is {', '.join(f'{base}@{n}' for n in counts)}" if counts else similar_files(self.fs, stem)
-            others += self._unnamed()
+            clause = f"there is {', '.join(f'{base}@{n}' for n in counts)}" if counts else similar_files(self.fs, stem)
+            clause += self._clause_about_unnamed()
             text = f"no shards such as '{base}-00000-of-{count or 8:05d}'"
-            raise _nothing(self.fs, name, "; ".join(filter(None, [text, others])))
+            raise _nothing(self.fs, name, "; ".join(filter(None, [text, clause])))
         ranked = [(e, s.id, s.stems.index(base)) for e, s in fitting]
         best = min(rank for _, _, rank in ranked)
         family = [e for e, id, rank in ranked if rank == best or id]
         self._check_single_family(family, name)
-        return self._sorted(family, complete=not self.allow_missing)
+        return self._sort(family, complete=not self.allow_missing)
 
     def _looked_up(self, name: str, stem: str, count: int | None) -> list[Entry]:
-        """The manifest of ``name@8`` and the shards that it may mean, by the most exact form of names that exists."""
+        """Look up the manifest of ``name@8`` and its possible shards, in the most exact existing form of names."""
         manifests = [*sidecar_entries(self.fs, manifests_for(stem), stem).values()]
         if count is None and not manifests:
             text = "a web server has no listing of its files; state the number of shards, as in name@8"
@@ -484,10 +484,10 @@ class _Search:
         if count > _MOST:
             shown = without_secrets(self.fs.display_path(name))
             raise ValueError(f"'{shown}': expected at most {_MOST:,} shards on a web server")
-        found = self.fs.entries([*map(form.sibling, shard_numbers({present}, count))])
-        return [*manifests, *(entry for entry in found if entry is not None)]
+        entries = self.fs.entries([*map(form.sibling, shard_numbers({present}, count))])
+        return [*manifests, *(entry for entry in entries if entry is not None)]
 
-    def _sorted(
+    def _sort(
         self, files: Sequence[Entry], *, complete: bool, wanted: Callable[[str], bool] | None = None
     ) -> list[Entry]:
         if complete:
@@ -497,7 +497,7 @@ class _Search:
 
 
 def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether the parts of a path match those of a pattern; leading directories may have the names of patterns."""
+    """True if the parts of a path match a pattern's parts; leading directories may have the names of patterns."""
     if not pattern or not names:
         return not pattern and not names
     if pattern[0] == "**" and _matches(names, pattern[1:]):
@@ -516,7 +516,7 @@ def list_directory(fs: FileSystem, directory: str) -> list[Entry]:
 def walk_directory(fs: FileSystem, directory: str) -> Iterator[Entry]:
     """As `list_directory`: what is in the directory before the files in its folders."""
     root = f"{directory.rstrip('/')}/" if directory else ""
-    found: dict[str, Entry] = {}
+    seen: dict[str, Entry] = {}
     inside: list[Entry] = []
     more = True
     for page, more in fs.pages_below(root):
@@ -524,21 +524,21 @@ def walk_directory(fs: FileSystem, directory: str) -> Iterator[Entry]:
             name, slash, _ = entry.name[len(root) :].partition("/")
             if slash:
                 inside.append(entry)
-            if name and root + name not in found:  # else an empty part, as in "d//a"
-                yield found.setdefault(root + name, Entry(root + name, 0, True) if slash else entry)
-        if more and inside and not _has_partitions(found.values()):  # other folders may have any number of files
+            if name and root + name not in seen:  # else an empty part, as in "d//a"
+                yield seen.setdefault(root + name, Entry(root + name, 0, True) if slash else entry)
+        if more and inside and not _has_partitions(seen.values()):  # other folders may have any number of files
             break
     if more:
         for entry in fs.listing(directory):
             if not entry.name.startswith(root):  # its store's name of the directory differs from this one in a slash
                 root = entry.parent
-            if entry.name not in found:
-                yield found.setdefault(entry.name, entry)
-    if not _has_partitions(found.values()):
+            if entry.name not in seen:
+                yield seen.setdefault(entry.name, entry)
+    if not _has_partitions(seen.values()):
         return
     if more:
-        inside = [e for e in fs.below(root) if "/" in e.name[len(root) :] and not e.directory]
-    if not any(stem_of(e.basename) is not None for e in found.values()):  # its first writer may have put it meanwhile
+        inside = [e for e in fs.files_in_partition_folders(root) if "/" in e.name[len(root) :] and not e.directory]
+    if not any(stem_of(e.basename) is not None for e in seen.values()):  # its first writer may have put it meanwhile
         manifest = fs.entry(root + manifest_name(DIRECTORY_STEM))
         if manifest is not None and not manifest.directory:
             yield manifest
@@ -571,7 +571,7 @@ def _literal(fs: FileSystem, name: str, names: list[str]) -> Entry | None:
 
 
 def has_magic(fs: FileSystem, name: str) -> bool:
-    """Whether a name is a pattern; in a web address a question mark is not one."""
+    """True if a name is a pattern; in a web address a question mark is literal."""
     return glob.has_magic(name if fs.can_list else name.replace("?", ""))
 
 
@@ -592,7 +592,7 @@ def expand_braces(text: str) -> list[str]:
 
 
 def _pairs(text: str) -> dict[int, tuple[int, list[int]]]:
-    """For each brace that has a partner, the partner's position and those of the commas between, at its own level."""
+    """Matching braces: for each opening one the position of its partner, and of the commas at its own level."""
     pairs: dict[int, tuple[int, list[int]]] = {}
     begins: list[tuple[int, list[int]]] = []
     for at, character in enumerate(text):
@@ -621,12 +621,12 @@ def _expand(text: str, pairs: dict[int, tuple[int, list[int]]], begin: int, end:
             at = pairs[at][0]
             literal = at + 1
         at = text.find("{", at + 1, end)
-    rest = text[literal:end]
-    return [path + rest for path in paths]
+    behind = text[literal:end]
+    return [path + behind for path in paths]
 
 
 def _choices(text: str, pairs: dict[int, tuple[int, list[int]]], begin: int, depth: int) -> list[str] | None:
-    """What the pair that begins there stands for; None if it is literal text."""
+    """The alternatives of the pair of braces at `begin`; None if the braces are literal text."""
     end, commas = pairs[begin]
     match = _RANGE.fullmatch(text, begin + 1, end)
     if match is not None:
@@ -682,9 +682,9 @@ def _globs(fs: FileSystem, shards: _Shards) -> list[str]:
     by_count: dict[str, set[str]] = {}
     number = "?????" if all(shard.index < 10**5 and not shard.id for _, shard in shards) else "?????*"
     for entry, shard in shards:
-        rest = number if shard.count is None else f"*-of-{shard.count_text}"
+        numbers = number if shard.count is None else f"*-of-{shard.count_text}"
         directory = fs.display_path(entry.parent) if entry.parent else ""
-        by_count.setdefault(f"{glob.escape(directory)}{glob.escape(shard.base)}-{rest}", set()).add(shard.suffix)
+        by_count.setdefault(f"{glob.escape(directory)}{glob.escape(shard.base)}-{numbers}", set()).add(shard.suffix)
     return [p + (s.pop() if len(s) == 1 else "*") for p, s in by_count.items()]
 
 
@@ -697,9 +697,9 @@ def check_complete(fs: FileSystem, files: Sequence[Entry], wanted: Callable[[str
     for shards in _families(files):
         seen: dict[int, Entry] = {}
         for entry, shard in shards:
-            other = seen.setdefault(shard.index, entry)
-            if other is not entry:
-                text = f"shard {shard.index} exists twice, also as '{other.basename}'"
+            first_entry = seen.setdefault(shard.index, entry)
+            if first_entry is not entry:
+                text = f"shard {shard.index} exists twice, also as '{first_entry.basename}'"
                 error = FileNotFoundError(
                     errno.ENOENT, f"{text}; allow_missing_shards=True reads both", fs.display_path(entry.name)
                 )
@@ -715,9 +715,9 @@ def check_complete(fs: FileSystem, files: Sequence[Entry], wanted: Callable[[str
             missing = len(absent)
         if missing:
             first = next(iter(absent))
-            rest = f" (and {missing - 1} more)" if missing > 1 else ""
+            more = f" (and {missing - 1} more)" if missing > 1 else ""
             text, path = (
-                f"shard {first} of {count} is missing{rest}",
+                f"shard {first} of {count} is missing{more}",
                 fs.display_path(entry.parent + shard.sibling(first)),
             )
             error = FileNotFoundError(errno.ENOENT, f"{text}; allow_missing_shards=True reads the others", path)

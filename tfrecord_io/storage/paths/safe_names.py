@@ -13,10 +13,10 @@ _MOST_BYTES = 255  # of a name, on most file systems
 _MOST_PATH_BYTES = 2048
 
 
-def refused(name: str) -> str | None:
-    """What is wrong with the name of a file below a folder, in a clause; None if it is a plain relative name.
+def name_fault(name: str) -> str | None:
+    """A clause about why a name is unsafe below a folder; None for a plain relative name.
 
-    >>> refused("cat/1.jpg"), refused("../1.jpg"), refused("/etc/passwd")
+    >>> name_fault("cat/1.jpg"), name_fault("../1.jpg"), name_fault("/etc/passwd")
     (None, "it has the part '..'", 'it is absolute')
     """
     parts = name.split("/")
@@ -54,10 +54,10 @@ def leads_out(path: str) -> str | None:
     return "it has the part '..'" if ".." in parts else None if parts else "it is empty"
 
 
-def below(root: str, path: str) -> str:
+def join_below(root: str, path: str) -> str:
     """A relative path below a folder, without empty parts.
 
-    >>> below("photos/", "./cat//1.jpg")
+    >>> join_below("photos/", "./cat//1.jpg")
     'photos/cat/1.jpg'
     """
     return "/".join([root.rstrip("/"), *_parts(path)])
@@ -68,13 +68,13 @@ def _parts(path: str) -> list[str]:
 
 
 def links_out(root: str, name: str) -> bool:
-    """Whether a symbolic link leads from a name below a local folder to a place outside."""
+    """True if a symbolic link leads from a name below a local folder to a place outside."""
     real = os.path.realpath(root)
     return os.path.commonpath([real, os.path.realpath(name)]) != real
 
 
 def _kind(character: str) -> str:
-    """What a character is that no name may have."""
+    """The kind of a refused character, in words."""
     if character in "\u2028\u2029":
         return "a line separator"
     category = unicodedata.category(character)

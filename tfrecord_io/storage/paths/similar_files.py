@@ -46,11 +46,11 @@ def similar_files(fs: FileSystem, name: str) -> str:
     except OSError:
         return ""
     by_stem: dict[str, str] = {}
-    for known in sorted(names)[:_MOST_COMPARED]:
-        if is_hidden(known) or is_sidecar(known):
+    for existing in sorted(names)[:_MOST_COMPARED]:
+        if is_hidden(existing) or is_sidecar(existing):
             continue
-        if (shard := parse_shard(known)) is None:
-            by_stem.setdefault(split_suffixes(known)[0], known)
+        if (shard := parse_shard(existing)) is None:
+            by_stem.setdefault(split_suffixes(existing)[0], existing)
         else:  # what to read instead are those of its dataset
             by_stem.setdefault(shard.stem, f"{shard.stem}@{'*' if shard.count is None else shard.count}")
     stem, before = split_suffixes(base)[0], base.partition(".")[0]
@@ -79,23 +79,23 @@ def files_below(
 
     It has a glob for all of them, and one of the folders. At most 20 folders are looked into.
     """
-    found: list[Entry] = []
+    matches: list[Entry] = []
     folders = _folders(listing)
     for number in range(_MOST_FOLDERS):
         if number < len(folders):
             with suppress(OSError):  # a folder without permission
                 inside = fs.listing(folders[number].name)
-                found += [entry for entry in inside if not entry.directory and is_wanted(entry.basename)]
+                matches += [entry for entry in inside if not entry.directory and is_wanted(entry.basename)]
                 folders += _folders(inside)
-    if not found:
+    if not matches:
         return ""
     root = directory.rstrip("/")
-    depth = "*" if all(entry.parent.rstrip("/").rpartition("/")[0] == root for entry in found) else "**"
-    patterns = sorted({_pattern(entry.basename) for entry in found})
+    depth = "*" if all(entry.parent.rstrip("/").rpartition("/")[0] == root for entry in matches) else "**"
+    patterns = sorted({_pattern(entry.basename) for entry in matches})
     pattern = patterns[0] if len(patterns) == 1 else f"{{{','.join(patterns)}}}"
     all_files = f"{glob.escape(fs.display_path(directory).rstrip('/'))}/{depth}/{pattern}"
-    every, one = printable(all_files, 1000), printable(fs.display_path(found[0].parent.rstrip("/")), 1000)
-    return f"its folders have such files: '{every}' names all, '{one}' those of one folder"
+    glob_all, glob_one = printable(all_files, 1000), printable(fs.display_path(matches[0].parent.rstrip("/")), 1000)
+    return f"its folders have such files: '{glob_all}' names all, '{glob_one}' those of one folder"
 
 
 def file_in_folders(directory: str, listing: Iterable[Entry], is_wanted: Callable[[str], bool] = is_record_file) -> str:

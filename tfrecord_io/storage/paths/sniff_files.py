@@ -25,7 +25,7 @@ _MOST_READERS = 16
 
 
 def files_with_records(fs: FileSystem, files: Sequence[Entry], *, most: int | None = None) -> list[Entry]:
-    """Those that begin with a record header, decompressed if need be; none if there are over `most` files.
+    """Files whose (decompressed) content begins with a record header; none if there are over `most` files.
 
     `most` is `MOST_SNIFFED` by default.
     """
@@ -44,8 +44,8 @@ def readable_files_with_records(fs: FileSystem, files: Sequence[Entry], *, most:
     """
     possible = []
     for entry in files:
-        other = other_suffix(entry.basename)
-        if other is None or not (other.is_known or other.suffix in _NEVER_RECORDS):
+        file_suffix = other_suffix(entry.basename)
+        if file_suffix is None or not (file_suffix.is_known or file_suffix.suffix in _NEVER_RECORDS):
             possible.append(entry)
     try:
         return files_with_records(fs, possible, most=most)

@@ -66,7 +66,7 @@ def _split_word(name: str) -> re.Match[str] | None:
 
 
 def glob_of(word: str, members: Sequence[str], names: Collection[str]) -> str:
-    """A glob of these names, which have the word of a split, and of no other ones; empty if there is no plain one.
+    """A glob matching exactly the names `members` of a split; empty if there is no plain glob.
 
     >>> glob_of("train", ["train-0-0.tfr", "train-0-1.tfr"], {"train-0-0.tfr", "train-0-1.tfr", "train-notes"})
     'train-*.tfr'

@@ -1,4 +1,4 @@
-"""A small remote object as a raw file that is read once, while it arrives by one request."""
+"""A small remote object as a raw file, read once while the response of one request arrives."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from queue import Empty, SimpleQueue
 from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.errors import without_secrets
-from tfrecord_io.storage.read.range_requests import RemoteObject, received
+from tfrecord_io.storage.read.range_requests import RemoteObject, receive
 
 _MOST_BYTES = 512 << 10  # that wait for the reader
 
 
 class ArrivingObject:
-    """An object whose bytes are used as they come, so that memory holds a few pieces of them.
+    """A raw file over the pieces of one response; memory holds only a few pieces at a time.
 
     One thread reads. A reader that is slower than the network makes it wait.
     """
@@ -36,7 +36,7 @@ class ArrivingObject:
     async def _receive(self) -> None:
         count = 0
         try:
-            async with aclosing(received(self._remote.pieces, 0, self._size, self._remote.path)) as pieces:
+            async with aclosing(receive(self._remote.pieces, 0, self._size, self._remote.path)) as pieces:
                 async for piece in pieces:
                     count += len(piece)
                     self._pieces.put(piece)

@@ -77,17 +77,17 @@ class BlockReader:
 
     def next_block(self) -> Block | None:
         """The rest of the last block and new bytes; None at the end. Invalidates the last block."""
-        held = self._end - self._begin
+        unread_bytes = self._end - self._begin
         if self._error is None:
-            room = self._size if held < self._size else 2 * held
-            rest = self._buffer[self._begin : self._end]  # moved to the start, of a larger buffer if this is too small
+            room = self._size if unread_bytes < self._size else 2 * unread_bytes
+            unread = self._buffer[self._begin : self._end]  # moved to the start, of a larger buffer if too small
             if room + SPARE > len(self._buffer):
                 self._buffer = block_memory(room + SPARE)
-            self._buffer[:held] = rest
-            self._begin, self._end = 0, held
+            self._buffer[:unread_bytes] = unread
+            self._begin, self._end = 0, unread_bytes
             self._fill(room if self._started else min(room, FIRST_BYTES))
             self._started = True
-        if self._error is not None and self._end - self._begin == held:
+        if self._error is not None and self._end - self._begin == unread_bytes:
             raise self._error
         data = self._buffer[self._begin : self._end]
         return Block(data, self._offset, self._ended) if len(data) else None
@@ -101,9 +101,9 @@ class BlockReader:
 
     def consume(self, n: int) -> None:
         """Mark the next `n` bytes of the last block as used."""
-        held = self._end - self._begin
-        if not 0 <= n <= held:
-            raise ValueError(f"{n} bytes consumed of a block with {held}")
+        unread_bytes = self._end - self._begin
+        if not 0 <= n <= unread_bytes:
+            raise ValueError(f"{n} bytes consumed of a block with {unread_bytes}")
         self._begin += n
         self._offset += n
 

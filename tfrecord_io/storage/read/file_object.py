@@ -17,7 +17,7 @@ _SKIPPED_BYTES = 1 << 20  # read at a time
 
 
 class CallerFile:
-    """A file object that a caller passed, and the position from which it is read: see `first_position`."""
+    """A caller's file object, and the position where reading begins: see `first_position`."""
 
     def __init__(self, file: Any) -> None:
         self.file = file

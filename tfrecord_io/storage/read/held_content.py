@@ -13,25 +13,25 @@ _HELD_BYTES = 256 * MIB  # of small objects, so that a call reads each once
 
 
 def is_small(source: Source) -> bool:
-    """Whether it is an object that is read whole, by one request, which takes about as long as one for a part of it."""
+    """True if one request for the whole object costs no more than a range request."""
     is_object = source.remote is not None and not is_encoded(source.info)
     return is_object and source.span is None and source.size is not None and source.size <= LIMITS.whole_object_bytes
 
 
 def hold(sources: Iterable[Source]) -> list[Source]:
-    """The same sources; what is read of small objects is held, of all that share memory of `_HELD_BYTES`."""
-    held, room = [], _HELD_BYTES
+    """Let sources hold the content of small objects in memory, up to `_HELD_BYTES` in all."""
+    holding, room = [], _HELD_BYTES
     for source in sources:
         if is_small(source) and (room := room - (source.size or 0)) >= 0:
             source = replace(source, held=HeldContent())
-        held.append(source)
-    return held
+        holding.append(source)
+    return holding
 
 
 _NOTHING = HeldContent()
 _NOTHING.drop()
 
 
-def unheld(source: Source) -> Source:
-    """The same source, of which nothing is held: each read finds out whether the object was replaced."""
+def drop_held_content(source: Source) -> Source:
+    """A copy of the source without held content: each read finds out whether the object was replaced."""
     return source if source.remote is None else replace(source, held=_NOTHING)

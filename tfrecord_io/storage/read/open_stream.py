@@ -104,13 +104,13 @@ def _read_head(raw: Raw, path: str, size: int | None) -> bytes:
 
 def _check_codec(codec: Codec | None, name: str | None, head: bytes, path: str) -> None:
     """Raise CompressionError if the first bytes of a file do not match the codec that the caller named."""
-    other = sniff(head)
+    sniffed = sniff(head)
     if codec is not None and is_record_header(head):
         content: str | None = "a plain TFRecord file"
     elif codec is not None and (not head or codec.accepts(head)):
         return
-    elif other is not None:
-        content = f"{other.name} data"
+    elif sniffed is not None:
+        content = f"{sniffed.name} data"
     elif codec is not None:
         from tfrecord_io.format.foreign_files import looks_like
 

@@ -1,4 +1,4 @@
-"""Prefetch remote files that are read one after the other: the next ones are requested while one is read."""
+"""Prefetch remote files: while one is read, the next files are requested."""
 
 from __future__ import annotations
 

@@ -46,11 +46,11 @@ class RandomAccessFile(Closing):
     @property
     @abstractmethod
     def version(self) -> str:
-        """What changes with the content, as ``name=value``; empty if nothing does."""
+        """Version of the content, as ``name=value``; empty if nothing tells versions apart."""
 
     @property
     def identity(self) -> dict[str, int]:
-        """What also changes if the file is replaced by one of the same version; a copy has another, too."""
+        """Identity of the file itself: a replacement with the same version, or a copy, has another."""
         return {}
 
     @abstractmethod
@@ -66,8 +66,8 @@ class RandomAccessFile(Closing):
         parts = self._read_spans([(begin, end) for begin, end, _ in spans])
         ranges: list[Bytes] = []
         for (first, _, count), data in zip(spans, parts, strict=True):
-            own = slice(len(ranges), len(ranges) + count)
-            ranges += [data[a - first : b - first] for a, b in zip(begins[own], ends[own], strict=True)]
+            part = slice(len(ranges), len(ranges) + count)
+            ranges += [data[a - first : b - first] for a, b in zip(begins[part], ends[part], strict=True)]
         return ranges
 
     @abstractmethod
@@ -76,7 +76,7 @@ class RandomAccessFile(Closing):
     def forget(self) -> None:
         """Keep no content any more, so that each read finds out whether the file was replaced."""
 
-    def _truncated(self, offset: int) -> OSError:
+    def _truncation_error(self, offset: int) -> OSError:
         text = f"the file ended at byte {offset} of {self.size}: it was truncated since it was opened"
         return OSError(errno.EIO, text, self.path)
 
@@ -151,7 +151,7 @@ class LocalRandomAccessFile(RandomAccessFile):
         elif shard is None:
             self._fd = os.open(system.current.full_name(source.path), os.O_RDONLY | system.current.open_flags)
         else:  # under its staged or final name, after a check that its dataset was not replaced
-            with shard.open_checked(lambda: shard.by_name(source.path, open_raw)) as raw:
+            with shard.open_checked(lambda: shard.call_with_name(source.path, open_raw)) as raw:
                 self._fd = os.dup(raw.fileno())
         try:
             self._status = os.fstat(self._fd)
@@ -180,7 +180,7 @@ class LocalRandomAccessFile(RandomAccessFile):
             except OSError as error:
                 raise OSError(error.errno, f"{error.strerror}, at byte {begin + done}", self.path) from error
             if n == 0:
-                raise self._truncated(begin + done)
+                raise self._truncation_error(begin + done)
             done += n
         return buffer
 
@@ -196,7 +196,7 @@ class LocalRandomAccessFile(RandomAccessFile):
 
 
 def read_local(files: Sequence[RandomAccessFile], number: Array, begins: Array, ends: Array) -> Bytes | None:
-    """Ranges of local files, each of the file with its `number`, one after the other in the order given.
+    """Read ranges of local files into one buffer, in order; `number` has the file of each range.
 
     None if one of them cannot be read, which `RandomAccessFile.read` explains, or the system has no pread.
     """
@@ -306,7 +306,7 @@ class RemoteRandomAccessFile(RandomAccessFile):
                 while done < len(data):
                     n = reader.readinto(data.data[done:])
                     if n == 0:
-                        raise self._truncated(begin + done)
+                        raise self._truncation_error(begin + done)
                     done += n
                 parts.append(data)
         return parts
@@ -319,5 +319,5 @@ class RemoteRandomAccessFile(RandomAccessFile):
         if len(answer) == self.size:  # older versions of fsspec ignore the range in a filesystem of pyarrow
             answer = answer[begin:end]
         if len(answer) != end - begin:
-            raise self._truncated(begin + len(answer))
+            raise self._truncation_error(begin + len(answer))
         return np.frombuffer(answer, np.uint8)

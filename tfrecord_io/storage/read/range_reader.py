@@ -22,7 +22,7 @@ from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS
 from tfrecord_io.storage.read.file_object import NO_RANGES
-from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject, received, result_of
+from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject, receive, result_of
 
 _KEPT_START_BYTES = 8 * MIB  # of a file, for reading it again
 _MOST_RANGES = 32
@@ -31,7 +31,7 @@ Answer = tuple[bytes, OSError | None]  # the bytes received, and the error that 
 
 
 class Window:
-    """Limits and adapts how much is requested ahead, over one file or several that are read one after the other.
+    """Limits and adapts how much is requested ahead, over one file or several in sequence.
 
     With `stream`, all files will be read, so several ranges are requested at once from the start. With `heads`, only
     the first bytes of each file will be read, so those of many files are requested at once. With `most`, a whole file
@@ -78,8 +78,8 @@ class Window:
     def _request(self, reader: RangeReader) -> bool:
         """Request ranges of a file; True if all of it that will be read has been requested."""
         while (size := reader.next_size(0)) > 0 and not (self._heads and reader.requested):
-            most = LIMITS.pending_range_bytes if self._most is None else self._most
-            if self._ranges and (self._ranges > self._ahead or self._bytes + size > most):
+            max_bytes = LIMITS.pending_range_bytes if self._most is None else self._most
+            if self._ranges and (self._ranges > self._ahead or self._bytes + size > max_bytes):
                 return False
             reader.request(size)
         return True
@@ -243,7 +243,7 @@ class RangeReader:
         """Get all bytes of a range, or those before an error."""
         parts: list[bytes] = []
         try:
-            async for data in received(self._whole, begin, end, self._remote.path):
+            async for data in receive(self._whole, begin, end, self._remote.path):
                 parts.append(data)
         except ARGUMENT_ERRORS:
             raise

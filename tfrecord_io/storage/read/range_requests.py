@@ -46,7 +46,7 @@ def result_of(future: Future[T]) -> T:
     return future.result()
 
 
-async def received(
+async def receive(
     pieces: Callable[[int, int], AsyncGenerator[bytes]], begin: int, end: int, path: str
 ) -> AsyncGenerator[bytes]:
     """All bytes of a range, in the pieces in which they come; a retry continues after the bytes received.
@@ -112,7 +112,7 @@ class RemoteObject:
         return bytes(await self._fs._cat_file(self._name, start=begin, end=end))
 
     async def pieces(self, begin: int, end: int) -> AsyncGenerator[bytes]:
-        """The same bytes, as they arrive if `arrives`, else in one piece."""
+        """Bytes of a range in pieces as they arrive if `arrives`, else in one piece."""
         yield await self.read_range(begin, end)
 
     async def check_unchanged(self) -> None:
@@ -213,9 +213,9 @@ class HttpObject(RemoteObject):
             if answer.status != 206:
                 raise RangesUnsupported
             span, _, total = answer.headers.get("Content-Range", "").rpartition("/")
-            stated = _SPAN.match(span)
-            if stated is None or int(stated[1]) != begin:
-                sent = "does not state which it sent" if stated is None else f"answered with those from {stated[1]}"
+            match = _SPAN.match(span)
+            if match is None or int(match[1]) != begin:
+                sent = "does not state which it sent" if match is None else f"answered with those from {match[1]}"
                 raise OSError(errno.EIO, f"asked for the bytes from {begin}, the server {sent}")
             changed = total.isdigit() and int(total) != self._info["size"]
             for key in ("ETag", "Last-Modified"):

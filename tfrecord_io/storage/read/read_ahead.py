@@ -95,18 +95,18 @@ class ReadAhead:
 
     def next_block(self) -> Block | None:
         """The rest of the last block and new bytes; None at the end."""
-        held = len(self._rest)
+        kept_bytes = len(self._rest)
         filled = self._next()
         # A record larger than a block: it is doubled, to stay linear.
-        if held > _SPLIT_RECORD_BYTES or (held and not self._consumed):
-            data = self._join(filled, 0 if self._consumed else held)
+        if kept_bytes > _SPLIT_RECORD_BYTES or (kept_bytes and not self._consumed):
+            data = self._join(filled, 0 if self._consumed else kept_bytes)
         else:
-            begin = _SPLIT_RECORD_BYTES - held  # the rest is put before the new bytes
+            begin = _SPLIT_RECORD_BYTES - kept_bytes  # the rest is put before the new bytes
             filled.buffer[begin:_SPLIT_RECORD_BYTES] = self._rest
             self._use(filled)
             data = filled.buffer[begin : _SPLIT_RECORD_BYTES + filled.count]
         assert self._current is not None
-        if self._current.error is not None and len(data) == held:
+        if self._current.error is not None and len(data) == kept_bytes:
             raise self._current.error
         self._rest, self._consumed = data, False
         return Block(data, self._offset, self._current.ended) if len(data) else None

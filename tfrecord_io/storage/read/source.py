@@ -1,4 +1,4 @@
-"""A file to read, and what the manifest of its dataset states about it."""
+"""A file to read, with the statements of its dataset's manifest."""
 
 from __future__ import annotations
 
@@ -61,22 +61,22 @@ class ManifestVersion:
 
     def check_unchanged(self) -> None:
         """Raise ReplacedError if the dataset was replaced: files read before may be of the old one."""
-        own = re.compile(rb'"id":\s*"%s"' % self.id.encode())  # names of files have ids, too
+        id_pattern = re.compile(rb'"id":\s*"%s"' % self.id.encode())  # names of files have ids, too
         with suppress(FileNotFoundError):
             if is_remote(self.fs):
                 start = self.fs.read_object(self.name)  # by one request
             else:
                 start = read_whole(self.fs, Entry(self.name, None, False), 0)
-            if own.search(start) is not None:  # the first bytes have the id, as this package writes it
+            if id_pattern.search(start) is not None:  # the first bytes have the id, as this package writes it
                 return
         entry = self.fs.entry(self.name, is_file=True)
-        if entry is None or own.search(read_manifest(self.fs, entry)) is None:
-            raise _replaced(self.path, "dataset")
+        if entry is None or id_pattern.search(read_manifest(self.fs, entry)) is None:
+            raise _replaced_error(self.path, "dataset")
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestShard:
-    """What a manifest states about a file."""
+    """A manifest's statements about one file."""
 
     manifest: ManifestVersion
     records: int
@@ -100,15 +100,15 @@ class ManifestShard:
             raise
         return raw
 
-    def by_name(self, path: str, use: Callable[[str], T]) -> T:
-        """Call `use` with the staged name of a local file, or with its final name if it has that by now."""
+    def call_with_name(self, path: str, use: Callable[[str], T]) -> T:
+        """Call `use` with the staged name of a local file, or, once renamed, with the final name."""
         if self.staged is not None:
             with suppress(FileNotFoundError):
                 return use(self.staged)
         return use(path)
 
     def absolute(self, directory: str) -> ManifestShard:
-        """The same, of a local file, for a process with another working directory than this one."""
+        """A copy with absolute paths, for a process with another working directory."""
         manifest = replace(self.manifest, name=os.path.join(directory, self.manifest.name))
         return replace(self, manifest=manifest, staged=self.staged and os.path.join(directory, self.staged))
 
@@ -137,7 +137,7 @@ class Origin(NamedTuple):
 
 
 class Origins(Protocol):
-    """Where the records of a source come from, if they are not those of its file as they are."""
+    """Origin of the records of a source made from another file's records."""
 
     def __call__(self, record: int) -> Origin | None:
         """The origin of the record with this number here; None if there is none."""
@@ -215,7 +215,7 @@ class Source:
             return self.open_ranges(window) or self._open_sequential()
         if self.pipe is not None:
             return self.pipe.open()
-        return open_raw(self.path) if self.shard is None else self.shard.by_name(self.path, open_raw)
+        return open_raw(self.path) if self.shard is None else self.shard.call_with_name(self.path, open_raw)
 
     def open_ranges(self, window: Window | None = None) -> RangeReader | None:
         """Open for reading by range requests; None if the filesystem's own file object is to be used, or it is open."""
@@ -232,11 +232,11 @@ class Source:
         is_open = self._prefetched is not None or (self.held is not None and self.held.content is not None)
         if not self.remote or is_open:
             return None
-        from tfrecord_io.storage.filesystem.remote import of_this_process
+        from tfrecord_io.storage.filesystem.remote import reopen_if_forked
         from tfrecord_io.storage.read.range_requests import open_object  # imports fsspec
 
         name, info = self.current_name()
-        return open_object(of_this_process(self._fsspec), name, info, self.path)
+        return open_object(reopen_if_forked(self._fsspec), name, info, self.path)
 
     def _open_sequential(self) -> Raw:
         """Open with the filesystem's own file object, which a web server sends as one response."""
@@ -252,11 +252,11 @@ class Source:
         """Open the filesystem's own file object; if `again`, check that the file is still the one described."""
         from tfrecord_io.storage.filesystem.google import decoded_address, is_encoded
         from tfrecord_io.storage.filesystem.os_errors import stale_error
-        from tfrecord_io.storage.filesystem.remote import can_list, is_cache, of_this_process, unwrap
+        from tfrecord_io.storage.filesystem.remote import can_list, is_cache, reopen_if_forked, unwrap
         from tfrecord_io.storage.read.range_requests import check_version
         from tfrecord_io.storage.read.web_response import open_response
 
-        fs = of_this_process(self._fsspec)
+        fs = reopen_if_forked(self._fsspec)
         now = self.current_name()[0] if again else name  # of a shard, another one once its writer has renamed it
         with ExitStack() as opened:
             try:
@@ -270,10 +270,10 @@ class Source:
                         raise stale_error(self.path)
                     file.seek(0)
                 if again and now == name:
-                    check_version(info, self._store.described(name), self.path)
+                    check_version(info, self._store.describe(name), self.path)
             except FileNotFoundError as error:
                 if again:
-                    raise _replaced(self.path) from error
+                    raise _replaced_error(self.path) from error
                 raise
             opened.pop_all()
         return file
@@ -311,20 +311,20 @@ class Source:
             self.pipe.is_read_once = True  # what the next reader reads need not be kept for others
 
     def close(self) -> None:
-        """Close a pipe, so that its writer ends, and remove what was kept; of other files nothing is open."""
+        """Close a pipe, so that its writer ends, and drop the kept bytes; other files are not open."""
         if self.pipe is not None:
             self.pipe.close()
 
     @property
     def can_be_read_again(self) -> bool:
-        """Whether it is neither a file object nor a pipe."""
+        """True if the source is neither a file object nor a pipe."""
         if self.derived is not None:
             return self.derived.can_be_read_again
         return not self.is_file_object and self.size is not None
 
     @property
     def is_pipe(self) -> bool:
-        """Whether it is neither a regular file nor a link that leads nowhere, which has no size, either."""
+        """True for a FIFO or device; a dangling link has no size either, but is none."""
         return self.pipe is not None and not is_dangling(self.path)
 
     @property
@@ -336,9 +336,9 @@ class Source:
         """The fsspec filesystem of a remote file, and the file's final name there; None for other files."""
         if self._fsspec is None:
             return None
-        from tfrecord_io.storage.filesystem.remote import of_this_process
+        from tfrecord_io.storage.filesystem.remote import reopen_if_forked
 
-        return of_this_process(self._fsspec), str(self._name)
+        return reopen_if_forked(self._fsspec), str(self._name)
 
     @property
     def location(self) -> tuple[FileSystem, str]:
@@ -346,7 +346,7 @@ class Source:
         return (LocalFileSystem(), self.path) if self._fsspec is None else (self._store, str(self._name))
 
     def may_be_beside(self, name: str) -> bool:
-        """Whether its directory may have a file of this name: not if that was listed without one."""
+        """True if the source's directory may have a file of this name: not if a listing has none."""
         return self.beside is None or f"{str(self._name).rpartition('/')[0]}/{name}" in self.beside
 
     @property
@@ -355,7 +355,7 @@ class Source:
         return 0 if self.span is None else self.span[0]
 
     def absolute(self, directory: str | None = None) -> Source:
-        """The same file, for a process with another working directory than this one, by default that of this process.
+        """A copy with an absolute path in `directory`, by default the working directory, for other processes.
 
         Unlike in `os.path.abspath`, ".." is left alone, which may follow a link.
         """
@@ -383,7 +383,7 @@ class Source:
         if self.span is None:
             return self
         if self.remote is None:
-            status = os.stat(self.path) if self.shard is None else self.shard.by_name(self.path, os.stat)
+            status = os.stat(self.path) if self.shard is None else self.shard.call_with_name(self.path, os.stat)
             return replace(self, span=None, file_bytes=None, records=None, size=status.st_size)
         name, info = self.current_name()
         is_described = info is not None and (INCOMPLETE not in info or ONLY_TAG in info)
@@ -394,7 +394,7 @@ class Source:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
         kept, now = dict(info or ()), entry.info or {}
         if any(str(now[key]) != str(kept[key]) for key in kept.keys() & now.keys() - {"size"}):
-            raise _replaced(self.path)
+            raise _replaced_error(self.path)
         return replace(self, span=None, file_bytes=None, records=None, size=entry.size, info=entry.info)
 
     def check_unchanged(self) -> None:
@@ -406,21 +406,21 @@ class Source:
             return
         size: int | None
         if self.remote is None:
-            size = self.shard.by_name(self.path, os.stat).st_size
+            size = self.shard.call_with_name(self.path, os.stat).st_size
         else:
             entry = self._store.entry(self.current_name()[0])
             size = None if entry is None else entry.size
         if size != (self.size if self.span is None else self.file_bytes):
-            raise _replaced(self.path)
+            raise _replaced_error(self.path)
 
     @property
     def has_no_file(self) -> bool:
-        """Whether it is a dataset whose manifest names no file; see `NoContent`."""
+        """True for a dataset whose manifest names no file; see `NoContent`."""
         return self.derived is not None and self.shard is not None
 
     @property
     def begins_file(self) -> bool:
-        """Whether its first record is that of its file."""
+        """True if the source begins with the first record of a file."""
         first = None if self.origin is None or self.derived is not None else self.origin(0)
         return not self.begin and (first is None or not first.record)
 
@@ -432,7 +432,7 @@ def source_of(
     partitions: tuple[tuple[str, str | None], ...] = (),
     beside: Mapping[str, Entry] | None = None,
 ) -> Source:
-    """The source of a file in a filesystem, with what its manifest, its folders and their listing tell."""
+    """Make the source of a file from its entry, manifest entry, folders and listing."""
     told: dict[str, Any] = {"shard": shard, "partitions": partitions, "beside": beside}
     if is_remote(fs):
         return Source(fs.display_path(entry.name), entry.size, False, fs.fsspec, entry.name, info=entry.info, **told)
@@ -474,11 +474,11 @@ class NoContent:
 
 def working_directory(sources: Iterable[Source]) -> str | None:
     """The working directory, if the path of a source is relative to it."""
-    return os.getcwd() if any(each.local and not os.path.isabs(each.path) for each in sources) else None
+    return os.getcwd() if any(source.local and not os.path.isabs(source.path) for source in sources) else None
 
 
 def is_elsewhere(directory: str) -> bool:
-    """Whether the working directory is another one, or was removed."""
+    """True if the working directory has changed, or was removed."""
     try:
         return os.getcwd() != directory
     except FileNotFoundError:
@@ -487,8 +487,8 @@ def is_elsewhere(directory: str) -> bool:
 
 def total(numbers: Iterable[int | None]) -> int | None:
     """The sum of sizes or numbers of records; None if one is unknown."""
-    known = list(numbers)
-    return None if None in known else sum(filter(None, known))
+    counts = list(numbers)
+    return None if None in counts else sum(filter(None, counts))
 
 
 def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
@@ -516,10 +516,10 @@ def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
 
         if is_cache(fs.fsspec):
             raise stale_error(path)
-    raise _replaced(path)
+    raise _replaced_error(path)
 
 
-def _replaced(path: str, what: str = "file") -> ReplacedError:
+def _replaced_error(path: str, what: str = "file") -> ReplacedError:
     """See `replaced_error`, whose module the first read of a local file does not need."""
     from tfrecord_io.storage.filesystem.os_errors import replaced_error
 
@@ -678,7 +678,7 @@ class Pipe:
         return n
 
     def close(self) -> None:
-        """Close the file, so that its writer is stopped, and remove what was kept."""
+        """Close the file, so that its writer is stopped, and drop the kept bytes."""
         raw, self._raw = self._raw, None
         if raw is not None:
             raw.close()
@@ -695,7 +695,7 @@ class Pipe:
 
 
 class _RawFile:
-    """What raw files that read at an offset have in common."""
+    """Base class of raw files that read at an offset."""
 
     _offset = 0
 

@@ -79,7 +79,7 @@ def open_named(
 
 
 def is_local(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> bool:
-    """Whether a path is that of a local file."""
+    """True if a path is that of a local file."""
     return not isinstance(locate(path, storage)[0], FsspecFileSystem)
 
 
@@ -138,7 +138,7 @@ def directory_of(output: Output, storage: StorageOptions) -> tuple[FileSystem, s
 
 
 def place_of(fs: FileSystem, directory: str, stem: str) -> Place:
-    """The directory of the dataset `stem`, which has its slash, and its manifest."""
+    """The place of the dataset `stem`; `directory` ends with a slash."""
     manifest = directory + manifest_name(stem)
     if isinstance(fs, FsspecFileSystem):
         from tfrecord_io.storage.write.place_remote import remote_place  # imports fsspec

@@ -200,22 +200,22 @@ _MOST_REMOVALS = 8  # of a directory in which a writer begins
 _NAMED = "the complete file has its name"  # which does not say whether the rows are published
 
 
-def _in_directory(call: Callable[Concatenate[LocalPlace, P], T]) -> Callable[Concatenate[LocalPlace, P], T]:
-    """Make a call again if writers that failed have removed the directory, which they had made."""
+def _recreate_directory(call: Callable[Concatenate[LocalPlace, P], T]) -> Callable[Concatenate[LocalPlace, P], T]:
+    """Repeat a call if failed writers removed the directory after creating it."""
 
     @wraps(call)
-    def repeated(place: LocalPlace, /, *arguments: P.args, **keywords: P.kwargs) -> T:
+    def repeat(place: LocalPlace, /, *arguments: P.args, **keywords: P.kwargs) -> T:
         for _ in range(_MOST_REMOVALS):
             with suppress(FileNotFoundError):
                 return call(place, *arguments, **keywords)
             place.create()
         return call(place, *arguments, **keywords)
 
-    return repeated
+    return repeat
 
 
 class LocalPlace(Place):
-    """A local directory, which is created if it is missing, and locked while its manifest is replaced."""
+    """A local directory, created if missing, and locked while its manifest is replaced."""
 
     is_local = True
 
@@ -264,7 +264,7 @@ class LocalPlace(Place):
                 return os.stat(system.current.full_name(self.directory + name))
         return None
 
-    @_in_directory
+    @_recreate_directory
     def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
         path, model = self.directory + name, self.model(models)
         if staged is not None:
@@ -274,7 +274,7 @@ class LocalPlace(Place):
             self.create(name)
         return open_local(path, exclusive=False, model=model, after=_NAMED)
 
-    @_in_directory
+    @_recreate_directory
     def move(self, staged: str, name: str, *, size: int | None = None, version: str | None = None) -> bool:
         if "/" in name:
             self.create(name)

@@ -41,7 +41,7 @@ from tfrecord_io.storage.paths.file_names import new_id, temporary_name
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.range_requests import result_of
 from tfrecord_io.storage.write.object_body import ObjectBody, send_at_once, sign_without_body
-from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
+from tfrecord_io.storage.write.output_file import OutputFile, accepted_bytes, exists_error
 
 T = TypeVar("T")
 
@@ -142,7 +142,7 @@ class MovedOutput(OutputFile):
         self._file = fs.fsspec.open(self._temporary, "wb")
 
     def _write(self, piece: memoryview) -> int:
-        return accepted(self._file.write(piece), piece)
+        return accepted_bytes(self._file.write(piece), piece)
 
     def _finish(self) -> None:
         self._file.close()
@@ -204,7 +204,7 @@ class UploadMemory:
 
 
 class ObjectOutput(OutputFile):
-    """An object that is stored by one request if it is small, and else is sent in parts.
+    """An object, stored by one request if small, else sent in parts.
 
     If it is `exclusive`, the server must refuse to replace an object, even one created during the upload.
     """
@@ -224,7 +224,7 @@ class ObjectOutput(OutputFile):
         self._check_open()
         self._memory.release(self)
         if not self._has_parts and not self._failed:
-            self._put = self._submit(self._tracked(self._put_whole()))
+            self._put = self._submit(self._track(self._put_whole()))
             self._memory.add(len(self._part), self._put)
 
     def cancel(self) -> None:
@@ -237,7 +237,7 @@ class ObjectOutput(OutputFile):
             if self._has_parts:
                 self._complete()
             else:
-                result_of(self._put or self._submit(self._tracked(self._put_whole())))
+                result_of(self._put or self._submit(self._track(self._put_whole())))
         except OSError as error:
             if (failure := self._failure(error)) is error:
                 raise
@@ -248,7 +248,7 @@ class ObjectOutput(OutputFile):
             self._fs.invalidate_cache(name)
 
     def _failure(self, error: OSError) -> OSError | None:
-        """What to raise after an error of the request that stores the object; None if it was stored nevertheless."""
+        """The error to raise after a failed request to store the object; None if the object was stored nevertheless."""
         is_refused = self._exclusive and (isinstance(error, FileExistsError) or error_code(error) in _EXISTS)
         try:
             if self._was_stored(error):
@@ -267,7 +267,7 @@ class ObjectOutput(OutputFile):
             result_of(self._submit(self._cancel()))
 
     def _may_be_stored(self) -> bool:
-        """Whether all of an object without parts was sent."""
+        """True if all of an object without parts was sent."""
         return True
 
     async def _cancel(self) -> None:
@@ -275,7 +275,7 @@ class ObjectOutput(OutputFile):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _tracked(self, request: Coroutine[Any, Any, T]) -> T:
+    async def _track(self, request: Coroutine[Any, Any, T]) -> T:
         """Run a request that `_cancel` can cancel."""
         task = asyncio.current_task()
         assert task is not None
@@ -307,7 +307,7 @@ class ObjectOutput(OutputFile):
 
     @abstractmethod
     def _was_stored(self, error: OSError) -> bool:
-        """Whether the object was stored: if the response was lost, the retry may be refused because it exists.
+        """True if the object was stored after all: when a response is lost, the retry is refused as the object exists.
 
         OSError if the store does not say so.
         """
@@ -341,7 +341,7 @@ class PartedOutput(ObjectOutput):
         number, part = self._last_number + 1, self._part
         self._last_number, self._part, self._size = number, bytearray(), self._part_size(number)
         self._has_parts = True
-        self._pending.append(self._submit(self._tracked(self._put_part(number, part))))
+        self._pending.append(self._submit(self._track(self._put_part(number, part))))
         self._memory.add(len(part), self._pending[-1])
 
     def _finish(self) -> None:
@@ -359,7 +359,7 @@ class PartedOutput(ObjectOutput):
             result_of(self._pending.popleft())
 
     def _complete(self) -> None:
-        result_of(self._submit(self._tracked(self._complete_parts())))
+        result_of(self._submit(self._track(self._complete_parts())))
 
     @abstractmethod
     async def _put_part(self, number: int, part: bytearray) -> None: ...
@@ -402,7 +402,7 @@ class S3Output(PartedOutput):
             raise OSError(errno.EIO, f"more than the {len(self._body)} bytes that were expected", self.path)
         self._body.append(piece)
         if self._put is None and self._body.crc32c is not None:
-            self._put = self._submit(self._tracked(self._put_whole()))  # while the content arrives
+            self._put = self._submit(self._track(self._put_whole()))  # while the content arrives
         return len(piece)
 
     def send_part(self) -> None:
@@ -411,8 +411,8 @@ class S3Output(PartedOutput):
         super().send_part()
 
     async def _create(self) -> None:
-        stated = {"ChecksumAlgorithm": "CRC32C"} if self.states_crc32c else {}
-        answer = await self._call("create_multipart_upload", Metadata=self._metadata, **stated)
+        checksum = {"ChecksumAlgorithm": "CRC32C"} if self.states_crc32c else {}
+        answer = await self._call("create_multipart_upload", Metadata=self._metadata, **checksum)
         self._upload_id = answer["UploadId"]
         if self._aborted:  # before the id arrived
             await self._abort()
@@ -420,14 +420,14 @@ class S3Output(PartedOutput):
     async def _put_part(self, number: int, part: bytearray) -> None:
         assert self._creation is not None
         await asyncio.shield(asyncio.wrap_future(self._creation))
-        body = ObjectBody.of(part, self._fs.loop) if self.states_crc32c else part
+        body = ObjectBody.from_content(part, self._fs.loop) if self.states_crc32c else part
         answer = await self._send(
-            "upload_part", body, UploadId=self._upload_id, PartNumber=number, **self._stated(part)
+            "upload_part", body, UploadId=self._upload_id, PartNumber=number, **self._checksum_argument(part)
         )
         tags = {k: v for k, v in answer.items() if k == "ETag" or (k.startswith("Checksum") and k != "ChecksumType")}
         self._tags[number] = {"PartNumber": number, **tags}
 
-    def _stated(self, data: bytearray | memoryview, known: int | None = None) -> dict[str, str]:
+    def _checksum_argument(self, data: bytearray | memoryview, known: int | None = None) -> dict[str, str]:
         """The checksum that the server compares with what arrives."""
         if not self.states_crc32c:
             return {}
@@ -435,8 +435,12 @@ class S3Output(PartedOutput):
 
     async def _put_whole(self) -> None:
         body = self._part if self._body is None else self._body
-        stated = self._stated(self._part) if self._body is None else self._stated(self._body.content, self._body.crc32c)
-        await self._send("put_object", body, Metadata=self._metadata, **self._condition, **stated)
+        checksum = (
+            self._checksum_argument(self._part)
+            if self._body is None
+            else self._checksum_argument(self._body.content, self._body.crc32c)
+        )
+        await self._send("put_object", body, Metadata=self._metadata, **self._condition, **checksum)
 
     async def _send(self, method: str, body: bytearray | ObjectBody, **arguments: Any) -> dict[str, Any]:
         """Make a request with a body."""
@@ -483,13 +487,13 @@ class S3Output(PartedOutput):
     def _stored_metadata(self) -> dict[str, str] | None:
         """The metadata of the stored object; None if it does not exist."""
         try:
-            answer = result_of(self._submit(self._tracked(self._call("head_object"))))
+            answer = result_of(self._submit(self._track(self._call("head_object"))))
         except FileNotFoundError:
             return None
         return dict(answer.get("Metadata", {}))
 
     async def _cancel(self) -> None:
-        """Abort the upload by its id, so that no part of it stays stored and is charged for."""
+        """Abort the upload by its id, so that no parts stay stored and are charged for."""
         await super()._cancel()  # a part that arrives after the abort would stay
         self._aborted = True
         if self._creation is not None and not self._creation.done():
@@ -554,7 +558,7 @@ class GcsOutput(ObjectOutput):
 
     def _upload(self, piece: memoryview) -> int:
         with raise_os_errors(self.path):
-            count = accepted(self._file.write(piece), piece)
+            count = accepted_bytes(self._file.write(piece), piece)
         if self.states_crc32c:
             self._crc = crc32c(piece[:count], self._crc)
         return count
@@ -593,8 +597,8 @@ class GcsOutput(ObjectOutput):
                 mode = "create" if self._exclusive else "overwrite"
                 await self._fs._pipe_file(self._name, bytes(self._part), mode=mode)
             else:
-                stated = {"crc32c": _as_stated(crc32c(self._part))} if self.states_crc32c else {}
-                await insert_object(self._fs, bucket, key, self._part, "0" if self._exclusive else None, **stated)
+                checksum = {"crc32c": _as_stated(crc32c(self._part))} if self.states_crc32c else {}
+                await insert_object(self._fs, bucket, key, self._part, "0" if self._exclusive else None, **checksum)
 
     def _complete(self) -> None:
         self._end_upload()
@@ -602,20 +606,20 @@ class GcsOutput(ObjectOutput):
             self._file.commit()
         if self.states_crc32c:
             entry = self._outer.entry(self._outer_name, is_file=True)
-            stored, own = ({} if entry is None else entry.info or {}), _as_stated(self._crc)
+            stored, own_crc = ({} if entry is None else entry.info or {}), _as_stated(self._crc)
             is_own = self._file.generation in (None, stored.get("generation"))  # and not that of another writer
-            if is_own and stored.get("crc32c", own) != own:
+            if is_own and stored.get("crc32c", own_crc) != own_crc:
                 self._outer.remove(self._outer_name)
                 reason = f"the store has received other bytes: it states the CRC32C {stored['crc32c']}, of those sent"
-                raise OSError(errno.EIO, f"{reason} it is {own}; the object was removed, write it again", self.path)
+                raise OSError(errno.EIO, f"{reason} it is {own_crc}; the object was removed, write it again", self.path)
         self._forget()
 
     def _was_stored(self, error: OSError) -> bool:
         if self._has_parts or not isinstance(error, FileExistsError):
             return False
         entry = self._outer.entry(self._outer_name, is_file=True)
-        own = b64encode(hashlib.md5(self._part, usedforsecurity=False).digest()).decode()
-        return entry is not None and (entry.info or {}).get("md5Hash") == own
+        own_md5 = b64encode(hashlib.md5(self._part, usedforsecurity=False).digest()).decode()
+        return entry is not None and (entry.info or {}).get("md5Hash") == own_md5
 
     def _discard(self) -> None:
         try:
@@ -625,7 +629,7 @@ class GcsOutput(ObjectOutput):
                 self._discard_upload()
 
     def _discard_upload(self) -> None:
-        """Abort the upload by its id, so that no part of it stays stored and is charged for."""
+        """Abort the upload by its id, so that no parts stay stored and are charged for."""
         try:
             with raise_os_errors(self.path):
                 self._file.discard()
@@ -637,7 +641,7 @@ class GcsOutput(ObjectOutput):
             self._forget()
 
     def _forget(self) -> None:
-        """Remove the file from its filesystem's list of uncommitted files, which would keep it in memory."""
+        """Remove the file from the filesystem's list of uncommitted files, so that its memory is freed."""
         files = self._fs.transaction.files
         if self._file in files:
             files.remove(self._file)
@@ -671,8 +675,8 @@ class AzureOutput(PartedOutput):
     def _was_stored(self, error: OSError) -> bool:
         if self._has_parts:
             return result_of(self._submit(self._blob.blocks())) == self._ids()
-        own = hashlib.md5(self._part, usedforsecurity=False).digest()
-        return result_of(self._submit(self._blob.md5())) == own
+        own_md5 = hashlib.md5(self._part, usedforsecurity=False).digest()
+        return result_of(self._submit(self._blob.md5())) == own_md5
 
 
 def error_code(error: BaseException | None) -> str | None:

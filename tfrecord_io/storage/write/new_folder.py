@@ -38,12 +38,12 @@ class NewFolder(ABC):
             A file or folder has it, or one of its folders is a file.
         """
         parent = posixpath.dirname(name)
-        taken = name in self._files or name in self._folders
-        while not taken and parent not in self._folders:
-            taken = parent in self._files
+        is_taken = name in self._files or name in self._folders
+        while not is_taken and parent not in self._folders:
+            is_taken = parent in self._files
             self._folders.add(parent)
             parent = posixpath.dirname(parent)
-        if taken:
+        if is_taken:
             raise FileExistsError(errno.EEXIST, "reserved before", self.table(name))
         self._files.add(name)
 
@@ -132,7 +132,7 @@ class _LocalFolder(NewFolder):
 
 @contextmanager
 def _errors_of(path: str) -> Iterator[None]:
-    """Raise an OSError as one of the file that is to have this path, and not its temporary one or none."""
+    """Raise each OSError with the file's final path in place of a temporary one or none."""
     try:
         yield
     except OSError as error:

@@ -29,7 +29,7 @@ class ObjectBody:
         self._change = asyncio.Event()
 
     @classmethod
-    def of(cls, content: bytearray, loop: asyncio.AbstractEventLoop) -> ObjectBody:
+    def from_content(cls, content: bytearray, loop: asyncio.AbstractEventLoop) -> ObjectBody:
         """A body of which all is there; `content` is not changed any more."""
         body = cls(0, loop)
         body.content, body._arrived, body.is_complete = memoryview(content), len(content), True

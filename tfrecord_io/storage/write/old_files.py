@@ -1,4 +1,4 @@
-"""The files of a dataset that a writer finds in its directory, and removes once its manifest has replaced theirs."""
+"""The earlier files of a dataset, to be removed by a writer once its manifest has replaced theirs."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class OldFiles:
         return [entry.basename for entry in entries if not entry.directory]
 
     def is_shard(self, name: str) -> bool:
-        """Whether a file has the name of a shard of the dataset."""
+        """True if a file has the name of a shard of the dataset."""
         shard = parse_shard(name)
         return shard is not None and shard.stem == self.stem
 
     def is_numbered(self, name: str) -> bool:
-        """Whether another writer may give a shard the same name, in a store where versions tell them apart."""
+        """True if another writer may give a shard the same name, in a store where versions tell them apart."""
         return self._place.is_conditional and self.is_shard(os.path.basename(name)) and not id_in(name)
 
     def indexes(self) -> list[str]:
@@ -73,10 +73,10 @@ class OldFiles:
     def note_versions(self, listing: Sequence[Entry] | None = None, names: Iterable[str] = ()) -> None:
         """Note the versions of the files in the directory, as a listing states them, and of `names` in its folders."""
         fs, directory = self._place.fs, self._place.directory
-        found = list(fs.listing(directory) if listing is None else listing)
+        entries = list(fs.listing(directory) if listing is None else listing)
         if in_folders := [directory + name for name in names if "/" in name]:
-            found += filter(None, fs.entries(in_folders, are_files=True))
-        self.versions = {self.name_of(entry): version_of(entry) for entry in found}
+            entries += filter(None, fs.entries(in_folders, are_files=True))
+        self.versions = {self.name_of(entry): version_of(entry) for entry in entries}
 
     def prepare_removal(self, names: Iterable[str], id: str) -> None:
         """Note the versions of files, and put the fence of a writing, with this id, if there are any.
@@ -95,8 +95,8 @@ class OldFiles:
         if not names:
             return
         seen = [name for name in names if self.is_numbered(name) and name in self.versions]
-        others = self._place.remove_many([name for name in names if not self.is_numbered(name)])
-        self._place.each(partial(self._try_to_remove, name) for name in (*seen, *others))
+        not_removed = self._place.remove_many([name for name in names if not self.is_numbered(name)])
+        self._place.each(partial(self._try_to_remove, name) for name in (*seen, *not_removed))
 
     def _try_to_remove(self, name: str) -> None:
         try:
@@ -108,20 +108,20 @@ class OldFiles:
         """Remove files that were replaced, and their indexes."""
         if not names:
             return
-        found: list[str] = []
+        to_remove: list[str] = []
         folders = {os.path.dirname(name) for name in names if self._grows}.difference(self._beside)
         for folder in {""} & folders if len(folders) > _LISTED_ALONE else folders:
-            self._beside[folder] = {os.path.join(folder, each) for each in self.listing(folder)}
+            self._beside[folder] = {os.path.join(folder, name_in_folder) for name_in_folder in self.listing(folder)}
         left = folders.difference(self._beside)  # of many folders, by a listing of all
         self._beside.update((folder, set()) for folder in left)
-        for entry in self._place.fs.below(self._place.directory) if left else ():
+        for entry in self._place.fs.files_in_partition_folders(self._place.directory) if left else ():
             name = self.name_of(entry)
             if (folder := os.path.dirname(name)) in left:
                 self._beside[folder].add(name)
         for name in names:
-            found += [index for index in index_names(name) if index in self._beside.get(os.path.dirname(name), ())]
-            found.append(name)
-        self.remove(found)
+            to_remove += [index for index in index_names(name) if index in self._beside.get(os.path.dirname(name), ())]
+            to_remove.append(name)
+        self.remove(to_remove)
 
     def warn_of_left(self) -> None:
         """Warn of files that should have been removed, when nothing else is to be done."""

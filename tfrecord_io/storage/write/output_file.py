@@ -113,7 +113,7 @@ class OutputFile(NotCopied, ABC):
     def _discard(self) -> None: ...
 
 
-def accepted(count: int | None, piece: memoryview) -> int:
+def accepted_bytes(count: int | None, piece: memoryview) -> int:
     """The bytes of `piece` that the ``write`` of another library accepted; it returns None if it accepts all."""
     return len(piece) if count is None else int(count)
 
@@ -134,7 +134,7 @@ class FileObjectOutput(OutputFile):
         n = self._file.write(piece)
         if n is None and isinstance(self._file, io.RawIOBase):
             raise BlockingIOError(errno.EAGAIN, "a non-blocking file accepts no data now", self.path)
-        return accepted(n, piece)
+        return accepted_bytes(n, piece)
 
     def _commit(self) -> None:
         if hasattr(self._file, "flush"):

@@ -24,8 +24,8 @@ _VERSIONS = ("generation", "ETag", "etag")  # of fsspec
 
 def version_of(entry: Entry) -> str | None:
     """The version of a file that a store states with its size, as most do."""
-    stated = map(entry.info.get, _VERSIONS) if entry.info else ()
-    return next(map(str, filter(None, stated)), None)
+    versions = map(entry.info.get, _VERSIONS) if entry.info else ()
+    return next(map(str, filter(None, versions)), None)
 
 
 Change = Callable[[Manifest | None], Manifest]
@@ -33,7 +33,7 @@ Change = Callable[[Manifest | None], Manifest]
 
 
 class Place(ABC):
-    """A directory, with its slash, and the manifest `name` of one dataset in it. Names of shards may have folders."""
+    """A directory (with a slash), and the manifest `name` of one dataset there. Names of shards may have folders."""
 
     replaces_damaged = False  # whether a manifest that cannot be used names no file, and is not an error
     is_exclusive = False  # whether other writers are kept away now
@@ -58,7 +58,7 @@ class Place(ABC):
 
     @abstractmethod
     def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
-        """Open a shard, which ``commit`` gives its staged name, or else its own; `exclusive`, if that is free."""
+        """Open a shard, to be committed under its staged name, if any, else its own; `exclusive`: only a free one."""
 
     def model(self, names: Sequence[str]) -> os.stat_result | None:
         """Owner and mode of the first of these files that exists."""
@@ -66,7 +66,7 @@ class Place(ABC):
 
     @abstractmethod
     def move(self, staged: str, name: str, *, size: int | None = None, version: str | None = None) -> bool:
-        """Give a staged shard of this many bytes its name, which it may have already.
+        """Give a staged shard of `size` bytes its final name; no error if the shard was renamed before.
 
         With `version`, in a store with conditions: replacing only this one ("": of none). Returns whether it was.
         """
@@ -80,7 +80,7 @@ class Place(ABC):
         return None
 
     def put_fence(self, id: str) -> None:  # noqa: B027 — most need none
-        """Put the fence of a writing, if it needs one, before a look at the manifest after which files are removed."""
+        """Put the fence of a writing where needed, before reading the manifest by which files are removed."""
 
     def remove(self, name: str, version: str | None = None) -> None:
         """Remove a file if it exists; with `version`, in a store with conditions, only if it is this one.
@@ -126,7 +126,7 @@ class Place(ABC):
         return nullcontext(False)
 
     def expect_none(self) -> None:  # noqa: B027 — only requests are saved
-        """Take it that there is no manifest, until an update shows that there is one."""
+        """Assume that no manifest exists, until an update finds one."""
 
     def read(self) -> Manifest | None:
         """The manifest; None if there is none.
@@ -148,11 +148,11 @@ class Place(ABC):
         entry = self.fs.entry(self._name, is_file=True)
         version = None if entry is None else version_of(entry)
         if version is None or self._found[0] != version:
-            found = None
+            manifest = None
             with suppress(CorruptRecordError):
                 text = self._text(entry)
-                found = None if text is None else self._parsed(text)
-            self._found = version, found
+                manifest = None if text is None else self._parse(text)
+            self._found = version, manifest
         return self._found[1]
 
     def withdraw(self) -> None:
@@ -170,7 +170,7 @@ class Place(ABC):
         raise AssertionError("the second try returns or raises")
 
     def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
-        """Replace the manifest by what `change` makes of it, in one step; returns the old one and the new one.
+        """Replace the manifest by the result of `change`, in one step; returns the old and the new manifest.
 
         If a response is lost, `is_done` tells whether a manifest has the change.
         """
@@ -207,7 +207,7 @@ class Place(ABC):
         self._formatted = manifest, text
         return text
 
-    def _parsed(self, text: bytes) -> Manifest | None:
+    def _parse(self, text: bytes) -> Manifest | None:
         digest = blake2b(text).digest()
         if self._last[0] != digest:
             self._last = digest, parse_manifest(text, self._name)
@@ -216,7 +216,7 @@ class Place(ABC):
     def _usable(self, text: bytes) -> Manifest:
         """The manifest of this text; see `read` for the errors."""
         try:
-            manifest = self._parsed(text)
+            manifest = self._parse(text)
         except CorruptRecordError:
             if not self.replaces_damaged:
                 raise

@@ -83,7 +83,7 @@ class RemotePlace(Place):
         return True
 
     def _is_renamed(self, staged: str, name: str, size: int | None) -> bool:
-        """Whether a shard has been given its name: before, by a request whose answer was lost, or by another writer.
+        """True if a shard has its final name: from before, by a request whose answer was lost, or by another writer.
 
         In an object store, whose copies keep the staged shard, only a name with an id tells that nobody else stored it.
         """
@@ -97,9 +97,9 @@ class RemotePlace(Place):
         copy(f"{self.directory}{staged}", self.directory + name)
 
     def check(self, moved: Sequence[ManifestFile]) -> None:
-        found = {entry.name: entry.size for entry in (list_directory(self.fs, self.directory) if moved else ())}
+        sizes = {entry.name: entry.size for entry in (list_directory(self.fs, self.directory) if moved else ())}
         for file in moved:
-            if found.get(self.directory + file.path, -1) not in (None, file.bytes):
+            if sizes.get(self.directory + file.path, -1) not in (None, file.bytes):
                 text = "the copy of a staged shard is missing, or has another size; write the dataset again"
                 raise OSError(errno.EIO, text, self.fs.display_path(self.directory + file.path))
 
@@ -128,29 +128,29 @@ class ClaimedPlace(RemotePlace):
     def _claim(self) -> str:
         """Put a claim, unless another writer has one."""
         name = self.directory + claim_name(self._stem, new_id())
-        folder, _, own = name.rpartition("/")
-        fsspec, others = self.fs.fsspec, []
+        folder, _, own_name = name.rpartition("/")
+        fsspec, other_claims = self.fs.fsspec, []
         for attempt in range(_TRIES):
             with raise_os_errors(self.path):
                 with suppress(FileExistsError):
                     fsspec.makedirs(folder, exist_ok=True)
                 retry(lambda: fsspec.pipe_file(name, b""))
             try:
-                others = [each for each in self.fs.listing(folder) if each.basename != own]
+                other_claims = [entry for entry in self.fs.listing(folder) if entry.basename != own_name]
             except BaseException:
                 self.fs.remove(name)
                 raise
-            if not others:
+            if not other_claims:
                 return name
             self.fs.remove(name)
             _pause(attempt)
-        shown = self.fs.display_path(others[0].name)
+        shown = self.fs.display_path(other_claims[0].name)
         text = f"another writer adds to this dataset; if it was killed, delete its claim, '{shown}' (tfr clean does so)"
         raise self._busy(text)
 
 
 class ConditionalPlace(RemotePlace):
-    """In a store that replaces an object only if it is still the version that was read."""
+    """A place in a store with conditional writes: an object is replaced only in the version read before."""
 
     is_conditional = True
     _impossible: str  # a version that no object has
@@ -163,8 +163,8 @@ class ConditionalPlace(RemotePlace):
         self._known: tuple[Manifest | None, str | None] | None = None  # what was read, and its version
 
     def read(self) -> Manifest | None:
-        found = self._tried(self._get, self._key)
-        self._known = (None, None) if found is None else (self._usable(found[0]), found[1])
+        response = self._try(self._get, self._key)
+        self._known = (None, None) if response is None else (self._usable(response[0]), response[1])
         return self._known[0]
 
     def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
@@ -176,7 +176,7 @@ class ConditionalPlace(RemotePlace):
             if new is old:
                 return old, new
             self._known = None
-            stored = self._tried(self._put, self._key, self.text_of(new), version)
+            stored = self._try(self._put, self._key, self.text_of(new), version)
             if stored is not None:
                 self._known = (new, stored) if stored else None
                 self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{self._key}"))
@@ -222,41 +222,41 @@ class ConditionalPlace(RemotePlace):
             self._remove_version(self._key, self._found[0])
 
     def _remove_version(self, key: str, version: str) -> bool:
-        is_removed = self._tried(self._delete_version, key, version)
+        is_removed = self._try(self._delete_version, key, version)
         self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{key}"))
         return bool(is_removed)
 
     async def _delete_version(self, key: str, version: str) -> bool:
-        """Delete an object if its version is this one, which it is if no error is raised."""
+        """Delete an object if its version is this one; an error is raised otherwise."""
         raise NotImplementedError
 
     def has_conditions(self) -> bool:
-        """Whether the server refuses a ``PUT`` whose condition does not hold; asked once for each bucket."""
-        known = _CONDITIONS.setdefault(self._inner, {})
-        if self._bucket not in known:
+        """True if the server refuses a ``PUT`` whose condition does not hold; asked once for each bucket."""
+        conditions = _CONDITIONS.setdefault(self._inner, {})
+        if self._bucket not in conditions:
             key = f"{self._key.rpartition('/')[0]}/{condition_name(new_id())}".lstrip("/")
-            is_stored = self._tried(self._put, key, b"{}", self._impossible) is not None
+            is_stored = self._try(self._put, key, b"{}", self._impossible) is not None
             if is_stored:
                 with suppress(FileNotFoundError), raise_os_errors(self.path):
                     self._inner.rm_file(f"{self._bucket}/{key}")
-            known[self._bucket] = not is_stored
-        return known[self._bucket]
+            conditions[self._bucket] = not is_stored
+        return conditions[self._bucket]
 
     async def _get(self, key: str) -> tuple[bytes, str]:
         """Content and version of an object."""
         raise NotImplementedError
 
     async def _put(self, key: str, body: bytes, version: str | None) -> str:
-        """Write an object if its version is this one, or, with None, if it does not exist; returns its version.
+        """Write an object over this version only (None: over no object); returns the new version.
 
         If the answer does not tell the version, this returns "".
         """
         raise NotImplementedError
 
-    def _tried(self, request: Callable[..., Awaitable[_T]], *arguments: Any) -> _T | None:
+    def _try(self, request: Callable[..., Awaitable[_T]], *arguments: Any) -> _T | None:
         """Make a request, again after transient errors; None if the object does not exist, or is another version."""
 
-        async def tried() -> _T | None:
+        async def attempt() -> _T | None:
             try:
                 return await request(*arguments)
             except FileNotFoundError:
@@ -267,11 +267,11 @@ class ConditionalPlace(RemotePlace):
                     raise
             return None
 
-        return sync(self._inner.loop, answer_of, tried, self.path)
+        return sync(self._inner.loop, answer_of, attempt, self.path)
 
 
 def _is_refused(error: Exception) -> bool:
-    """Whether a condition did not hold; s3fs from 2026.9 on raises FileExistsError for what `IfNoneMatch` refuses."""
+    """True if a condition did not hold; s3fs from 2026.9 on raises FileExistsError for refusals by `IfNoneMatch`."""
     return isinstance(error, FileExistsError) or error_code(error) in _REFUSED or http_status(error) in (409, 412)
 
 
@@ -290,7 +290,7 @@ class S3Place(ConditionalPlace):
 
     def put_fence(self, id: str) -> None:
         self._fence = fence_name(id)
-        self._tried(partial(self._call, "put_object", Body=self._fence.encode()), self._key_of(self._fence))
+        self._try(partial(self._call, "put_object", Body=self._fence.encode()), self._key_of(self._fence))
 
     def remove(self, name: str, version: str | None = None) -> None:
         """See `Place.remove`: a copy of the fence takes the place of the file, and is removed by its own ETag."""
@@ -298,7 +298,7 @@ class S3Place(ConditionalPlace):
             super().remove(name, version)
             return
         key, fence = self._key_of(name), self._fence
-        copied = self._tried(self._copy_object, self._key_of(fence), key, version)
+        copied = self._try(self._copy_object, self._key_of(fence), key, version)
         if not copied:  # perhaps it is a copy of the fence, made by a request whose answer was lost
             entry, content = self.fs.entry(self.directory + name, is_file=True), fence.encode()
             is_copy = entry is not None and entry.size == len(content) and self.fs.content(entry.name) == content
@@ -341,7 +341,7 @@ class S3Place(ConditionalPlace):
     async def _delete(self, keys: Sequence[str]) -> Collection[str]:
         request = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
         answer = await self._inner._call_s3("delete_objects", self._inner.req_kw, Bucket=self._bucket, Delete=request)
-        return [each["Key"] for each in answer.get("Errors", ())]
+        return [error["Key"] for error in answer.get("Errors", ())]
 
     async def _call(self, method: str, key: str, **arguments: Any) -> Any:
         return await self._inner._call_s3(method, self._inner.req_kw, Bucket=self._bucket, Key=key, **arguments)
@@ -366,7 +366,7 @@ class GcsPlace(ConditionalPlace):
         return str(answer.get("generation") or "")
 
     def _copy(self, staged: str, name: str, size: int | None, version: str | None) -> None:
-        source, target = (f"{self._bucket}/{self._key_of(each)}" for each in (staged, name))
+        source, target = (f"{self._bucket}/{self._key_of(shard)}" for shard in (staged, name))
         sync(self._inner.loop, rewrite, self._inner, source, target, "0" if version == "" else version)
 
     async def _delete_version(self, key: str, version: str) -> bool:

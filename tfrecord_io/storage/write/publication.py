@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 class Unite(Protocol):
-    """The schema of a dataset and of what is added to it, and what the names of its folders mean."""
+    """How to unite the schema of a dataset with the schema of added rows, and read the names of its folders."""
 
     def __call__(
         self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False, adds_rows: bool = True
@@ -154,15 +154,15 @@ class Publication:
         self._sent: list[OutputFile] = []  # whose `commit` has begun
         self._has_shards = False  # to publish
         place.create()
-        known = self._known
+        manifest = self._known
         if self.output.grows:
-            paths: list[str] = [] if known is None else known.paths
+            paths: list[str] = [] if manifest is None else manifest.paths
             shards = [parse_shard(os.path.basename(path)) for path in paths]
             first = 1 + max((shard.index for shard in shards if shard is not None), default=-1)
-            self.output = output.added_by(self._id, first, None if known is None else known.compression)
-            self.keeps_empty = known is None or not known.files
+            self.output = output.added_by(self._id, first, None if manifest is None else manifest.compression)
+            self.keeps_empty = manifest is None or not manifest.files
         # The dataset to whose rows others are added.
-        self._extended = None if known is None or self._mode == "overwrite" or known.is_begun else known
+        self._extended = None if manifest is None or self._mode == "overwrite" or manifest.is_begun else manifest
         self.known_schema = None if self._extended is None else self._extended.schema
         self.known_partition_schema = None if self._extended is None else self._extended.partition_schema
 
@@ -192,7 +192,7 @@ class Publication:
         return existing
 
     def _is_known(self) -> bool:
-        """Whether the dataset, which grows, has a manifest."""
+        """True if the growing dataset has a manifest."""
         self._known = self.place.read()
         if self._known is not None:
             self._check_partitions(self._known)
@@ -219,23 +219,23 @@ class Publication:
             text_cli = "a sharded dataset of this name exists; --mode overwrite replaces it, --mode append adds to it"
             raise for_cli(FileExistsError(errno.EEXIST, text, self.place.path), text_cli)
         if manifest.partition_by != self._partition_by:
-            known = list(manifest.partition_by)
-            reason = f"'{self.place.path}': the dataset is {f'partitioned by {known}' if known else 'not partitioned'}"
-            advice = f"pass partition_by={known!r}" if known else "leave out partition_by="
+            names = list(manifest.partition_by)
+            reason = f"'{self.place.path}': the dataset is {f'partitioned by {names}' if names else 'not partitioned'}"
+            advice = f"pass partition_by={names!r}" if names else "leave out partition_by="
             raise ValueError(f"{reason}; {advice}")
 
     def _check_no_foreign_files(self, existing: Sequence[str], listing: Sequence[Entry]) -> None:
         """Without a manifest, files of the dataset's name are foreign too: the caller named only the directory."""
-        found = [*record_files(listing), *readable_files_with_records(self.place.fs, other_files(listing))]
-        foreign = {self.old.name_of(entry) for entry in found}
+        record_entries = [*record_files(listing), *readable_files_with_records(self.place.fs, other_files(listing))]
+        foreign = {self.old.name_of(entry) for entry in record_entries}
         foreign.difference_update(existing if manifest_name(self.old.stem) in existing else ())
         old = self.place.find() if foreign else None
         if old is not None:
             named = foreign.intersection(old.paths)
             if old.partition_by and named == foreign:
-                known = list(old.partition_by)
-                reason = f"the dataset is partitioned by {known}, and output without folders does not replace it"
-                text: str = f"{reason}; pass partition_by={known!r}, or choose another directory"
+                columns = list(old.partition_by)
+                reason = f"the dataset is partitioned by {columns}, and output without folders does not replace it"
+                text: str = f"{reason}; pass partition_by={columns!r}, or choose another directory"
                 raise FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory))
             foreign -= named  # another writer has published them since the directory was listed
         if not foreign:
@@ -259,10 +259,10 @@ class Publication:
             )
         raise FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory + first))
 
-    def beside_last(self, suffix: str) -> tuple[Source, int] | None:
-        """The file with this suffix next to the last shard that had rows before others were added, and its bytes."""
-        known: Sequence[ManifestFile] = () if self._extended is None else self._extended.files
-        last = next((file for file in reversed(known) if file.records), None)
+    def last_sidecar(self, suffix: str) -> tuple[Source, int] | None:
+        """The last earlier shard with rows: its sidecar with this suffix, and the shard's size in bytes."""
+        files: Sequence[ManifestFile] = () if self._extended is None else self._extended.files
+        last = next((file for file in reversed(files) if file.records), None)
         if last is None:
             return None
         entry = self.place.fs.entry(f"{self.place.directory}{last.path}{suffix}", is_file=True)
@@ -292,7 +292,7 @@ class Publication:
         return self.output.shard(index).rpartition("/")[2]
 
     def store(self, shard: WrittenShard) -> None:
-        """Begin to give a shard its name before it is published, if it would stay in memory until then."""
+        """Begin to store a shard before the publication, if memory would hold its content until then."""
         if self.output.grows and not self.side_by_side:
             self._begin_growing()
             assert shard.output is not None
@@ -305,10 +305,10 @@ class Publication:
         """Write the first manifest of a dataset that grows, if it has none."""
         if self._known is None:
             with self.place.alone():  # or that of another writer would be lost
-                self._known = self.place.update(self._begun, lambda manifest: True)[1]
+                self._known = self.place.update(self._first_manifest, lambda manifest: True)[1]
 
-    def _begun(self, manifest: Manifest | None) -> Manifest:
-        """A manifest that names no file, so that no shard is read before it is published."""
+    def _first_manifest(self, manifest: Manifest | None) -> Manifest:
+        """The given manifest, or a first one without files, so that readers see no shard before the publication."""
         return manifest or Manifest(self.old.stem, self._id, (), partition_by=self._partition_by)
 
     def _put(self, shard: WrittenShard, name: str) -> None:
@@ -333,19 +333,23 @@ class Publication:
     # ---- publishing
 
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
-        """Put the shards where the new manifest names them, replace the manifest, and settle what follows from it.
+        """Put the shards in their places, replace the manifest, and clean up after the replacement.
 
         If that fails before the manifest is replaced, nothing of the shards is left; an error after it says that they
         are published. Old files that cannot be removed are not an error: `old` warns of them.
         """
         self._has_shards = bool(shards)
-        self._handed_over = frozenset(each.staged for each in shards if each.staged is not None)
-        own = self._own_manifest(shards, schema)
-        changed = partial(self._changed, own)
-        named = [(shard, file.staged or file.path) for shard, file in zip(shards, own.files, strict=True)]
+        self._handed_over = frozenset(shard.staged for shard in shards if shard.staged is not None)
+        own_manifest = self._own_manifest(shards, schema)
+        changed = partial(self._next_manifest, own_manifest)
+        named = [(shard, file.staged or file.path) for shard, file in zip(shards, own_manifest.files, strict=True)]
         try:
-            known = self._known or self._begun(None) if self.output.grows else replace(own, complete=False)
-            self.place.text_of(changed(known))  # before any file is moved
+            before = (
+                self._known or self._first_manifest(None)
+                if self.output.grows
+                else replace(own_manifest, complete=False)
+            )
+            self.place.text_of(changed(before))  # before any file is moved
             if self._stages:
                 self._put_all(named)
             with self.place.alone(required=self.output.grows):
@@ -354,14 +358,14 @@ class Publication:
                     self._existing = self._check_existing()
                 try:
                     if not self._stages:
-                        self._begin(own)
+                        self._begin(own_manifest)
                         self._put_all(named)
                     old, new = self.place.update(changed, self._has_own)
                     self._is_published = True
                     self._settle(old, new)
-                    self._log(own, old, new)
+                    self._log(own_manifest, old, new)
                 except KeyboardInterrupt:  # renames are fast: the published dataset is better left in order
-                    if self.place.is_local and (published := self._published()) is not None:
+                    if self.place.is_local and (published := self._own_published()) is not None:
                         self._settle(None, published)
                     raise
                 except BaseException:
@@ -395,7 +399,7 @@ class Publication:
         self.place.sync()
 
     def _rounds(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
-        """Items that are handled together, after a check that the dataset is still that of this writer."""
+        """Split items into rounds; callers check before each round that no other writer has overtaken this one."""
         size = max(self.place.moves, -(-len(items) // _MOST_ROUNDS))
         for first in range(0, len(items), size):
             yield items[first : first + size]
@@ -406,7 +410,7 @@ class Publication:
             self._begin_growing()
             return
 
-        def begun(manifest: Manifest | None) -> Manifest:
+        def begin(manifest: Manifest | None) -> Manifest:
             if manifest is not None or self._existing:
                 if self._mode == "overwrite":
                     raise self.overtaken_error()
@@ -415,22 +419,24 @@ class Publication:
 
         if not self._existing:
             self.place.expect_none()
-        self.place.update(begun, lambda manifest: manifest.id == self._id)
+        self.place.update(begin, lambda manifest: manifest.id == self._id)
 
     def _own_manifest(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Manifest:
         """The manifest of the shards of this writing alone."""
         files = []
-        for each in shards:
-            name = each.folder + self._shard_name(each.index)
-            staged = each.staged or staged_name(self._id, each.index) if self._stages else None
-            files.append(ManifestFile(name, each.records, each.bytes, each.crc32c, staged=staged, source=each.source))
+        for shard in shards:
+            name = shard.folder + self._shard_name(shard.index)
+            staged = shard.staged or staged_name(self._id, shard.index) if self._stages else None
+            files.append(
+                ManifestFile(name, shard.records, shard.bytes, shard.crc32c, staged=staged, source=shard.source)
+            )
         compression, without_rows = self.output.compression, self.sources_without_rows
         return Manifest(self.old.stem, self._id, tuple(files), compression, schema, sources_without_rows=without_rows)
 
-    def _changed(self, own: Manifest, manifest: Manifest | None) -> Manifest:
+    def _next_manifest(self, own: Manifest, manifest: Manifest | None) -> Manifest:
         """The manifest with the new shards, replacing `manifest`."""
         if self.output.grows:
-            new = self._grown(own.files, own.schema, manifest)
+            new = self._grown_manifest(own.files, own.schema, manifest)
         else:
             is_own = manifest is not None and manifest.id == self._id
             if manifest is not None and not is_own and self._was_replaced(manifest):  # the answer was lost
@@ -478,7 +484,9 @@ class Publication:
         # A copy that is made again has the names of the one before, of which writers in between have a note.
         return tuple(dict.fromkeys(name for name in names if name is not None and name not in kept))
 
-    def _grown(self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None) -> Manifest:
+    def _grown_manifest(
+        self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None
+    ) -> Manifest:
         if manifest is None:
             raise FileNotFoundError(errno.ENOENT, "the dataset was deleted while it was written to", self.place.path)
         self._check_partitions(manifest)
@@ -524,8 +532,8 @@ class Publication:
         values = {folder: self.unite.folder_values(folders_of(f"{folder}/", ""), types) for folder in folders}
         replaced = {values[os.path.dirname(file.path)] for file in files}
         if self.replaced_values is not None:
-            stated = self.unite.folder_values(self.replaced_values.items(), types)
-            replaced.update(each for each in values.values() if stated <= each)
+            replaced_values = self.unite.folder_values(self.replaced_values.items(), types)
+            replaced.update(value_set for value_set in values.values() if replaced_values <= value_set)
         return tuple(file for file in kept if values[os.path.dirname(file.path)] not in replaced)
 
     # ---- afterwards
@@ -545,7 +553,9 @@ class Publication:
         unseen = {name for name in gone if self.old.is_numbered(name) and name not in self.old.versions}
         self.old.remove_replaced(gone)
         if staged or new.replaces or new.staged_before:
-            self.place.update(partial(self._settled, new), lambda manifest: manifest == self._settled(new, manifest))
+            self.place.update(
+                partial(self._settled_manifest, new), lambda manifest: manifest == self._settled_manifest(new, manifest)
+            )
         # Those of the shards that a writer that was overtaken has stored since they were looked for: it does not state
         # them itself if it saw them stated, before this writer settled.
         if unseen:
@@ -556,9 +566,9 @@ class Publication:
             self.old.remove_replaced([*(str(file.staged) for file in staged), *self.old.fences])
 
     def _still_gone(self, gone: Sequence[str]) -> list[str]:
-        """Those of the files that were replaced which this writer may remove, by the manifest as it is now."""
+        """Filter replaced files to the ones this writer may remove by the current manifest."""
         self.old.prepare_removal(gone, self._id)
-        current = self._published()
+        current = self._own_published()
         if current is None and not self.output.grows:
             raise self.overtaken_error()
         if self.place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
@@ -592,7 +602,7 @@ class Publication:
                     self._name_staged(some)
                 self.place.check(staged)
             except OSError as error:
-                current = self._published()
+                current = self._own_published()
                 if current is None:  # another writer removed the staged shards
                     raise self.overtaken_error() from error
                 names = set(current.paths)
@@ -610,7 +620,7 @@ class Publication:
         name, and for a copy that is under way then, its target is another version.
         """
         for _ in range(_MOST_ROUNDS):
-            if not self.place.is_exclusive and self._published() is None:
+            if not self.place.is_exclusive and self._own_published() is None:
                 raise self.overtaken_error()
             calls = []
             for file in files:
@@ -622,15 +632,15 @@ class Publication:
             self.old.note_versions(names=[file.path for file in files])
         raise self.overtaken_error()
 
-    def _settled(self, new: Manifest, current: Manifest | None) -> Manifest:
+    def _settled_manifest(self, new: Manifest, current: Manifest | None) -> Manifest:
         """The manifest at the end, with the shards that other writers have added meanwhile."""
         if current is None or not self._has_own(current):
             if self.output.grows:
                 return current or new
             raise self.overtaken_error()
         # A manifest that has replaced this one may have files of the same names, which its writer has yet to move.
-        own = set(new.paths if current.id == new.id == self._id else ())
-        files = tuple(replace(file, staged=None) if file.path in own else file for file in current.files)
+        own_names = set(new.paths if current.id == new.id == self._id else ())
+        files = tuple(replace(file, staged=None) if file.path in own_names else file for file in current.files)
         removed = set(new.replaces).difference(self.old.left, self._others)
         left = tuple(name for name in current.replaces if name not in removed)
         before = tuple(name for name in current.staged_before if name not in new.staged_before)
@@ -639,7 +649,7 @@ class Publication:
 
     def complete(self) -> Manifest | None:
         """The manifest of this writer, if it is published; what its process did not do before it stopped is done."""
-        if self.output.grows or (manifest := self._published()) is None:
+        if self.output.grows or (manifest := self._own_published()) is None:
             return None
         if manifest.replaces or manifest.staged_before or any(file.staged is not None for file in manifest.files):
             with self.place.alone(required=False):
@@ -649,7 +659,7 @@ class Publication:
         )
 
     def _withdraw(self, error: BaseException | None = None) -> None:
-        """Remove what was stored, unless the manifest that names it was written although that failed."""
+        """Remove the stored shards, unless their manifest was written in spite of an error."""
         is_there = was_there = self._was_published(error)
         with suppress(OSError):  # `error` is the one to report; `clean` finds what is left
             for _ in range(_MOST_ROUNDS):
@@ -661,7 +671,7 @@ class Publication:
             self._remark_published(error, is_there=is_there)
 
     def _was_published(self, error: BaseException | None) -> bool:
-        """Whether readers may have seen the manifest, which this error does not say yet."""
+        """True if readers may have seen the manifest, and this error does not say so yet."""
         return (self._is_published or self._is_readable) and error is not self._overtaken
 
     def _try_to_withdraw(self) -> bool:
@@ -703,7 +713,7 @@ class Publication:
         add_remark(error, text)
 
     def _leave(self, current: Manifest) -> list[str]:
-        """State the numbered shards in the manifest of another writer, so that the next one removes them; returns all.
+        """List the numbered shards in another writer's manifest, so that the next writer removes them; returns all.
 
         Only the writer of a manifest removes such files, as whoever replaces it removes its fence.
         """
@@ -712,18 +722,18 @@ class Publication:
         return numbered
 
     def _state(self, left: Sequence[str], current: Manifest | None) -> None:
-        """State numbered shards that are not those of the manifest, so that the next writer removes them."""
+        """List numbered shards in the `replaces` of a foreign manifest, so that the next writer removes them."""
 
-        def stated(manifest: Manifest | None) -> Manifest:
+        def list_left(manifest: Manifest | None) -> Manifest:
             if manifest is None:
                 raise self.overtaken_error()
-            known = {*(file.path for file in manifest.files), *manifest.replaces}
-            new = [name for name in left if name not in known]
+            listed = {*(file.path for file in manifest.files), *manifest.replaces}
+            new = [name for name in left if name not in listed]
             return replace(manifest, replaces=(*manifest.replaces, *new)) if new else manifest
 
-        if stated(current) is not current:
+        if list_left(current) is not current:
             self.place.read()  # the one that this writer knows may be older
-            self.place.update(stated, lambda manifest: stated(manifest) is manifest)
+            self.place.update(list_left, lambda manifest: list_left(manifest) is manifest)
 
     def discard(self) -> None:
         """Remove what was stored and is not published, and directories that were created."""
@@ -732,15 +742,15 @@ class Publication:
         remove_directories(self.place.created)
 
     def _has_own(self, manifest: Manifest) -> bool:
-        """Whether a manifest has what this writer adds: one that it only began has its id, too, as have later ones."""
+        """True if a manifest has this writer's shards; the id alone does not tell, as a begun manifest has it, too."""
         is_named = manifest.id == self._id and manifest.complete and not (self.output.grows and self._has_shards)
         return is_named or (self.output.grows and manifest.has_shards_of(self._id))
 
     def _was_replaced(self, manifest: Manifest) -> bool:
-        """Whether a manifest has replaced that of this writer, which was published then."""
+        """True if a manifest has replaced this writer's, which was published then."""
         return self._id in manifest.replaced_ids
 
-    def _published(self) -> Manifest | None:
+    def _own_published(self) -> Manifest | None:
         """The manifest, if it is that of this writer."""
         manifest = self.place.find()
         return manifest if manifest is not None and self._has_own(manifest) else None
@@ -758,7 +768,7 @@ class Publication:
 
     def withdraw_indexes(self) -> None:
         """Remove the indexes of shards that another writer has replaced before they were written."""
-        if not self.output.grows and self._published() is None:
+        if not self.output.grows and self._own_published() is None:
             self.old.remove(self.old.indexes())
 
 

@@ -177,7 +177,9 @@ class Replacement(Publication):
         folder = path[: len(path) - len(path.rpartition("/")[2])]
         return WrittenShard(index, records, size, crc32c, output, folder=folder)
 
-    def _grown(self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None) -> Manifest:
+    def _grown_manifest(
+        self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None
+    ) -> Manifest:
         """The manifest with the new shards, each in the place of the first that it replaces."""
         if manifest is None:
             raise self._dataset.changed_error()

@@ -1,4 +1,4 @@
-"""What a writing of several parts has finished, so that another process can go on when it has stopped.
+"""A journal of the finished parts of a writing, so that another process can resume after a stop.
 
 Next to the dataset ``train``, ``_RESUME-train.json`` has the id of the writing, what its parts depend on
 and what they are made of::
@@ -101,7 +101,7 @@ class ResumeJournal:
         remove_file(self.path, self.storage)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """Keep other processes from going on with the same writing. A bucket has no locks.
 
         Raises
@@ -146,11 +146,11 @@ class ResumeJournal:
         except (ValueError, RecursionError) as error:
             reason = f"it is not JSON ({printable(type(error).__name__)})"
             raise CorruptRecordError(reason, path=path, hint=_ADVICE, hint_cli=_ADVICE_CLI) from error
-        stated = document.pop(_CHECKSUM, None) if isinstance(document, dict) else None
-        if stated is None:
+        checksum = document.pop(_CHECKSUM, None) if isinstance(document, dict) else None
+        if checksum is None:
             reason = "it is damaged: it has no checksum"
             raise CorruptRecordError(reason, path=path, hint=_ADVICE, hint_cli=_ADVICE_CLI)
-        if stated != _checksum(document):
+        if checksum != _checksum(document):
             raise CorruptRecordError(
                 "it is damaged: its checksum does not match", path=path, hint=_ADVICE, hint_cli=_ADVICE_CLI
             )

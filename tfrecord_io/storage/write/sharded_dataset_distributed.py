@@ -87,11 +87,11 @@ class DistributedTarget:
         output, id = absolute(output, storage), id or new_id()
         writer = open_publication(output, storage, mode=mode, distributed_id=id, partition_by=partition_by)
         output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
-        known = writer.known_schema, writer.known_partition_schema
+        schemas = writer.known_schema, writer.known_partition_schema
         model = writer.place.model([posixpath.basename(output.shard(0)), *writer.models])
-        return cls(output, storage, mode, id, writer.place.created, model, resumable, partition_by, *known)
+        return cls(output, storage, mode, id, writer.place.created, model, resumable, partition_by, *schemas)
 
-    def checked(
+    def begin_publication(
         self, output: Output, schema: bytes | None, partition_schema: bytes | None, unite: Unite
     ) -> Publication:
         """The writer that publishes shards of these schemas to `output`; SchemaError if they cannot be added."""
@@ -109,7 +109,7 @@ class DistributedTarget:
         return name, self._open(task, name)
 
     def _new_attempt(self) -> str:
-        """The id of an attempt, which begins with that of its writing."""
+        """A new id of an attempt, with the beginning of the writing's id."""
         return self.id[:JOB_DIGITS] + new_id()[JOB_DIGITS:]
 
     def _open(self, task: int, name: str) -> OutputFile:
@@ -137,7 +137,7 @@ class DistributedTarget:
 
         Returns where they are, and those that were published: without records, a dataset that grows needs none.
         """
-        writer = self.checked(replace(self.output, count=len(shards)), schema, partition_schema, unite)
+        writer = self.begin_publication(replace(self.output, count=len(shards)), schema, partition_schema, unite)
         writer.keeps_staged, writer.sources_without_rows = self.resumable, tuple(sources_without_rows)
         shards = [shard for shard in shards if shard.records or writer.keeps_empty]
         try:
@@ -242,7 +242,7 @@ class Attempt:
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
         """Take the shards, which the process that began publishes."""
         names, self.schema = self._names, schema
-        self.shards = [replace(each, output=None, staged=names[each.folder, each.index]) for each in shards]
+        self.shards = [replace(shard, output=None, staged=names[shard.folder, shard.index]) for shard in shards]
 
     def discard(self) -> None:
         """Remove the files that have appeared."""
@@ -252,7 +252,7 @@ class Attempt:
 
 
 def absolute(output: Output, storage: StorageOptions) -> Output:
-    """The same output for a process with another working directory."""
+    """A copy of the output with an absolute path, for processes with another working directory."""
     if storage.filesystem is None and not is_url(output.base):
         return replace(output, base=os.path.abspath(output.base))
     return output
