@@ -57,7 +57,7 @@ class Passed:
     """Bytes, checksum and records of a file that have been transferred."""
 
     bytes: int
-    crc32c: int
+    crc32c: int | None  # None: the store that has copied the file states its MD5 alone, which is that of the source
     records: int | None  # None: they were not checked
 
 
@@ -153,7 +153,8 @@ def check_passed(source: Source, passed: Passed) -> None:
     """Raise an error if a file is not what its manifest states, or was looked up as."""
     if source.shard is not None:
         source.shard.check_size(passed.bytes, source.path)
-        source.shard.check_checksum(passed.crc32c, source.path)
+        if passed.crc32c is not None:
+            source.shard.check_checksum(passed.crc32c, source.path)
         if passed.records is not None:
             source.shard.check_records(passed.records, source.path)
     elif source.size not in (None, passed.bytes):
