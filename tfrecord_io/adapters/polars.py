@@ -24,7 +24,7 @@ from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.tensor_types import unknown_dtype
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.schema.types import is_bytes, is_text, types_within, with_fields
+from tfrecord_io.schema.types import is_bytes, is_text, map_fields, types_within
 from tfrecord_io.typing import FilesLike, StorageLike
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _held(type_: pa.DataType) -> pa.DataType:
         return pa.decimal128(type_.precision, type_.scale)
     if t.is_dictionary(type_):
         return pa.dictionary(type_.index_type, _held(type_.value_type), type_.ordered)
-    return with_fields(type_, lambda field: field.with_type(_held(field.type)))
+    return map_fields(type_, lambda field: field.with_type(_held(field.type)))
 
 
 def _has_zone(name: str) -> bool:

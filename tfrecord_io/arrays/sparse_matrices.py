@@ -53,7 +53,7 @@ def sparse_matrices(fields: Sequence[pa.Field], options: RepresentationOptions) 
     positions = {field.name: at for at, field in enumerate(fields)}
     found: dict[str, SparseMatrix] = {}
     for at, field in enumerate(fields):
-        sparse = SparseColumn.in_metadata(field.metadata, field.name)
+        sparse = SparseColumn.from_metadata(field.metadata, field.name)
         if sparse is not None and (stated == "csr" or not {sparse.name, field.name}.isdisjoint(names)):
             key = sparse.name if sparse.name in names else field.name
             found[key] = _matrix(sparse, at, field, positions)

@@ -17,7 +17,7 @@ from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.feature_types import Layout
-from tfrecord_io.schema.types import has_wide_offsets, types_within, with_fields_at
+from tfrecord_io.schema.types import has_wide_offsets, replace_fields, types_within
 
 _FIELDS = attrgetter("num_fields")  # of a type; most have none
 
@@ -54,7 +54,7 @@ def with_columns_at(table: pa.Table, columns: Mapping[int, tuple[pa.Field, pa.Ar
     """The table with other columns, by number; ``table.set_column`` would copy all columns for each of them."""
     if not columns:
         return table
-    schema = with_fields_at(table.schema, {at: field for at, (field, _) in columns.items()})
+    schema = replace_fields(table.schema, {at: field for at, (field, _) in columns.items()})
     arrays = [columns[at][1] if at in columns else column for at, column in enumerate(table.columns)]
     return pa.Table.from_arrays(arrays, schema=schema)
 

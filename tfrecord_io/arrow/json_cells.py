@@ -30,17 +30,18 @@ def json_column(array: pa.Array, tree: Node, row_base: int = 0) -> pa.Array:
 
     EncodeError if a number is NaN or infinite, which JSON does not have.
 
-    >>> from tfrecord_io.schema.column_features import nested_tree, with_encoding
+    >>> from tfrecord_io.schema.column_features import nested_tree, set_encoding
     >>> column = pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int8()))
-    >>> json_column(column, nested_tree(with_encoding(pa.field("x", column.type), "json"))).to_pylist()
+    >>> json_column(column, nested_tree(set_encoding(pa.field("x", column.type), "json"))).to_pylist()
     ['[{"key":"a","value":1}]', None]
     """
     own, as_json = tree.children
     columns = {
-        stored.name: (stored, column) for stored, column in zip(own.stored(), nested_columns(array, own), strict=True)
+        stored.name: (stored, column)
+        for stored, column in zip(own.all_features(), nested_columns(array, own), strict=True)
     }
     parts = []
-    for target in as_json.stored():
+    for target in as_json.all_features():
         stored, column = columns.get(target.name, (target, None))  # only the keys of maps cannot be null
         absent = column is None
         parts.append(pa.nulls(len(array), target.type) if absent else _to_json(column, stored.type, target.type))
@@ -71,8 +72,8 @@ def array_of_json(column: pa.Array, tree: Node) -> pa.Array:
 
     def made(begin: int, end: int) -> pa.Array:
         parts = nested_columns(pa.array(values[begin:end], as_json.type), as_json, keeps_nulls=True)
-        columns = {stored.name: (stored, part) for stored, part in zip(as_json.stored(), parts, strict=True)}
-        needed = [(stored, *columns.pop(stored.name)) for stored in own.stored()]
+        columns = {stored.name: (stored, part) for stored, part in zip(as_json.all_features(), parts, strict=True)}
+        needed = [(stored, *columns.pop(stored.name)) for stored in own.all_features()]
         if any(part.null_count < len(part) for _, part in columns.values()):
             raise ValueError("the key of a map is null")
         arrays = [_of_json(part, stored.type, source.type) for stored, source, part in needed]

@@ -36,7 +36,7 @@ from tfrecord_io.schema.column_features import (
     Struct,
     nested_tree,
     representation_of,
-    with_encoding,
+    set_encoding,
 )
 from tfrecord_io.schema.tensor_types import NESTED
 from tfrecord_io.schema.types import hashable
@@ -49,11 +49,11 @@ Made = tuple[pa.Array, Array | None]
 
 
 def nested_array(tree: Node, parts: Sequence[pa.Array], rows: int) -> pa.Array:
-    """The column of a tree, of the columns of its features in the order of ``tree.stored()``.
+    """The column of a tree, of the columns of its features in the order of ``tree.all_features()``.
 
     RowFault if the features of a row contradict each other.
     """
-    return _Parts(list(tree.stored()), parts).make(tree, Slots(rows))[0]
+    return _Parts(list(tree.all_features()), parts).make(tree, Slots(rows))[0]
 
 
 class _Parts:
@@ -90,7 +90,7 @@ class _Parts:
             self._next()
             return pa.nulls(slots.count, node.type), np.zeros(slots.count, np.bool_)
         values = self._items(slots)
-        valid = self._valid(slots) if len(node.own) > 1 else None
+        valid = self._valid(slots) if len(node.fields) > 1 else None
         if valid is not None:
             values = pa.StructArray.from_arrays([values], [""], mask=pa.array(~valid)).flatten()[0]
         return values, valid
@@ -139,7 +139,7 @@ class _Parts:
 
     def _plain_lists(self, node: Node) -> Made:
         """Lists of structs, of which a row has as many as each of its features has values; none where it has none."""
-        features = range(self._at, self._at + sum(1 for _ in node.stored()))
+        features = range(self._at, self._at + sum(1 for _ in node.all_features()))
         stated = [at for at in features if not t.is_null(self._arrays[at].type.value_type)]
         if not stated:  # all are of the null type: nothing says how many structs a row has
             self._at, rows = features.stop, len(self._arrays[self._at])
@@ -159,11 +159,11 @@ class _Parts:
             return valid_mask(self._next()[1])
         if not node.children:
             self._items(slots)
-        return self._valid(slots) if len(node.own) > (not node.children) else None
+        return self._valid(slots) if len(node.fields) > (not node.children) else None
 
     def _union(self, node: Node, slots: Slots) -> Made:
         type_, (struct,) = node.type, node.children
-        own, feature = self._own(struct, slots), struct.children[0].own[0].name
+        own, feature = self._own(struct, slots), struct.children[0].fields[0].name
         numbers, known = self.make(struct.children[0], slots)
         codes = number_view(numbers).astype(np.int8)
         for states in (known, slots.alive):  # elsewhere a slot has any code
@@ -282,7 +282,7 @@ def _distinct(values: pa.Array) -> tuple[pa.Array, pa.Array]:
         encoded = hashable(values).dictionary_encode()
         categories = encoded.dictionary
         return encoded.indices, categories if categories.type == type_ else categories.cast(type_)
-    tree = nested_tree(with_encoding(pa.field("", type_), NESTED))
+    tree = nested_tree(set_encoding(pa.field("", type_), NESTED))
     keys = [key for column in nested_columns(values, tree) for key in _keys(column)]
     codes = number_view(
         pc.binary_join_element_wise(*keys, pa.scalar(b"", pa.large_binary())).dictionary_encode().indices

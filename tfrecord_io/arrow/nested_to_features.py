@@ -65,13 +65,13 @@ class _Items:
 
 
 def nested_columns(array: pa.Array, tree: Node, *, keeps_nulls: bool = False) -> list[pa.Array]:
-    """A column as the columns of its features, in the order of ``tree.stored()``.
+    """A column as the columns of its features, in the order of ``tree.all_features()``.
 
     Features have no nulls among the items of a row, but zeros; with `keeps_nulls` they are nulls.
 
-    >>> from tfrecord_io.schema.column_features import nested_tree, with_encoding
+    >>> from tfrecord_io.schema.column_features import nested_tree, set_encoding
     >>> lists = pa.array([[[1, 2], []], None])
-    >>> tree = nested_tree(with_encoding(pa.field("x", lists.type), "nested"))
+    >>> tree = nested_tree(set_encoding(pa.field("x", lists.type), "nested"))
     >>> [column.to_pylist() for column in nested_columns(lists, tree)]
     [[[2, 0], None], [None, None], [[1, 2], None], [None, None]]
     """
@@ -112,7 +112,7 @@ def _store_values(node: Node, items: _Items, slots: Slots) -> list[pa.Array]:
     elif items.index is not None:
         array = array.take(pa.array(index))
     columns = [_per_row(array, slots)]
-    return [*columns, _null_positions(valid, slots)] if len(node.own) > 1 else columns
+    return [*columns, _null_positions(valid, slots)] if len(node.fields) > 1 else columns
 
 
 def _zero(type_: pa.DataType) -> pa.Array:
@@ -147,7 +147,7 @@ def _store_struct(
     ]
     if slots.rows is not None:
         counts = [] if children else [_per_row(int64_array(np.zeros(slots.count, np.int64)), slots)]
-        nulls = [_null_positions(valid, slots)] if len(node.own) > len(counts) else []
+        nulls = [_null_positions(valid, slots)] if len(node.fields) > len(counts) else []
         return [*counts, *nulls, *columns]
     written = any_of([valid_mask(column) for column in columns], slots.count)
     if written is None:

@@ -13,7 +13,7 @@ from tfrecord_io.arrow.json_cells import relisted
 from tfrecord_io.arrow.nested_from_features import nested_array
 from tfrecord_io.arrow.nested_to_features import nested_columns
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.schema.column_features import Node, nested_tree, representation_of, with_encoding
+from tfrecord_io.schema.column_features import Node, nested_tree, representation_of, set_encoding
 from tfrecord_io.schema.tensor_types import NESTED, is_any_tensor
 from tfrecord_io.schema.types import EXTENSIONS, is_list_like, types_within
 
@@ -57,8 +57,8 @@ def to_plain_form(array: pa.Array) -> pa.Array:
         return array
     own, other = _tree(array.type), _tree(target)
     columns = _columns(array, own)
-    absent = (pa.nulls(len(array), stored.type) for stored in other.stored())  # the keys of maps cannot be null
-    parts = [_of_type(columns.get(s.name, none), s.type) for s, none in zip(other.stored(), absent, strict=True)]
+    absent = (pa.nulls(len(array), stored.type) for stored in other.all_features())  # the keys of maps cannot be null
+    parts = [_of_type(columns.get(s.name, none), s.type) for s, none in zip(other.all_features(), absent, strict=True)]
     return nested_array(other, parts, len(array))
 
 
@@ -69,7 +69,7 @@ def from_plain_form(array: pa.Array, type_: pa.DataType) -> pa.Array:
     [[('a', 1)]]
     """
     own, columns = _tree(type_), _columns(array, _tree(array.type), keeps_nulls=True)
-    parts = [_of_type(columns.pop(stored.name), stored.type) for stored in own.stored()]
+    parts = [_of_type(columns.pop(stored.name), stored.type) for stored in own.all_features()]
     if any(part.null_count < len(part) for part in columns.values()):
         raise pa.ArrowInvalid("the key of a map is null")
     try:
@@ -81,7 +81,7 @@ def from_plain_form(array: pa.Array, type_: pa.DataType) -> pa.Array:
 def _columns(array: pa.Array, tree: Node, *, keeps_nulls: bool = False) -> dict[str, pa.Array]:
     """The columns of the features that an array would be stored as, by name."""
     arrays = nested_columns(array, tree, keeps_nulls=keeps_nulls)
-    return {stored.name: column for stored, column in zip(tree.stored(), arrays, strict=True)}
+    return {stored.name: column for stored, column in zip(tree.all_features(), arrays, strict=True)}
 
 
 def _of_type(column: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -93,4 +93,4 @@ def _of_type(column: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _tree(type_: pa.DataType) -> Node:
-    return nested_tree(with_encoding(pa.field("", type_), NESTED))
+    return nested_tree(set_encoding(pa.field("", type_), NESTED))

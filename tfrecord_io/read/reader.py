@@ -31,7 +31,7 @@ from tfrecord_io.read.chunks.recovery import chunk_batches, leave_out
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
 from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
 from tfrecord_io.read.scan import EarlyFilter, Scan
-from tfrecord_io.schema.pandas_metadata import without_index
+from tfrecord_io.schema.pandas_metadata import drop_index
 from tfrecord_io.schema.types import uncommon
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import DtypeBackend
@@ -428,7 +428,7 @@ class Reader(BatchStream):
         """The table; its metadata states an index only if all files that were read have it."""
         if self.report.schema_source != "embedded" or self._planned.reader.check.index_is_in(self._begun):
             return table
-        return table.replace_schema_metadata(without_index(table.schema).metadata)
+        return table.replace_schema_metadata(drop_index(table.schema).metadata)
 
     def read_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
         """All remaining rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""

@@ -652,7 +652,7 @@ class _Planner:
         else with the first of all files. Where these have no common type for a column, it has that of the files which
         the filter leaves. The first `begin` files have been looked at: one that is open is not opened again.
         """
-        from tfrecord_io.schema.merged_schema import merge, of_read_files
+        from tfrecord_io.schema.merged_schema import merge, prefer_read_files
 
         if not self.has_united:
             self.has_united = True
@@ -663,7 +663,9 @@ class _Planner:
             has_conflicts = self.all_embedded is not None and bool(self.all_embedded.conflicts)
             if self.all_embedded is not None and has_conflicts and len(self.sources) < len(self._all_sources):
                 schema = unite_embedded(None, first_contents(self.sources, self.options))
-                self.all_embedded = self.all_embedded if schema is None else of_read_files(self.all_embedded, schema)
+                self.all_embedded = (
+                    self.all_embedded if schema is None else prefer_read_files(self.all_embedded, schema)
+                )
         if self.all_embedded is None or embedded is None:
             return embedded or self.all_embedded
         return merge(self.all_embedded, embedded)

@@ -274,12 +274,12 @@ class Scan(Configured):
         if self.resolved.embedded is None or not self.resolved.embedded.conflicts:
             return
         if conflicts := self.conflicts():
-            from tfrecord_io.schema.merged_schema import of_read_files
+            from tfrecord_io.schema.merged_schema import prefer_read_files
 
             governing = self.resolved.embedded
             # Files may have been left out since.
             current = unite_embedded(None, first_contents(self.sources, self.options))
-            left = governing if current is None else of_read_files(governing, current)
+            left = governing if current is None else prefer_read_files(governing, current)
             for name, error in conflicts.items():
                 if name in left.conflicts or left.schema.field(name).type != governing.schema.field(name).type:
                     raise error

@@ -90,8 +90,8 @@ class Composite:
 
     def field(self, column: str, **attributes: Any) -> Field:
         """The field of this column."""
-        given = {name: value for name, value in asdict(self).items() if value not in (None, (), False)}
-        metadata = {COMPOSITE_KEY: json.dumps(given, ensure_ascii=False).encode()}
+        entries = {name: value for name, value in asdict(self).items() if value not in (None, (), False)}
+        metadata = {COMPOSITE_KEY: json.dumps(entries, ensure_ascii=False).encode()}
         metadata |= dtype_metadata(element_of(self.value_type)) if self.is_tensor else {}
         return Field(column, self.type, self.values, part=CONTEXT, metadata=metadata, **attributes)
 

@@ -42,7 +42,7 @@ from tfrecord_io.schema.tensor_types import (
     is_fixed_shape_tensor,
     register_variable_shape_tensor,
 )
-from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, refuse_deep, with_bools_as_bytes
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, refuse_deep, store_bools_as_bytes
 
 # What conversions raise for a value or a text that does not fit a type.
 CONVERSION_ERRORS = (
@@ -159,8 +159,8 @@ def _fixed_shape_array(default: Any, element: Element, shape: Shape) -> Array:
     cast = array.astype(element.dtype)
     if element.dtype.kind in "iu" and not np.array_equal(cast, array):
         raise ValueError(f"a value does not fit {element.name}")
-    known: Any = shape  # these shapes have no unknown dimension
-    return cast.reshape(known) if cast.ndim else np.broadcast_to(cast, known)
+    sizes: Any = shape  # these shapes have no unknown dimension
+    return cast.reshape(sizes) if cast.ndim else np.broadcast_to(cast, sizes)
 
 
 def _variable_shape_array(default: Any, element: Element, shape: Shape) -> Array:
@@ -201,7 +201,7 @@ _NONE: Mapping[bytes, bytes] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, repr=False)
 class Field:
-    """One column and the feature that it is read from.
+    """A column and the feature that it is read from.
 
     >>> Field("label", pa.int32())
     Field(label: int32)
@@ -298,7 +298,7 @@ class Field:
         if is_composed(self.encoding) or (not t.is_nested(self.type) and not is_any_tensor(self.type)):
             return
         try:
-            field = with_bools_as_bytes(pa.field(self.column, self.type, metadata=dict(self.metadata) or None))
+            field = store_bools_as_bytes(pa.field(self.column, self.type, metadata=dict(self.metadata) or None))
         except UnsupportedType as error:
             raise SchemaError(error.reason, feature=self.feature, hint=error.advice) from error
         if field.type != self.type:
@@ -306,16 +306,16 @@ class Field:
             object.__setattr__(self, "metadata", field.metadata or {})
 
     def _set_shape(self) -> None:
-        """Take the shape given, if the type allows it, or else the one that the type implies."""
+        """Set the shape to the declared one, if the type allows that, else to the shape implied by the type."""
         implied = None
         try:
             implied = shape_of(self.value, self.metadata)
-            given = None if self.shape is None else as_shape(self.shape)
-            if given is not None:
-                check_shape(given, self.value, implied)
+            declared = None if self.shape is None else as_shape(self.shape)
+            if declared is not None:
+                check_shape(declared, self.value, implied)
         except ValueError as error:
             raise SchemaError(str(error), feature=self.feature, expected=implied, got=self.shape) from None
-        shape = implied if given is None else given
+        shape = implied if declared is None else declared
         is_single = not is_list_like(self.value) and not is_any_tensor(self.value)
         object.__setattr__(self, "shape", None if shape == () and is_single else shape)
 
@@ -427,8 +427,8 @@ class Field:
             reason = "its metadata is damaged: tfrecord_io.shape, tfrecord_io.default"
             raise SchemaError(reason, feature=feature) from error
         encoding, required = encoding_of(source) or LIST, None if source.nullable else True
-        own = (feature, encoding, required, default, metadata, shape, part, empty)
-        return cls(source.name, source.type, *own)  # type: ignore[arg-type]
+        attributes = (feature, encoding, required, default, metadata, shape, part, empty)
+        return cls(source.name, source.type, *attributes)  # type: ignore[arg-type]
 
     def to_arrow(self) -> pa.Field:
         """Convert to a pa.Field; its metadata holds what a pa.Field has no attribute for."""

@@ -231,8 +231,8 @@ def _element(dtype: Any) -> Element | pa.DataType:
     plain = getattr(dtype, "as_numpy_dtype", dtype)  # tf.DType
     is_dtype = isinstance(plain, np.dtype) or (isinstance(plain, type) and issubclass(plain, np.generic))
     try:
-        if isinstance(plain, str) and (known := find_element(plain)) is not None:
-            return known
+        if isinstance(plain, str) and (entry := find_element(plain)) is not None:
+            return entry
         if is_dtype and np.dtype(plain).kind != "O" and np.dtype(plain).itemsize:
             return element(dtype_name(plain))
         value = as_arrow_type(plain)
@@ -305,8 +305,8 @@ def _field(
     metadata: Mapping[bytes, bytes] | None = None,
     empty: str | None = None,
 ) -> Field:
-    own = (feature, encoding, required, default, metadata or {}, shape, part, empty)
-    return Field("", type_, *own)  # type: ignore[arg-type]
+    attributes = (feature, encoding, required, default, metadata or {}, shape, part, empty)
+    return Field("", type_, *attributes)  # type: ignore[arg-type]
 
 
 def as_field(name: str, source: Any) -> Field:

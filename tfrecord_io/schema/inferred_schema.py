@@ -71,11 +71,11 @@ class InferredSchema(Schema):
         Field(x: fixed_size_list<item: int64>[3], required)
         """
         schema = self if schema is None else schema
-        fields = [replace(self._fixed(f), required=self._always_has(f.feature)) for f in schema]
+        fields = [replace(self._fix_length(f), required=self._always_has(f.feature)) for f in schema]
         return Schema(fields, schema.metadata)
 
-    def _fixed(self, f: Field) -> Field:
-        """A list of values, of which all records have the same number, with that length."""
+    def _fix_length(self, f: Field) -> Field:
+        """Give a list the fixed length that its values have in all records; else leave the field as it is."""
         t, type_ = pa.types, f.type
         is_list = t.is_list(type_) or t.is_large_list(type_)
         if not is_list or t.is_nested(type_.value_type) or is_any_tensor(type_.value_type):
@@ -122,8 +122,8 @@ class InferredSchema(Schema):
             why += [f"not text: {seen.binary.text(LINE_WIDTH)}"] if seen.binary and not is_folded else []
             why += [" and ".join(map(printable, companions(f.feature)))] if is_folded else []
             why += [
-                f"{other.kind.description} in {counted(other.records, 'record')}: {other.first.text(LINE_WIDTH)}"
-                for other in seen.others
+                f"{count.kind.description} in {counted(count.records, 'record')}: {count.first.text(LINE_WIDTH)}"
+                for count in seen.others
             ]
             text = "yes" if seen.text and not is_folded else ""
             kind = seen.kind if seen.kind == "none" else f"{seen.kind}_list"

@@ -193,7 +193,7 @@ def _parse(text: str, whole: str, depth: int) -> pa.DataType:
     if depth == 0:
         raise _unknown_type(whole)
     if nested := _NESTED.fullmatch(text):
-        return _nested(nested, whole, depth)
+        return _parse_nested(nested, whole, depth)
     try:
         return _SYNONYMS.get(text) or _parametric(text, whole, depth) or pa.type_for_alias(text)
     except (ValueError, KeyError) as error:
@@ -218,7 +218,7 @@ def _parametric(text: str, whole: str, depth: int) -> pa.DataType | None:
     return None
 
 
-def _nested(match: re.Match[str], whole: str, depth: int) -> pa.DataType:
+def _parse_nested(match: re.Match[str], whole: str, depth: int) -> pa.DataType:
     outer, inner, size = match.groups()
     if outer == "struct":
         children = []

@@ -28,8 +28,8 @@ from tfrecord_io.schema.column_features import (
     has_struct,
     layout_of,
     leaves,
-    with_encoding,
-    with_extension_encoding,
+    set_encoding,
+    set_extension_encoding,
 )
 from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.schema import Schema
@@ -185,7 +185,7 @@ def field_layout(field: Field) -> Node | None:
 def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     """The leaves of a field, named as its feature; of a feature list those of one step."""
     if (built := _built(field)) is not None:
-        return [leaf for stored in built.own for leaf in leaves(stored)]
+        return [leaf for stored in built.fields for leaf in leaves(stored)]
     kind = plain_kind(field.type)
     if kind is not None and field.encoding == LIST:
         return [Leaf(field.feature, (), field.type, kind, Layout.SCALAR)]
@@ -218,7 +218,7 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     with _raise_schema_errors(field):
         collected = column_leaves(column)
         if encoding_rules(field.encoding).adaptive:
-            leaves(with_encoding(column, RAW))  # the types it may have are fewer
+            leaves(set_encoding(column, RAW))  # the types it may have are fewer
             return [replace(leaf, encoding=field.encoding) for leaf in collected]
     return collected
 
@@ -227,9 +227,9 @@ def _column(field: Field) -> pa.Field:
     """The column as it is handed out, named as the feature; its metadata has its encoding, unless records decide it."""
     type_ = field.type if is_composed(field.encoding) else handed_type(field.type)
     encoding = None if encoding_rules(field.encoding).adaptive else field.encoding
-    column = with_encoding(pa.field(field.feature, type_), encoding)
+    column = set_encoding(pa.field(field.feature, type_), encoding)
     of_values = field.metadata.get(EXTENSION_ENCODING_KEY)
-    return column if of_values is None else with_extension_encoding(column, of_values.decode("utf-8", "replace"))
+    return column if of_values is None else set_extension_encoding(column, of_values.decode("utf-8", "replace"))
 
 
 @contextmanager

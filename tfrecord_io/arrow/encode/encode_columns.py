@@ -86,7 +86,7 @@ def _write_column(array: pa.Array, tree: Node | None, name: str, row_base: int) 
         stored = [json_column(array, tree, row_base)]
     else:
         stored = nested_columns(array, tree)
-    for each, column in zip(tree.stored(), stored, strict=True):
+    for each, column in zip(tree.all_features(), stored, strict=True):
         yield from flatten(column, each.name, row_base)
 
 

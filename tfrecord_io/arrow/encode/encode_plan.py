@@ -37,24 +37,24 @@ from tfrecord_io.schema.column_features import (
     needs_nesting,
     nested_restored,
     nested_restored_field,
+    set_encoding,
+    set_extension_encoding,
     step_field,
     union_names,
-    with_encoding,
-    with_extension_encoding,
 )
 from tfrecord_io.schema.extension_types import stated_extension, stated_extensions
 from tfrecord_io.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
 from tfrecord_io.schema.types import (
     UnsupportedType,
+    drop_run_ends,
     has_dictionary,
     is_list_like,
     is_text,
+    map_fields,
     plain_kind,
     refuse_deep,
     types_within,
     value_type,
-    with_fields,
-    without_run_ends,
 )
 
 _NAMES_IN_WARNING = 10
@@ -189,7 +189,7 @@ def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool,
     form = asked.get(column.name) or encoding_of(column)
     if form == JSON:
         asked.pop(column.name, None)
-        return with_encoding(column, JSON)
+        return set_encoding(column, JSON)
     if form != NESTED and not needs_nesting(column, in_steps=sequence):
         annotated = annotate(column)
         if not (_has_extension(column) and _has_encoding(annotated)):
@@ -198,15 +198,15 @@ def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool,
     elif form == NESTED:
         asked.pop(column.name, None)
         form = None
-    column = with_encoding(column, form)
-    bare = column.with_type(without_run_ends(column.type))
+    column = set_encoding(column, form)
+    bare = column.with_type(drop_run_ends(column.type))
     if not t.is_nested(bare.type) and not _has_extension(bare) and not needs_nesting(bare):  # which has no parts
         return annotate(bare)
     annotated = annotate(nested_restored_field(column), nested=True)
     if (encoding := encoding_of(annotated)) is not None:  # a dictionary has no field for that of its values
         reason = f'the encoding "{encoding}" does not store values of type {column.type}'
         raise UnsupportedType(column.name, reason, f"cast the column to {nested_restored(column.type)}")
-    return with_encoding(annotated, NESTED)
+    return set_encoding(annotated, NESTED)
 
 
 def _annotate(
@@ -232,25 +232,25 @@ def _annotate(
         has_doubles = raw_float64 and any(map(t.is_float64, types_within(type_, storage=True)))
         of_doubles = OF_FLOAT64 + RAW if has_doubles else None
         encoding = encoding or extension_encoding_of(field) or of_doubles
-        return with_extension_encoding(with_encoding(field, None), encoding)
+        return set_extension_encoding(set_encoding(field, None), encoding)
     if is_list_like(type_) and (nested or t.is_struct(type_.value_type)):
-        type_ = with_fields(type_, partial(below, feature=feature))
+        type_ = map_fields(type_, partial(below, feature=feature))
     elif t.is_struct(type_):
-        type_ = with_fields(type_, lambda child: below(child, f"{feature}/{child.name}"))
+        type_ = map_fields(type_, lambda child: below(child, f"{feature}/{child.name}"))
     elif nested and t.is_dictionary(type_) and t.is_nested(type_.value_type):
         values = below(field.with_type(type_.value_type), feature)
         type_ = pa.dictionary(type_.index_type, values.type, type_.ordered)
     elif nested and (t.is_map(type_) or t.is_union(type_)):
         names = iter(("key", "value") if t.is_map(type_) else union_names(type_))
-        type_ = with_fields(type_, lambda child: below(child, f"{feature}/{next(names)}"))
+        type_ = map_fields(type_, lambda child: below(child, f"{feature}/{next(names)}"))
     else:
         holds_tensors = not nested and _holds_tensors(type_)
         if encoding is None:
             encoding = RAW if holds_tensors or (raw_float64 and t.is_float64(value_type(type_))) else None
         elif holds_tensors and TENSOR_ENCODINGS.has(encoding) and encoding_rules(encoding).adaptive:
             encoding = RAW
-        return with_encoding(field, encoding)
-    return with_encoding(field.with_type(type_), None)
+        return set_encoding(field, encoding)
+    return set_encoding(field.with_type(type_), None)
 
 
 def _is_extension(field: pa.Field) -> bool:

@@ -43,7 +43,7 @@ from tfrecord_io.schema.column_features import (
     needs_nesting,
     nested_handed,
     nested_restored_field,
-    with_encoding,
+    set_encoding,
 )
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.extension_types import name_with_extension, stated_extensions
@@ -53,13 +53,13 @@ from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_te
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import (
     UnsupportedType,
+    drop_run_ends,
     has_required_parts,
     is_deep,
     is_list_like,
+    replace_fields,
     uncommon,
     value_type,
-    with_fields_at,
-    without_run_ends,
 )
 
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
@@ -474,7 +474,7 @@ def _source_of_labelled(rows: LabelledColumns, options: _InputOptions, row_base:
     are_objects = {field.name: field for field in whole.schema}
     fields = [are_objects.get(field.name, field) for field in block(0, 0).schema]
     batches = (batch for begin, end in rows.blocks(LIMITS.batch_bytes) for batch in block(begin, end))
-    return BatchSource(rows.with_labels(pa.schema(fields)), batches, rows.count)
+    return BatchSource(rows.add_labels(pa.schema(fields)), batches, rows.count)
 
 
 def _source_of_table(table: pa.Table) -> BatchSource:
@@ -497,11 +497,11 @@ def with_nested(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Sche
     """The schema of data, in which columns are nested whose plain features would not say all that the batches hold."""
     numbered = [(at, schema.field(at)) for at in uncommon(schema) if _may_lose(schema.field(at))]
     nested = [each for each in numbered if any(loses(batch.column(each[0])) for batch in batches)]
-    return with_fields_at(schema, {at: with_encoding(field, NESTED) for at, field in nested})
+    return replace_fields(schema, {at: set_encoding(field, NESTED) for at, field in nested})
 
 
 def _may_lose(field: pa.Field) -> bool:
-    type_ = without_run_ends(field.type)
+    type_ = drop_run_ends(field.type)
     is_list_or_struct = is_list_like(type_) or pa.types.is_struct(type_)
     if not is_list_or_struct or is_deep(type_):  # which the plan refuses
         return False

@@ -40,7 +40,7 @@ from tfrecord_io.format.dtypes import element
 from tfrecord_io.format.feature_types import image_advice
 from tfrecord_io.format.missing_values import check_level, has_inner, holds_masked
 from tfrecord_io.options.limits import too_large
-from tfrecord_io.schema.types import is_list_like, types_within, value_type, with_fields
+from tfrecord_io.schema.types import is_list_like, map_fields, types_within, value_type
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,7 +121,7 @@ def map_types(schema: pa.Schema) -> dict[str, pa.DataType]:
 def _with_doubles(type_: pa.DataType) -> pa.DataType:
     if t.is_floating(type_):
         return pa.float64()
-    return with_fields(type_, lambda field: field.with_type(_with_doubles(field.type)))
+    return map_fields(type_, lambda field: field.with_type(_with_doubles(field.type)))
 
 
 def _is_of_objects(values: Any) -> bool:

@@ -38,12 +38,12 @@ from tfrecord_io.arrow.pandas_types import (
 from tfrecord_io.display import and_more
 from tfrecord_io.errors import EncodeError, SchemaWarning, printable, warn
 from tfrecord_io.schema.pandas_metadata import (
+    add_labels,
     arrow_entry,
     categories_entry,
     frame_description,
     sparse_entry,
-    with_entries,
-    with_labels,
+    update_entries,
 )
 from tfrecord_io.schema.types import restored_type
 
@@ -126,7 +126,7 @@ def table_of_frame(
         if at < table.num_columns
     }
     if changes:
-        table = table.replace_schema_metadata(with_entries(table.schema, changes).metadata)
+        table = table.replace_schema_metadata(update_entries(table.schema, changes).metadata)
     return Columns(table, {i: column for i, column in found.items() if not isinstance(column, pa.Array)})
 
 
@@ -301,7 +301,7 @@ def _add_labels(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
     }
     if not stated:
         return table
-    return table.replace_schema_metadata(with_labels(table.schema, stated, table.column_names[: len(labels)]).metadata)
+    return table.replace_schema_metadata(add_labels(table.schema, stated, table.column_names[: len(labels)]).metadata)
 
 
 def _make_levels_exact(frame: pd.DataFrame) -> pd.DataFrame:

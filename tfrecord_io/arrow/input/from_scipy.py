@@ -33,7 +33,7 @@ def columns_of_matrix(name: str, matrix: Any) -> MatrixColumns:
     if not rows.has_canonical_format:
         rows = rows.copy() if rows is matrix else rows
         rows.sum_duplicates()  # which sorts the indices
-    sparse = SparseColumn.of_matrix(name, int(rows.shape[1]))
+    sparse = SparseColumn.from_matrix(name, int(rows.shape[1]))
     (index,) = sparse.index
     try:
         values = plain_array(native(rows.data))

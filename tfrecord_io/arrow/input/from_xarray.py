@@ -13,7 +13,7 @@ from tfrecord_io.arrow.input.from_arrays import imported
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.options import LIMITS
-from tfrecord_io.schema.array_attributes import with_attributes, with_dimensions
+from tfrecord_io.schema.array_attributes import add_attributes, add_dimensions
 
 _CHUNK_BYTES = 256 << 20  # blocks are whole chunks, unless these take more
 _DROP = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"
@@ -38,11 +38,11 @@ class LabelledColumns:
                 reason = f"has {length} values, where '{printable(dim)}' has {self.count}"
                 raise EncodeError(reason, feature=str(name), expected=self.count, got=length)
 
-    def with_labels(self, schema: pa.Schema) -> pa.Schema:
+    def add_labels(self, schema: pa.Schema) -> pa.Schema:
         """The schema with attributes and dimensions of the variables as metadata of the fields."""
         dims = {name: [str(d) for d in v.dims if d != self._dim] for name, v in self._variables.items()}
-        schema = with_attributes(schema, {name: variable.attrs for name, variable in self._variables.items()})
-        return with_dimensions(schema, dims)
+        schema = add_attributes(schema, {name: variable.attrs for name, variable in self._variables.items()})
+        return add_dimensions(schema, dims)
 
     @property
     def objects(self) -> dict[Any, Any]:

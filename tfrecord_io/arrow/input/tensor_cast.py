@@ -48,7 +48,7 @@ from tfrecord_io.schema.tensor_types import (
     tensor_field,
     tensor_value_type,
 )
-from tfrecord_io.schema.types import is_list_like, with_fields_at
+from tfrecord_io.schema.types import is_list_like, replace_fields
 
 _ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 
@@ -273,7 +273,7 @@ class Columns:
     @property
     def schema(self) -> pa.Schema:
         names = self.table.schema.names
-        return with_fields_at(self.table.schema, {at: each.field(names[at]) for at, each in self.tensors.items()})
+        return replace_fields(self.table.schema, {at: each.field(names[at]) for at, each in self.tensors.items()})
 
     def batches(self, most_bytes: int, begin: int = 0, end: int | None = None) -> Iterator[pa.RecordBatch]:
         """Rows [begin, end), in batches whose tensors have about `most_bytes`."""

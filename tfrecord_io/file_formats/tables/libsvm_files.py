@@ -73,7 +73,7 @@ def libsvm_source(
     check_integer("n_features", n_features, 1, optional=True)
     contents = _contents(files.sources, zero_based, n_features)
     index_type = pa.int32() if contents.features <= 2**31 else pa.int64()
-    sparse = SparseColumn.of_matrix(FEATURES, contents.features)
+    sparse = SparseColumn.from_matrix(FEATURES, contents.features)
     label = pa.list_(pa.float64()) if contents.many_labels else pa.float64()
     fields = [pa.field("label", label), *([pa.field("qid", pa.int64())] if contents.has_queries else [])]
     fields.append(pa.field(sparse.index[0], pa.list_(index_type)))

@@ -23,7 +23,7 @@ from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.schema.merged_schema import lacks_type, with_types_of
+from tfrecord_io.schema.merged_schema import fill_in_types, lacks_type
 from tfrecord_io.schema.tensor_types import refuse_unknown_dtypes
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
@@ -241,7 +241,7 @@ def _add_types(tables: Iterator[Any]) -> Iterator[Any]:
     for table in tables:
         waiting.append(table)
         table_schema = open_input(table).schema
-        schema = table_schema if schema is None else with_types_of(schema, table_schema)
+        schema = table_schema if schema is None else fill_in_types(schema, table_schema)
         if not any(map(lacks_type, schema.types)):
             break
     if schema is not None and len(waiting) > 1:

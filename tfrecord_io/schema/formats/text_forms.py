@@ -86,21 +86,21 @@ def _call(f: Field) -> _Call:
         return _Call(makers.sequence, (_plain_name(step) or _call(step),), keywords)
     if is_any_tensor(f.type):
         element, shape = element_and_shape(f.tensor)
-        return _Call(makers.tensor, (element.name, shape), _encoded(f, keywords, BY_WIRE))
+        return _Call(makers.tensor, (element.name, shape), _add_encoding(f, keywords, BY_WIRE))
     if is_list_like(f.type) and f.shape != shape_of(f.type):
-        return _Call(makers.tensor, (_name(f.type.value_type), f.shape), _encoded(f, keywords, LIST))
+        return _Call(makers.tensor, (_name(f.type.value_type), f.shape), _add_encoding(f, keywords, LIST))
     if is_list_like(f.type):
         length = (f.type.list_size,) if t.is_fixed_size_list(f.type) else ()
-        return _Call(makers.list_, (image or _name(f.type.value_type), *length), _encoded(f, keywords, LIST))
+        return _Call(makers.list_, (image or _name(f.type.value_type), *length), _add_encoding(f, keywords, LIST))
     if image is not None or (t.is_binary(f.type) and f.shape is not None):
         image = image or _Call(makers.image, (f.shape,), {})
         return _Call(image.maker, image.args, {**image.keywords, **keywords})
     if f.encoding == BY_WIRE:
         return _Call(makers.tensor, (_name(f.type), ()), keywords)
-    return _Call(makers.scalar, (_name(f.type),), _encoded(f, keywords, LIST))
+    return _Call(makers.scalar, (_name(f.type),), _add_encoding(f, keywords, LIST))
 
 
-def _encoded(f: Field, keywords: dict[str, Any], default: str) -> dict[str, Any]:
+def _add_encoding(f: Field, keywords: dict[str, Any], default: str) -> dict[str, Any]:
     return keywords if f.encoding == default else {**keywords, "encoding": f.encoding}
 
 
@@ -168,9 +168,9 @@ def _field(entry: dict[str, Any]) -> Field:
         raise ValueError(f"unknown keys of a field: {sorted(unknown)}")
     if not isinstance(entry.get("required"), bool | None):
         raise ValueError(f"required is true or false, not {entry['required']!r}")
-    given = {name: entry[name] for name in _AS_THEY_ARE if name in entry}
+    attributes = {name: entry[name] for name in _AS_THEY_ARE if name in entry}
     default, metadata = from_json_value(entry.get("default")), _metadata(entry)
-    return Field(entry["column"], _type_of(entry["type"]), default=default, metadata=metadata, **given)
+    return Field(entry["column"], _type_of(entry["type"]), default=default, metadata=metadata, **attributes)
 
 
 def _type_entry(type_: pa.DataType) -> Any:
