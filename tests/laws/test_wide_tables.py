@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.arrow.casts import with_one_dictionary
-from tfrecord_io.arrow.input.batch_source import with_nested
+from tfrecord_io.arrow.casts import unify_table
+from tfrecord_io.arrow.input.batch_source import nest_lossy_columns
 from tfrecord_io.arrow.input.tensor_cast import Columns, tensors_of_array
 from tfrecord_io.file_formats.tables.columnar_files import _apply_categories, _categorical
 from tfrecord_io.options.write import WriteOptions
@@ -60,12 +60,12 @@ def categories(*values: str) -> pa.DictionaryArray:
         (lambda: (schema(pa.int8()), schema(pa.int8()), ""), _refuse_other_columns),
         (lambda: (pack(schema(pa.int64())), pack(schema(pa.null())), ""), SchemaUnion()),
         (lambda: (schema(pa.float64()), raw(schema(pa.float64())), WriteOptions()), _as_in_dataset),
-        (nested, with_nested),
+        (nested, nest_lossy_columns),
         (
             lambda: (table(pa.nulls(1)), dict.fromkeys(range(len(NAMES)), tensors_of_array(np.zeros((1, 2, 2))))),
             lambda *both: Columns(*both).schema,
         ),
-        (lambda: (table(pa.chunked_array([categories("a"), categories("b")])),), with_one_dictionary),
+        (lambda: (table(pa.chunked_array([categories("a"), categories("b")])),), unify_table),
         (lambda: (schema(pa.dictionary(pa.int8(), pa.string())), NAMES), _categorical),
         (lambda: (table(categories("a")).to_batches()[0], dict.fromkeys(NAMES, pa.array(["b"]))), _apply_categories),
         (lambda: ([SimpleNamespace(schema=schema(pa.int8()))] * 2,), same_columns),

@@ -256,11 +256,11 @@ def _decoded(tables: Iterator[pa.Table], images: ImageColumns, batches: Any, pie
     for table in tables:
 
         def passes(fault: RowFault, begin: int = begin) -> bool:
-            return reader is not None and reader.goes_on and reader.leave_out(fault.at(begin + fault.row))
+            return reader is not None and reader.goes_on and reader.leave_out(fault.renumber(begin + fault.row))
 
         for part in images.parts(table, passes):
             if isinstance(part, RowFault):
-                fault = part.at(begin + part.row)
+                fault = part.renumber(begin + part.row)
                 error = fault.to_error(None, None) if reader is None else reader.row_error(fault)
                 end_read(error, piece.options.on_error)
                 return

@@ -183,7 +183,7 @@ class _Column:
         try:
             return _arrays(self.rows.table(numbers), self.scan)[self.name]
         except RowFault as fault:
-            raise self.rows.row_error(fault.at(int(numbers[fault.row]))) from fault.__cause__
+            raise self.rows.row_error(fault.renumber(int(numbers[fault.row]))) from fault.__cause__
 
 
 @cache

@@ -63,8 +63,8 @@ class ImageColumns:
         def make(begin: int, end: int) -> pa.Table:
             return self.decoded(table.slice(begin, end - begin))
 
-        for _, _, part in fitting_parts(len(table), make, lambda fault: passes(fault.at(first + fault.row))):
-            yield part.at(first + part.row) if isinstance(part, RowFault) else part
+        for _, _, part in fitting_parts(len(table), make, lambda fault: passes(fault.renumber(first + fault.row))):
+            yield part.renumber(first + part.row) if isinstance(part, RowFault) else part
 
     def _pixels(self, array: pa.Array, decoder: ImageDecoder) -> pa.Array:
         if not decoder.in_lists:

@@ -400,13 +400,13 @@ class ImageDecoder:
             return Dense(_objects([np.array(pixels) for _, pixels in self._decoded(images, threads)], present))
         decoded = [pixels for _, pixels in self._decoded(images, threads)]
         shapes = np.array([pixels.shape for pixels in decoded], np.int64).reshape(-1, 3)
-        return Ragged.of_present(_flat(decoded), shapes.prod(axis=1), valid, shapes)
+        return Ragged.from_present(_flat(decoded), shapes.prod(axis=1), valid, shapes)
 
     def _lists(self, array: pa.Array, threads: int, layout: ColumnLayout) -> Rows:
         counts, encoded = list_lengths(array), array.flatten()
         if layout.max_length is not None and not t.is_fixed_size_list(array.type):
-            kept = Ragged.of_present(np.arange(len(encoded)), counts, None)
-            kept = kept.truncated(layout.max_length, from_left=layout.from_left)
+            kept = Ragged.from_present(np.arange(len(encoded)), counts, None)
+            kept = kept.truncate(layout.max_length, from_left=layout.from_left)
             counts, encoded = kept.lengths, encoded.take(pa.array(kept.values))
         ends = np.cumsum(counts)
         valid = np.asarray(array.is_valid()) if array.null_count else None
@@ -427,7 +427,7 @@ class ImageDecoder:
             if self.size is not None:
                 values = self._stack_images(images, len(images), self.size, threads)
                 if not t.is_fixed_size_list(array.type):
-                    return Ragged.of_present(values, present, valid)
+                    return Ragged.from_present(values, present, valid)
                 values = values.reshape(len(present), array.type.list_size, *self.size)
                 return Dense(values if valid is None else scatter(values, valid), valid)
             decoded = [pixels for _, pixels in self._decoded(images, threads)]
@@ -448,7 +448,7 @@ class ImageDecoder:
             none = (0, 0, self.form.channels)
             shapes = [(len(images), *(images[0].shape if images else none)) for images in lists]
             matrix = np.array(shapes, np.int64).reshape(-1, 4)
-            return Ragged.of_present(_flat(decoded), matrix.prod(axis=1), valid, matrix)
+            return Ragged.from_present(_flat(decoded), matrix.prod(axis=1), valid, matrix)
         present = np.ones(len(lists), np.bool_) if valid is None else valid
         if lists:
             row = int(np.flatnonzero(present)[int(is_mixed.argmax())])

@@ -216,7 +216,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         done = read = 0
 
         def passes(fault: RowFault) -> bool:
-            return reader.goes_on and reader.leave_out(fault.at(read + fault.row))
+            return reader.goes_on and reader.leave_out(fault.renumber(read + fault.row))
 
         for batch in reader:
             if done + len(batch) > rows:
@@ -224,7 +224,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
             filled, failure = _fill(representation, batch, out, done, passes)
             done, read = done + filled, read + len(batch)
             if failure is not None:
-                error = reader.row_error(failure.at(read - len(batch) + failure.row))
+                error = reader.row_error(failure.renumber(read - len(batch) + failure.row))
                 error.records_intact = done
                 end_read(error, options.on_error)
                 break
@@ -289,7 +289,7 @@ def _fill_rows(column: ColumnArrays, target: Array, begin: int) -> None:
             got = tuple(shapes[row].tolist())
             reason = f"its shape is {got}, but the array of out= has {shape}"
             raise RowFault(row, reason, feature=column.name, expected=shape, got=got, error=SchemaError)
-        rows = Dense(rows.stacked(tuple(shapes.shape[1] and shape[: shapes.shape[1]])))
+        rows = Dense(rows.stack(tuple(shapes.shape[1] and shape[: shapes.shape[1]])))
     if rows.values.dtype != target.dtype or rows.values.shape[1:] != target.shape[1:]:
         sizes = "".join(f", {size}" for size in rows.values.shape[1:])
         raise _mismatch(column.name, f"[rows{sizes}]", rows.values.dtype, target)

@@ -23,7 +23,7 @@ from tfrecord_io.arrow.output.to_numpy import (
     Rows,
     bytes_rows,
     declared_shape,
-    joined,
+    join_rows,
     joined_objects,
     leaf_arrays,
     leaf_fields,
@@ -103,11 +103,11 @@ class ColumnArrays:
         if form is not None and form.bins is not None and layout.packed:
             assert length is not None
             assert form.segments is not None
-            arrays = rows.packed(begin, end, form.bins, form.segments, form.bin_count, length, self.pad_value)
+            arrays = rows.pack(begin, end, form.bins, form.segments, form.bin_count, length, self.pad_value)
             return dict(zip((self.name, f"{self.name}/{SEGMENT_IDS}", f"{self.name}/{POSITIONS}"), arrays, strict=True))
         if form is not None and layout.bucketed:
             length = form.length
-        values = rows.padded(begin, end, self.pad_value, length, layout.multiple)
+        values = rows.pad(begin, end, self.pad_value, length, layout.multiple)
         padded = self._with_mask(values, rows.valid, begin, end)
         return {**padded, **(sizes or {f"{self.name}/{LENGTH}": rows.lengths_of(begin, end)})}
 
@@ -160,7 +160,7 @@ class ColumnRepresentation:
         if self.complete and self.layout.ragged is None and self.layout.max_length is None:
             equal = rows_of_equal_tensors(arrays, self.field)
             if equal is not None:
-                return joined(equal, self.options.thread_count)
+                return join_rows(equal, self.options.thread_count)
         if self.decoder is not None and not self.options.declares_schema:
             self.decoder.refuse_expansion(arrays, Expansion(self.options.limits.expansion_bytes))
         if self.decoder is None and is_bytes(self.field.type):
@@ -181,7 +181,7 @@ class ColumnRepresentation:
             self.decoder is not None and len({type(part) for part in parts}) > 1
         ):  # lists of images of one size, and of several
             parts = [Dense(part.objects(0, len(part))) if isinstance(part, Ragged) else part for part in parts]
-        return joined(parts, self.options.thread_count)
+        return join_rows(parts, self.options.thread_count)
 
     def _are_objects(self, parts: list[Rows]) -> bool:
         """True if the rows of all chunks become an array of objects, for which their values need not be joined."""
@@ -199,7 +199,7 @@ class ColumnRepresentation:
             raise self._fault(row, reason, "a value", hint=advice, error=DecodeError)
         rows = to_rows(array, self.field, missing=self.may_lack)
         if isinstance(rows, Ragged) and self.layout.max_length is not None:
-            rows = rows.truncated(self.layout.max_length, from_left=self.layout.from_left)
+            rows = rows.truncate(self.layout.max_length, from_left=self.layout.from_left)
         return rows
 
     def represent(self, arrays: list[pa.Array], budget: ArrayBudget | None) -> ColumnArrays:
@@ -221,7 +221,7 @@ class ColumnRepresentation:
             if shape is not None:
                 if budget is not None:
                     budget.take_missing(rows, shape, mask_bytes, name)
-                rows = Dense(rows.stacked(shape), rows.valid)
+                rows = Dense(rows.stack(shape), rows.valid)
         if isinstance(rows, Ragged):
             layout, pads = self.layout, self.layout.ragged == "pad"
             ragged = layout.ragged or "object"

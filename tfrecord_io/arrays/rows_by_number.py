@@ -218,7 +218,7 @@ class ArraysByNumber:
         try:
             columns = self._representation.represent(table.to_batches() or [empty_batch(table.schema)])
         except RowFault as fault:
-            raise self.rows.row_error(fault.at(int(numbers[fault.row]))) from fault.__cause__
+            raise self.rows.row_error(fault.renumber(int(numbers[fault.row]))) from fault.__cause__
         return slice_columns(columns, 0, len(table), form)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import empty_batch, int64_array, list_lengths, runs_within, selectable
-from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
+from tfrecord_io.arrow.input.batch_source import open_input, use_plain_layouts
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import flat_values
 from tfrecord_io.call_errors import check_keywords
@@ -72,7 +72,7 @@ def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordB
     """
     if is_source(data):
         data = open_path(data, ReadOptions.from_keywords({}, None, data))
-    source = with_plain_layout(open_input(data))
+    source = use_plain_layouts(open_input(data))
     names = step_columns(source.schema, prefix)
     for name in (RECORD, STEP):
         if name in source.schema.names:

@@ -278,7 +278,7 @@ class Reader(BatchStream):
         self._expansion.add(chunk.payload_bytes)
         self.payload_bytes += chunk.payload_bytes
         if chunk.batch is not None and isinstance(self._builder, BatchBuilder):
-            parts, fault = [(0, self._builder.of_values(chunk.batch))], None
+            parts, fault = [(0, self._builder.batch_of_values(chunk.batch))], None
         elif self._planned.reader.recovery is None and planned.early is None:
             batch, fault = self._builder.batch(chunk.columns, chunk.held, self._expansion)
             parts = [(0, batch)]

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tfrecord_io.api import open_reader
 from tfrecord_io.arrow.buffers import int64_array, runs_within, selectable
-from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
+from tfrecord_io.arrow.input.batch_source import open_input, use_plain_layouts
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError
@@ -81,7 +81,7 @@ def join(
     keywords = locals()
     names = check_names("on", on)
     try:
-        added_rows = with_plain_layout(open_input(table))
+        added_rows = use_plain_layouts(open_input(table))
         right = pa.Table.from_batches(added_rows.batches, added_rows.schema).combine_chunks()
     except EncodeError as error:
         if error.feature in names:

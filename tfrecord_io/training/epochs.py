@@ -122,7 +122,7 @@ class EpochReader(ABC):
 
     def origin_in(self, pool: NumberedBatch, fault: RowFault) -> tuple[Any, RowFault]:
         """The same of the row ``fault.row`` of some that were read here."""
-        return self.origin(fault.at(int(pool.numbers[fault.row])))
+        return self.origin(fault.renumber(int(pool.numbers[fault.row])))
 
     def readers(self) -> Iterable[Any]:
         """Readers of the rows, which may leave out some."""

@@ -15,7 +15,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrays.rows_by_number import ScanLookup
 from tfrecord_io.arrow.buffers import int64_array, offsets_of, selectable, value_bytes
-from tfrecord_io.arrow.output.to_numpy import Ragged, joined, leaf_arrays, leaf_fields, to_rows
+from tfrecord_io.arrow.output.to_numpy import Ragged, join_rows, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
@@ -130,7 +130,7 @@ class Files(RowSource):
                 size += sum(map(value_bytes, batch.columns))
                 if options.sample != "all" and size >= _SAMPLE_BYTES:
                     break
-        shapes = {fields[i].name: joined(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
+        shapes = {fields[i].name: join_rows(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
         return {name: shape[0] for name, shape in shapes.items() if shape is not None}
 
 
@@ -368,7 +368,7 @@ class FilesReader(EpochReader):
 
     def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
         rows = self._numbered[bisect_right(self._numbered, fault.row, key=lambda rows: rows.begin) - 1]
-        return rows.reader, fault.at(rows.row_of(fault.row))
+        return rows.reader, fault.renumber(rows.row_of(fault.row))
 
 
 def _refuse_changed_files(reader: Reader, row: int, rows: int, bounds: Array) -> None:

@@ -424,7 +424,7 @@ class MixtureLookup(Lookup):
         return record if record is None or column is None else {**record, column: chosen}
 
     def row_error(self, fault: RowFault) -> TFRecordError:
-        return self._parts[self._chosen[fault.row]].row_error(fault.at(int(self._ordinals[fault.row])))
+        return self._parts[self._chosen[fault.row]].row_error(fault.renumber(int(self._ordinals[fault.row])))
 
     def describe(self) -> str:
         return self._mixture.describe()

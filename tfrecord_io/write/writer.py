@@ -484,7 +484,7 @@ class Conforming:
         written = self._written
         if not written.metadata:
             written = written.with_metadata(source.schema.metadata)
-        return source.mapped(written, partial(self._cast, written), row_base)
+        return source.map_batches(written, partial(self._cast, written), row_base)
 
     def _cast(self, written: pa.Schema, batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
         for batch in batches:

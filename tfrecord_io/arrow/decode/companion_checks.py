@@ -64,8 +64,8 @@ class CompanionColumns:
         for column in (self.shape, self.dtype):
             if np.any(bad := column_mask(column) != mask):
                 row = int(bad.argmax())
-                name, other = printable(self.companions.feature), printable(column.name)
-                reason = f"'{other}' is missing" if mask[row] else f"'{other}' occurs without '{name}'"
+                name, companion = printable(self.companions.feature), printable(column.name)
+                reason = f"'{companion}' is missing" if mask[row] else f"'{companion}' occurs without '{name}'"
                 raise RowFault(row, f"{reason}, unlike in the records before; {_ADVICE}")
 
     def refuse_dtype(self, mask: Array, element: Element, sizes: Array) -> None:
@@ -76,9 +76,9 @@ class CompanionColumns:
         bad = has & ~_equal(self.dtype, element.name.encode())
         if bad.any():
             row = int(bad.argmax())
-            stated, name = self._stated_dtype(row), printable(self.dtype.name)
-            reason = f"its {sizes[row]} bytes are {stated} according to '{name}', but the column is {element.name}"
-            raise RowFault(row, reason, expected=element.name, got=stated)
+            dtype, name = self._stated_dtype(row), printable(self.dtype.name)
+            reason = f"its {sizes[row]} bytes are {dtype} according to '{name}', but the column is {element.name}"
+            raise RowFault(row, reason, expected=element.name, got=dtype)
 
     def shapes(self, mask: Array, shape: Shape, counts: Array) -> tuple[Array | None, Array | None]:
         """The shape of each row, and which rows have one.
@@ -110,9 +110,9 @@ class CompanionColumns:
         return matrix, has
 
     def _refuse_shape(self, row: int, shape: Shape, counts: Array) -> None:
-        stated, name = self._stated_shape(row), printable(self.shape.name)
-        reason = f"its {counts[row]} values have the shape {stated} according to '{name}', but the column has {shape}"
-        raise RowFault(row, reason, expected=str(shape), got=stated)
+        got, name = self._stated_shape(row), printable(self.shape.name)
+        reason = f"its {counts[row]} values have the shape {got} according to '{name}', but the column has {shape}"
+        raise RowFault(row, reason, expected=str(shape), got=got)
 
     def description(self, row: int) -> str:
         """Describe the companions of a row, for an error message."""

@@ -89,7 +89,7 @@ def plan_columns(
             kind, layout = (Kind.NONE, Layout.ANY) if is_adaptive else (leaf.kind, leaf.layout)
             splits = is_adaptive or _takes_other_kinds(leaf, promoted is None or promoted(field.column))
             if field.empty is not None and layout is Layout.SCALAR:
-                layout = Layout.ANY  # `without_empties` makes it scalar
+                layout = Layout.ANY  # `empties_to_nulls` makes it scalar
             columns[key] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps, splits)
             if reads_companions(field) or (leaf.companions and is_any_tensor(leaf.type)):
                 along |= _companion_columns(leaf.feature, in_steps, inferred_from=field.column in folded)
@@ -112,7 +112,7 @@ def _takes_other_kinds(leaf: Leaf, promoted: bool) -> bool:
 
 
 def _plain_column(field: Field, text: Text, in_steps: bool) -> PlanColumn | None:
-    """The one feature of a column of a common type or of lists of one, None for any other column."""
+    """The feature of a column of a common type, or of lists of such a type; None for any other column."""
     kind, value = plain_kind(field.type), field.type
     layout = Layout.SCALAR if field.empty is None else Layout.ANY
     if kind is None and not in_steps and (kind := plain_list_kind(field.type)) is not None:
@@ -136,8 +136,8 @@ def other_part(compiled: CompiledPlan, schema: Schema) -> tuple[PlanColumn, ...]
     """
     read = {(column.name, column.steps) for column in compiled.columns}
     parts = {(field.feature, field.part == FEATURE_LIST) for field in schema}
-    others = [(name, steps) for name, steps in parts - read if (name, not steps) in read]
-    return tuple(PlanColumn(name, Kind.NONE, Layout.ANY, Text.NO, steps=steps) for name, steps in sorted(others))
+    unread = [(name, steps) for name, steps in parts - read if (name, not steps) in read]
+    return tuple(PlanColumn(name, Kind.NONE, Layout.ANY, Text.NO, steps=steps) for name, steps in sorted(unread))
 
 
 def reads_companions(field: Field) -> bool:
@@ -152,7 +152,7 @@ def reads_companions(field: Field) -> bool:
 
 
 def _companion_columns(feature: str, in_steps: bool, inferred_from: bool) -> dict[tuple[str, bool], PlanColumn]:
-    """Features that other writers gave these names may have any feature type, and are then ignored."""
+    """Plans for companion features; features of these names by other writers are ignored, whatever their type."""
     shape, dtype = companions(feature)
     if not inferred_from:
         return {(n, in_steps): PlanColumn(n, Kind.NONE, Layout.ANY, Text.NO, steps=in_steps) for n in (shape, dtype)}
@@ -162,7 +162,7 @@ def _companion_columns(feature: str, in_steps: bool, inferred_from: bool) -> dic
     }
 
 
-def _built(field: Field) -> Built | None:
+def _built_tree(field: Field) -> Built | None:
     """The tree of a column that is built of several features."""
     if COMPOSITE_KEY not in field.metadata:
         return None
@@ -170,13 +170,13 @@ def _built(field: Field) -> Built | None:
 
     composite = composite_of(field)
     assert composite is not None
-    own = tuple(starmap(pa.field, composite.components()))
-    return Built(field.type, field.feature, 0, own, composite=composite)
+    parts = tuple(starmap(pa.field, composite.components()))
+    return Built(field.type, field.feature, 0, parts, composite=composite)
 
 
 def field_layout(field: Field) -> Node | None:
     """The tree of a column that is read, as `layout_of`; its features are named as that of the field."""
-    if (built := _built(field)) is not None:
+    if (built := _built_tree(field)) is not None:
         return built
     with _raise_schema_errors(field):
         return layout_of(_column(field))
@@ -184,7 +184,7 @@ def field_layout(field: Field) -> Node | None:
 
 def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     """The leaves of a field, named as its feature; of a feature list those of one step."""
-    if (built := _built(field)) is not None:
+    if (built := _built_tree(field)) is not None:
         return [leaf for stored in built.fields for leaf in leaves(stored)]
     kind = plain_kind(field.type)
     if kind is not None and field.encoding == LIST:

@@ -37,18 +37,18 @@ class TensorColumn:
         self._feature = feature
         self._size = size_of(self._shape)
 
-    def steps(self, columns: Mapping[str, ColumnBuffers], own: Companions | None) -> Restore:
+    def steps(self, columns: Mapping[str, ColumnBuffers], checks: Companions | None) -> Restore:
         """How the steps of a feature list become tensors; their companions are feature lists of the same lengths."""
         column = columns.get(self._feature)
         offsets = None if column is None else column.offsets
         step_companions = {}
         for name in companions(self._feature):
-            other = columns.get(name)
-            if other is None or other.steps is None or other.offsets is None or offsets is None:
+            companion = columns.get(name)
+            if companion is None or companion.steps is None or companion.offsets is None or offsets is None:
                 continue
-            if np.array_equal(other.offsets, offsets):
-                step_companions[name] = other.steps
-        return lambda steps: self.array(steps, None if own is None else own.columns(step_companions, steps.rows))
+            if np.array_equal(companion.offsets, offsets):
+                step_companions[name] = companion.steps
+        return lambda steps: self.array(steps, None if checks is None else checks.columns(step_companions, steps.rows))
 
     def array(self, column: ColumnBuffers, companion: CompanionColumns | None = None) -> pa.Array:
         """The column of decoded rows; one without such a tensor, or whose companions contradict it, is a RowFault."""
@@ -61,13 +61,13 @@ class TensorColumn:
         if nothing and not column.rows:
             return pa.nulls(0, self._type)
         if nothing:
-            return self._built(DecodedCells(np.empty(0, np.uint8), np.empty(0, np.int64)), mask, None)
+            return self._build_array(DecodedCells(np.empty(0, np.uint8), np.empty(0, np.int64)), mask, None)
         encoding = self._encoding.for_kind(column.kind, self._element)
         cells = decode_cells(encoding, column, mask, self._element, self._shape)
         if companion is not None and column.kind is Kind.BYTES:
             companion.refuse_dtype(mask, self._element, scatter(cells.sizes, mask))
         self._refuse_sizes(cells, mask, companion)
-        return self._built(cells, mask, companion)
+        return self._build_array(cells, mask, companion)
 
     def _refuse_sizes(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> None:
         """Refuse bytes that are not a whole number of values, or not as many as the shape has."""
@@ -85,7 +85,7 @@ class TensorColumn:
         reason += "" if companion is None else companion.description(row)
         raise RowFault(row, reason, expected=part if self._size is not None else expected, got=size, hint=advice)
 
-    def _built(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> pa.Array:
+    def _build_array(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> pa.Array:
         shapes: Array | tuple[int, ...]
         if is_fixed_shape_tensor(self._type):
             if companion is not None:
@@ -102,22 +102,24 @@ class TensorColumn:
         if cells.shapes is not None:
             return cells.shapes
         counts = cells.sizes // self._element.itemsize
-        stated = has = None
+        by_feature = has = None
         if companion is not None:
-            stated, has = companion.shapes(mask, self._shape, scatter(counts, mask))
-        if stated is not None and has is not None and has[mask].all():
-            return stated[mask]
+            by_feature, has = companion.shapes(mask, self._shape, scatter(counts, mask))
+        if by_feature is not None and has is not None and has[mask].all():
+            return by_feature[mask]
         unknown = self._shape.count(None)
         if unknown > 1 and len(counts):
             row = int((mask if has is None else mask & ~has).argmax())
             reason = f"no feature '{self._feature}/shape' states the {unknown} unknown dimensions of {self._shape}"
             raise RowFault(row, reason, expected=f"{self._feature}/shape")
         derived = shapes_of_counts(counts, self._shape)
-        return derived if stated is None or has is None else np.where(has[mask][:, None], stated[mask], derived)
+        if by_feature is None or has is None:
+            return derived
+        return np.where(has[mask][:, None], by_feature[mask], derived)
 
 
 def kind_of_bytes(content: bytes) -> tuple[str | None, str | None]:
-    """What bytes look like that are not the values of a tensor, and how to read them; None if unknown."""
+    """Name the format of bytes that are not the values of a tensor, and how to read them; None if unknown."""
     from tfrecord_io.format.foreign_files import ZEROS, looks_like
     from tfrecord_io.format.serialized_tensor import parse_tensor_proto
 

@@ -45,12 +45,13 @@ from tfrecord_io.schema.types import has_dictionary, is_text, is_text_or_bytes, 
 def encode_columns(
     batch: pa.RecordBatch, plan: WritePlan, *, row_base: int = 0, taken: Sequence[bool] = ()
 ) -> list[ColumnBuffers | int]:
-    """Convert the columns of a batch, which follows `row_base` rows, into those that an engine encodes.
+    """Convert the columns of a batch into the columns that an engine encodes.
 
     One for each feature; none for a column of the null type. They share memory with the batch where its values are
-    int64, float32 or bytes already. The slots of null rows hold anything. ``plan.rounding`` counts the float64 values
-    that were rounded. A value that cannot be stored in a TFRecord is an EncodeError with ``feature`` and ``record``. A
-    column that is `taken`, by the engine from Arrow, is left as its number.
+    int64, float32 or bytes already. The slots of null rows hold anything. `row_base` rows precede the batch.
+    ``plan.rounding`` counts the float64 values that were rounded. A value that cannot be stored in a TFRecord is an
+    EncodeError with ``feature`` and ``record``. A column that is `taken`, by the engine from Arrow, is left as its
+    number.
     """
     if taken and all(taken):
         return list(range(len(taken)))
@@ -86,8 +87,8 @@ def _write_column(array: pa.Array, tree: Node | None, name: str, row_base: int) 
         stored = [json_column(array, tree, row_base)]
     else:
         stored = nested_columns(array, tree)
-    for each, column in zip(tree.all_features(), stored, strict=True):
-        yield from flatten(column, each.name, row_base)
+    for feature, column in zip(tree.all_features(), stored, strict=True):
+        yield from flatten(column, feature.name, row_base)
 
 
 def _encode_steps(

@@ -16,7 +16,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import number_view, offsets_of
 from tfrecord_io.arrow.casts import DAY
 from tfrecord_io.arrow.flatten import Rows
-from tfrecord_io.arrow.image_encoding import image_encodings, with_image_fields
+from tfrecord_io.arrow.image_encoding import declare_images, image_encodings
 from tfrecord_io.arrow.row_fault import first_failing
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.display import and_more, counted
@@ -99,8 +99,8 @@ class Rounding:
         """Issue the one PrecisionWarning of a write, if a value was rounded."""
         if not self.counts:
             return
-        most = self.counts.most_common(_NAMES_IN_WARNING)
-        named = [f"'{printable(name)}' ({counted(count, 'value')})" for name, count in most]
+        frequent = self.counts.most_common(_NAMES_IN_WARNING)
+        named = [f"'{printable(name)}' ({counted(count, 'value')})" for name, count in frequent]
         text = ", ".join(named) + and_more(len(self.counts) - len(named), "column")
         advice = 'float64="raw" keeps the bits, or float64="round" accepts the rounding silently'
         if self._halves:
@@ -155,7 +155,7 @@ def plan_writing(
     """
     asked = dict(column_encoding or {})
     if asked:
-        schema = with_image_fields(schema, asked)
+        schema = declare_images(schema, asked)
         for column in image_encodings(asked):
             del asked[column]
     try:
@@ -259,11 +259,11 @@ def _is_extension(field: pa.Field) -> bool:
 
 
 def _has_extension(column: pa.Field) -> bool:
-    """True if a column has an extension type, or one that its metadata names, or a part of it has; not of tensors."""
+    """True if a column or a part has an extension type, or metadata that names one; tensors do not count."""
     if plain_kind(column.type) is not None and not column.metadata:
         return False
-    types = (each for each in types_within(column.type) if isinstance(each, pa.BaseExtensionType))
-    return any(not is_any_tensor(each) for each in types) or bool(stated_extensions(column))
+    types = (part for part in types_within(column.type) if isinstance(part, pa.BaseExtensionType))
+    return any(not is_any_tensor(part) for part in types) or bool(stated_extensions(column))
 
 
 def _has_encoding(field: pa.Field) -> bool:
@@ -330,19 +330,19 @@ def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: R
             hint = 'float64="raw" keeps its bits, or float64="round" rounds it'
             hint_cli = "--float64 raw keeps its bits, or --float64 round rounds it"
             _refuse(changed, exact, rows, "float32 cannot hold a float64", hint, hint_cli)
-        count = np.count_nonzero(_written(changed, rows))
+        count = np.count_nonzero(_clear_unwritten(changed, rows))
         if count:
             rounding.add(rows.feature, int(count))
     return rounded
 
 
-def _written(flags: Array, rows: Rows) -> Array:
-    """Only the flags of values that are written."""
+def _clear_unwritten(flags: Array, rows: Rows) -> Array:
+    """Clear the flags of values that are not written."""
     return flags & rows.valid if rows.valid is not None and rows.offsets is None else flags
 
 
 def _refuse(bad: Array, numbers: Array, rows: Rows, reason: str, hint: str, hint_cli: str | None = None) -> None:
-    bad = _written(bad, rows)
+    bad = _clear_unwritten(bad, rows)
     if bad.any():
         slot = int(np.argmax(bad))
         raise rows.error(slot, reason, hint, got=numbers[slot].item(), hint_cli=hint_cli)

@@ -92,8 +92,8 @@ def joined(pieces: list[bytes]) -> tuple[Array, Array]:
     return np.frombuffer(b"".join(pieces), np.uint8), offsets_of(np.fromiter(map(len, pieces), np.int64, len(pieces)))
 
 
-def with_headers(cells: TensorValues, header: Callable[[tuple[int, ...]], bytes]) -> tuple[Array, Array]:
-    """Each cell's values behind a header that depends on its shape."""
+def prepend_headers(cells: TensorValues, header: Callable[[tuple[int, ...]], bytes]) -> tuple[Array, Array]:
+    """Put a header before each cell's values, made for the shape of the cell."""
     if isinstance(cells.shapes, tuple):
         front = np.frombuffer(header(cells.shapes), np.uint8)
         count = len(cells)

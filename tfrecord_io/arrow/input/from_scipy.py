@@ -17,7 +17,7 @@ _MOST_OFFSET = np.iinfo(np.int32).max
 
 
 class MatrixColumns(NamedTuple):
-    """The columns of a matrix, which of them has the values, and what its metadata says."""
+    """The columns of a matrix, the name of the column of values, and the facts for its metadata."""
 
     columns: dict[str, pa.Array]
     values: str

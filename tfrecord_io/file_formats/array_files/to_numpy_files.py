@@ -408,7 +408,7 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
         if shape is None and len(rows):
             reason = f"from row {row} on, the rows have several shapes"
             raise EncodeError(reason, feature=column, record=row, hint=_RAGGED, hint_cli=_RAGGED_CLI)
-        stacked = np.empty((0, 0), rows.values.dtype) if shape is None else rows.stacked(shape)
+        stacked = np.empty((0, 0), rows.values.dtype) if shape is None else rows.stack(shape)
     else:
         stacked = rows.values
     if array.null_count:
@@ -486,7 +486,7 @@ def require_one_shape(values: Array | Ragged, name: str, title: str) -> Array:
             hint="convert to HDF5, or exclude it with columns=",
             hint_cli="convert to HDF5, or exclude it with --columns",
         )
-    return values.stacked(shape or (0,))
+    return values.stack(shape or (0,))
 
 
 def _check_shape(block: Array, shape: tuple[int, ...], column: str, reader: Reader, row: int) -> None:
