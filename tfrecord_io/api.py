@@ -385,9 +385,9 @@ def write_tfrecord(
     from tfrecord_io.write.writer import write  # for a program that only reads, it would be half of what is imported
 
     options = WriteOptions.of_call(write_tfrecord, locals())
-    for each in type(data).__mro__[:-1]:  # some tables are written by several processes
-        package = each.__module__.partition(".")[0]
-        point = None if package in _IN_THIS_PROCESS else find_point(FRAMES, f"{package}.{each.__name__}")
+    for class_ in type(data).__mro__[:-1]:  # some tables are written by several processes
+        package = class_.__module__.partition(".")[0]
+        point = None if package in _IN_THIS_PROCESS else find_point(FRAMES, f"{package}.{class_.__name__}")
         if point is not None:
             report: WriteReport = point.load()(data, path, options)
             return report
@@ -512,12 +512,12 @@ def infer_schema(
     """
     from tfrecord_io.schema.inferred_schema import InferredSchema
 
-    given = ReadOptions.of_call(infer_schema, locals(), source)
-    sources, options = selection_of(source, replace(given.for_inspection(), schema="infer"), as_records=True)
+    asked = ReadOptions.of_call(infer_schema, locals(), source)
+    sources, options = selection_of(source, replace(asked.for_inspection(), schema="infer"), as_records=True)
     planned = plan_scan(sources, options, whole=True, with_evidence=True)
     planned.close()
     if planned.error is not None and not stops(options.on_error):
         raise planned.error
-    if not raises(given.on_error) and planned.reader.recovery is not None:
+    if not raises(asked.on_error) and planned.reader.recovery is not None:
         planned.reader.recovery.skipped.warn()
     return planned.inferred or InferredSchema(Schema.from_arrow(planned.scan.schema))

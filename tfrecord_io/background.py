@@ -1,4 +1,4 @@
-"""Calls that other threads make, on `concurrent.futures`, and threads that end before the interpreter does.
+"""Calls made by other threads, on `concurrent.futures`, and threads that end before the interpreter does.
 
 Where the system starts no thread, as for lack of memory, or the interpreter ends, the thread that needs a result makes
 the call. Python waits at exit for the threads of pools. A daemon thread that asks for the GIL while the interpreter
@@ -149,7 +149,7 @@ class Task(Generic[T]):
                 self._done.release()
 
     def result(self) -> T:
-        """What the call returned or raised; it is made here if no thread has begun."""
+        """Return or raise the outcome of the call; it is made here if no thread has begun."""
         self.run()
         self.wait()
         error = self._error
@@ -161,7 +161,7 @@ class Task(Generic[T]):
             del error, self  # its traceback refers to this frame
 
 
-def in_background(call: Callable[[], T], name: str) -> Task[T]:
+def start_in_background(call: Callable[[], T], name: str) -> Task[T]:
     """Let a thread of its own make a call that takes milliseconds; it ends with the call."""
     task = Task(call)
     _has_started(threading.Thread(target=task.run_quietly, name=f"tfrecord_io {name}").start)

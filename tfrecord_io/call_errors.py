@@ -22,11 +22,11 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
     """
     parameters = inspect.signature(function).parameters
     by_position = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    most = len(parameters) if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()) else len(by_position)
+    max_args = len(parameters) if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()) else len(by_position)
 
     @wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        if len(args) > most:
+        if len(args) > max_args:
             raise too_many_arguments(function, by_position, args)
         for name in keywords:
             if name not in parameters:

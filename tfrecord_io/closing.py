@@ -148,7 +148,7 @@ class ConsumedOnce(Closing, Shared, Generic[T]):
         except Exception:
             raise
         except BaseException as interrupt:
-            self._interrupted(interrupt)
+            self._mark_interrupted(interrupt)
             raise
 
     @quiet_at_exit
@@ -172,7 +172,7 @@ class ConsumedOnce(Closing, Shared, Generic[T]):
         self.fault = error
         self._end()
 
-    def _interrupted(self, interrupt: BaseException) -> None:
+    def _mark_interrupted(self, interrupt: BaseException) -> None:
         """After Ctrl-C, which may have lost an item, every further call is an error."""
         name = type(interrupt).__name__
         self.fault = ValueError(f"the {self._word} was interrupted ({name}) and may lack items; open it again")

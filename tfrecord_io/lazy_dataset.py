@@ -1,4 +1,4 @@
-"""A dataset as a value that is opened when it is read, and the forms it is read as."""
+"""Datasets as values, opened when they are read, and the forms to read them as."""
 
 from __future__ import annotations
 
@@ -88,18 +88,20 @@ _selects = partial(check_keywords, moved=dict)  # of a dataset that is there: it
 
 
 class _Shown(DatasetValue, Report):  # type: ignore[misc]  # the only slot of Report is __weakref__
-    """What a dataset and a piece of one have: a scan, whose files, sizes and columns are shown."""
+    """Base of a dataset and of its pieces: a scan, whose files, sizes and columns are shown."""
 
     __slots__ = ()
     _held: LazyScan
 
     def __dir__(self) -> list[str]:
         """The public names."""
-        return sorted({*dir(object), *(name for each in type(self).__mro__ for name in vars(each) if name[:1] != "_")})
+        return sorted(
+            {*dir(object), *(name for class_ in type(self).__mro__ for name in vars(class_) if name[:1] != "_")}
+        )
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the selected columns, in order."""
+        """Schema of the selected columns, in order."""
         return self._held.schema
 
     @property
@@ -191,7 +193,7 @@ class DatasetPiece(_Shown):
 
 
 class Dataset(_Shown):
-    """TFRecord files under one schema, which are opened when they are read; made by `tfrecord_io.dataset`.
+    """TFRecord files under a common schema, opened when they are read; made by `tfrecord_io.dataset`.
 
     It is immutable, can be pickled, and can be read any number of times. `select` and `filter` are lazy. Anything that
     accepts ``__arrow_c_stream__`` can read it: polars, DuckDB, `write_tfrecord`.
@@ -232,7 +234,7 @@ class Dataset(_Shown):
 
     @check_keywords
     def refresh(self) -> Self:
-        """The same columns and rows of the files that are there now; this dataset stays as it is.
+        """Select the same columns and rows from the files that exist now; this dataset stays as it is.
 
         Raises
         ------
@@ -254,7 +256,7 @@ class Dataset(_Shown):
 
     @check_keywords
     def explain(self) -> Explanation:
-        """Which files reading it opens, in whole or by a column index, and which columns it decodes.
+        """Show the files that a read opens, in whole or by a column index, and the decoded columns.
 
         It is planned as `to_table` is, and column indexes are searched for it; no record is decoded.
 
@@ -277,7 +279,7 @@ class Dataset(_Shown):
 
     @_selects
     def limit(self, n: int) -> Self:
-        """At most the first `n` rows that meet the filter, also one that is added later; lazy.
+        """At most the first `n` rows that meet the filter, also a filter added later; lazy.
 
         Examples
         --------
@@ -287,7 +289,7 @@ class Dataset(_Shown):
         [1, 2]
         """
         n = check_integer("n", n, 0)
-        return type(self)(self._held.limited(n))
+        return type(self)(self._held.limit_rows(n))
 
     @_selects
     def offset(self, n: int) -> Self:
@@ -310,7 +312,7 @@ class Dataset(_Shown):
 
     @_selects
     def take(self, n: int) -> Self:
-        """The same as `limit`; for rows by number, see `tfrecord_io.open_random`."""
+        """Limit the rows as `limit` does; for rows by number, see `tfrecord_io.open_random`."""
         if not hasattr(n, "__index__"):
             raise TypeError("take(n) is the first n rows; tfr.open_random(path) reads rows by number")
         return self.limit(n)
@@ -343,7 +345,7 @@ class Dataset(_Shown):
     @_selects
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""
-        return read_scan(self._held.limited(n), warns=True)
+        return read_scan(self._held.limit_rows(n), warns=True)
 
     @_selects
     def pieces(self, n: int | None = None, *, max_bytes: int = PIECE_BYTES) -> list[DatasetPiece]:
@@ -466,15 +468,15 @@ class Dataset(_Shown):
 
 
 class _DerivedDataset(RowSource):
-    """What datasets have whose rows are made of those of others."""
+    """Base of datasets whose rows are made from the rows of other datasets."""
 
     __slots__ = ()
     _of_rows: ClassVar = {"schema", "count_rows", "to_table"}
 
     def __dir__(self) -> list[str]:
         """The public names, as of a `Dataset`."""
-        own = {*vars(_DerivedDataset), *vars(type(self))} - {"epochs", "_of_rows"}
-        return sorted({*dir(object), *own, *self._of_rows})
+        names = {*vars(_DerivedDataset), *vars(type(self))} - {"epochs", "_of_rows"}
+        return sorted({*dir(object), *names, *self._of_rows})
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.describe()}>"
@@ -482,11 +484,11 @@ class _DerivedDataset(RowSource):
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""
         n = check_integer("n", n, 0)
-        batches, held = list[pa.RecordBatch](), 0
+        batches, count = list[pa.RecordBatch](), 0
         with closing(self.batches()) as rows:
-            while held < n and (batch := next(rows, None)) is not None:
+            while count < n and (batch := next(rows, None)) is not None:
                 batches.append(batch)
-                held += len(batch)
+                count += len(batch)
         return pa.Table.from_batches(batches, self.schema)[:n]
 
     def to_batches(self) -> pa.RecordBatchReader:
@@ -530,7 +532,7 @@ class MixedDataset(Mixture, _DerivedDataset):
 
     @property
     def parts(self) -> tuple[Dataset | WindowedDataset, ...]:
-        """What is mixed."""
+        """The datasets that are mixed."""
         return tuple(Dataset(part) if isinstance(part, LazyScan) else part for part in self.mixed)
 
     def epochs(self, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> SequenceEpochs:
@@ -629,8 +631,8 @@ def windows(
     length = check_integer("length", length, 1)
     stride = check_integer("stride", stride, 1)
     check_choice("pad", pad, get_args(WindowPad))
-    given: Any = data
-    source = _scan_of(given) if is_source(given) else open_input(given)
+    source_data: Any = data
+    source = _scan_of(source_data) if is_source(source_data) else open_input(source_data)
     form = WindowForm(tuple(step_columns(source.schema, prefix)), length, stride, pad)
     schema = form.schema(source.schema)
     if isinstance(source, LazyScan):
@@ -710,19 +712,19 @@ def mix(
         The value of a keyword is invalid.
     """
     is_single = isinstance(datasets, str | PathLike | DatasetValue | WindowedDataset)
-    given: Any = [datasets] if is_single else datasets
+    sources: Any = [datasets] if is_single else datasets
     if isinstance(datasets, Mapping) or (is_single and balance is None):
         raise TypeError(f"expected a list of datasets, got {type(datasets).__name__}")
-    parts = [part if isinstance(part, WindowedDataset) else _scan_of(part) for part in given]
+    parts = [part if isinstance(part, WindowedDataset) else _scan_of(part) for part in sources]
     if not parts:
         raise ValueError("expected at least one dataset, got none")
     seed = check_integer("seed", seed, 0)
     check_choice("stop", stop, get_args(MixStop))
-    own = shares(weights, len(parts))
+    row_shares = shares(weights, len(parts))
     for keyword, name in {"source_column": source_column, "balance": balance}.items():
         if not isinstance(name, str | None):
             raise TypeError(f"{keyword}={name!r}: expected the name of a column")
-    mixed = MixedDataset(same_columns(parts, source_column), own, seed, stop, source_column)
+    mixed = MixedDataset(same_columns(parts, source_column), row_shares, seed, stop, source_column)
     check_equal([part.options for part in parts], ["on_error"])
     return mixed if balance is None else mixed.balanced(balance)
 

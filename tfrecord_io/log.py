@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import logging
 
-from tfrecord_io.errors import without_secrets
+from tfrecord_io.errors import hide_secrets
 
 
 def _hide_secrets(record: logging.LogRecord) -> bool:
     if isinstance(record.args, tuple):
-        record.args = tuple(without_secrets(each) if isinstance(each, str) else each for each in record.args)
+        record.args = tuple(
+            hide_secrets(argument) if isinstance(argument, str) else argument for argument in record.args
+        )
     return True
 
 

@@ -197,7 +197,7 @@ class MissingType:
 
 
 class LateTypes:
-    """The types of a module, which is imported when an annotation is evaluated that names one.
+    """Types of a module, imported when an annotation that names a type is evaluated.
 
     Annotations of this package are text: ``import tfrecord_io`` imports neither pandas nor torch for them. Where a
     library cannot be imported, its types are `MissingType`.

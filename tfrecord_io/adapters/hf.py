@@ -127,7 +127,7 @@ def to_hf(
     with needs("hf"):
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable
-    empty = images.decoded(lists.apply(empty_table(source.schema)))
+    empty = images.decode(lists.apply(empty_table(source.schema)))
     if not streaming:
         if images:
             table = pa.concat_tables([_plain(empty), *(table for _, table in _tables([source], lists, images))])

@@ -151,7 +151,7 @@ def _frames(
         condition = _translated(predicate, scan.schema)
         scan = scan if condition is None else exclude_rows(scan, condition)
     if rows is not None:
-        scan = scan.limited(rows)
+        scan = scan.limit_rows(rows)
         size = max(1, min(scan.options.batch_size, batch_size or rows, rows))
         scan = scan.with_options(batch_size=size)
     with open_scan(scan, whole=rows is None) as reader:

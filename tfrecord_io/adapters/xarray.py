@@ -61,7 +61,7 @@ def to_xarray(dataset: DatasetValue | Scan) -> xr.Dataset:
     variables = {}
     sizes = {RECORD: len(rows)}
     for column in scan.schema.names:
-        field, own = scan.schema.field(column), rows.of(scan.only([column]))
+        field, own = scan.schema.field(column), rows.rescan(scan.only([column]))
         for name, empty in _arrays(empty_table(pa.schema([field])), scan).items():
             shape = (len(rows), *empty.shape[1:])
             inner = dimension_names(name, shape[1:], dimensions_of(field) if name == column else [], sizes)
@@ -85,7 +85,7 @@ class _TableLookup:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def of(self, scan: Scan) -> _TableLookup:
+    def rescan(self, scan: Scan) -> _TableLookup:
         return _TableLookup(self.rows.select(scan.schema.names))
 
     def table(self, numbers: Array) -> pa.Table:
@@ -105,7 +105,7 @@ class _SequentialLookup:
     def __len__(self) -> int:
         return self.count
 
-    def of(self, scan: Scan) -> _SequentialLookup:
+    def rescan(self, scan: Scan) -> _SequentialLookup:
         return _SequentialLookup(scan, self.count)
 
     def table(self, numbers: Array) -> pa.Table:

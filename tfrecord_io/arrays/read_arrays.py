@@ -140,10 +140,10 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
     table = reader.read_all()
     representation = TableRepresentation(reader.schema, options, complete=True)
     joins = representation.joins_all and table.num_rows >= _MANY_ROWS
-    most = _JOINED_BYTES * table.num_columns
+    joined_bytes = _JOINED_BYTES * table.num_columns
     at_most = (reader.payload_bytes + table.num_rows * table.num_columns) * _VALUE_BYTES
     # The buffers are counted last, which takes long for many columns.
-    if not joins and (at_most <= most or table.get_total_buffer_size() <= most):
+    if not joins and (at_most <= joined_bytes or table.get_total_buffer_size() <= joined_bytes):
         table = table.combine_chunks()
     row_bytes = reader.payload_bytes / max(table.num_rows, 1)
     failure: RowFault | None = None
@@ -169,7 +169,7 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
 def _fitting(
     reader: Reader, representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int
 ) -> tuple[RowFault | None, pa.Table]:
-    """The rows that arrays can hold, and the fault of one that may not be left out."""
+    """The rows that arrays can hold, and the fault of a row that may not be left out."""
 
     def make(begin: int, end: int) -> pa.Table:
         part = table.slice(begin, end - begin)

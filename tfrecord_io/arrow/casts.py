@@ -151,7 +151,7 @@ def _decimal(
 
 
 def other_kinds(type_: pa.DataType) -> tuple[Kind, ...]:
-    """Further kinds that values of a type, or of lists of it, are read from, besides the kind they are written as.
+    """Kinds that values of a type, or of lists of it, are read from besides their kind when written.
 
     Decimals, which are written as text, are read from numbers, and floats from integers that they can hold exactly.
     """

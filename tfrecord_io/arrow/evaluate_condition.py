@@ -376,7 +376,7 @@ def exact_comparison(function: str, value: pa.Scalar, type_: pa.DataType) -> tup
 
 
 def exact_members(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
-    """Convert numbers or times to `type_`, without those that a column of it cannot have; None: leave them as is."""
+    """Convert numbers or times to `type_`, without values that a column of the type cannot have; None: leave all."""
     if values.type == type_ or not _is_comparable(values.type, type_):
         return None
     if t.is_integer(type_) and t.is_integer(values.type):

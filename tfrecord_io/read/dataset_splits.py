@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.compression import CODECS
 from tfrecord_io.display import counted, did_you_mean
-from tfrecord_io.errors import SchemaError, printable, without_secrets
+from tfrecord_io.errors import SchemaError, hide_secrets, printable
 from tfrecord_io.options import FrameOptions, StorageOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import record_sources, resolve_selection
@@ -288,4 +288,4 @@ def _default_config(fs: FileSystem, root: str, configs: Sequence[str]) -> str | 
     example = fs.display_path(root + configs[0])
     names = ", ".join(configs)
     reason = f"'{fs.display_path(root)}' has several configurations, {names}: name one, as in '{example}'"
-    raise ValueError(without_secrets(reason))
+    raise ValueError(hide_secrets(reason))

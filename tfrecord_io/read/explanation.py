@@ -118,7 +118,7 @@ def _row(files: Sequence[FilePlan]) -> tuple[str, ...]:
 
 def explain_scan(scan: Scan) -> Explanation:
     """The plan of opening a scan; column indexes are searched for it."""
-    needed = scan.pruned().with_required_columns()
+    needed = scan.prune_files().with_required_columns()
     indexed = search_indexes(needed, needed.row_filter)
     opened = needed if indexed is None else indexed
     reason = reason_not_to_search(needed, needed.row_filter)

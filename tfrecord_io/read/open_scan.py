@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io.display import counted, name_advice
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, printable, without_secrets
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, hide_secrets, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.log import logger
 from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out, unwrapped
@@ -98,7 +98,7 @@ def apply_selection(scan: AnyScan, options: ReadOptions) -> AnyScan:
     if options.filters is not None:
         scan = apply_filter(scan, options.filters)
     if options.limit is not None:
-        scan = scan.limited(options.limit)
+        scan = scan.limit_rows(options.limit)
     return scan.with_options(**_call_options(options))
 
 
@@ -196,7 +196,7 @@ def plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
         if source.is_file_object or source.pipe is not None:
             reason = "a file object, or a pipe, is read once, by a call such as tfr.read_table(dataset)"
             advice = "pass the path of a file for what is read any number of times"
-            raise TypeError(f"{without_secrets(source.path)}: {reason}; {advice}")
+            raise TypeError(f"{hide_secrets(source.path)}: {reason}; {advice}")
     return plan_scan(sources, options, only_sample=True).close()
 
 
@@ -330,7 +330,7 @@ def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader
     A `whole` read is decoded on all threads, in batches as large as possible. `warns`: of declared columns that no
     record has. SchemaError if files have types for a column that no type has in common.
     """
-    needed = scan.pruned().with_required_columns()
+    needed = scan.prune_files().with_required_columns()
     warns = warns and len(needed.sources) == len(scan.sources) and scan.schema_source == "schema="
     absent = AbsentColumns(needed.features, warn_of_schema) if warns else None
     return open_indexed(needed, needed.row_filter, absent, whole=whole)
@@ -626,7 +626,7 @@ def exclude_rows(scan: AnyScan, filters: Any) -> AnyScan:
 
     Other rows that do not fulfil it may remain, where it takes less time to decode them: the caller applies it.
     """
-    filtered = scan.filter(filters).pruned()
+    filtered = scan.filter(filters).prune_files()
     assert filtered.row_filter is not None
     if scan.row_filter is not None:  # its opening searches
         return scan.with_sources(filtered.sources, offset=filtered.options.offset)

@@ -421,7 +421,7 @@ class Reader(BatchStream):
                 self._fail(error)
                 raise
             except BaseException as interrupt:
-                self._interrupted(interrupt)
+                self._mark_interrupted(interrupt)
                 raise
 
     def _keep_common_index(self, table: pa.Table) -> pa.Table:
@@ -528,7 +528,7 @@ class NumberedRows:
 def _locate_error(error: E, source: Source) -> E:
     """An error of a source, which may be a part of a file."""
     if isinstance(error, TFRecordError):
-        error.in_piece(source.begin)
+        error.count_from_piece(source.begin)
         origin = None if source.origin is None or error.record is None else source.origin(error.record)
         if origin is not None:
             error.path, error.record, error.offset = origin

@@ -123,11 +123,11 @@ class RecordReader(ConsumedOnce[bytes]):
         except Exception:
             raise
         except BaseException as interrupt:
-            self._interrupted(interrupt)
+            self._mark_interrupted(interrupt)
             raise
 
-    def _interrupted(self, interrupt: BaseException) -> None:
-        super()._interrupted(interrupt)
+    def _mark_interrupted(self, interrupt: BaseException) -> None:
+        super()._mark_interrupted(interrupt)
         self._ready.clear()
 
     def _after_fork(self) -> None:

@@ -373,8 +373,8 @@ class Scan(Configured):
         added = RowFilter.for_schema(filters, self.compiled.schema)
         return replace(self, row_filter=added if self.row_filter is None else self.row_filter & added)
 
-    def limited(self, rows: int) -> Self:
-        """At most the first rows."""
+    def limit_rows(self, rows: int) -> Self:
+        """Limit the scan to at most the first `rows` rows."""
         limit = rows if self.options.limit is None else min(rows, self.options.limit)
         limit = check_integer("limit", limit, 0, INT64_MAX)
         return self.with_options(limit=limit)
@@ -387,8 +387,8 @@ class Scan(Configured):
         index = tuple(name for name in stored_index(scan.compiled.schema) if name not in self.selected)
         return replace(scan, selected=(*self.selected, *index), index_levels=index)
 
-    def pruned(self) -> Self:
-        """Without the files that can have no row of the result."""
+    def prune_files(self) -> Self:
+        """Leave out the files that can have no row of the result."""
         if self.row_filter is None or self.options.offset:  # an offset counts the records of all files
             return self
         sources = self.row_filter.possible(self.sources, self.partitions)
@@ -434,7 +434,7 @@ class Scan(Configured):
 
         n = check_integer("n", n, 1, MOST_PIECES, optional=True)
         max_bytes = check_integer("max_bytes", max_bytes, 1)
-        scan, options = self.pruned(), self.options
+        scan, options = self.prune_files(), self.options
         if n is None:
             wanted = len(scan.files) if scan.bytes is None else -(-scan.bytes // max_bytes)
             n = min(max(1, wanted), MOST_PIECES)

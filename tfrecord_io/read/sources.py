@@ -277,7 +277,7 @@ class _RecordNumbers:
             return self._numbers[file]
 
     def _find_numbers(self) -> list[Array]:
-        scan = self.scan.pruned()
+        scan = self.scan.prune_files()
         place = {id(source): number for number, source in enumerate(self.scan.sources)}
         numbers: list[list[Array]] = [[np.empty(0, np.int64)] for _ in self.scan.sources]
         if not scan.sources:

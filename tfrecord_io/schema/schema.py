@@ -399,7 +399,7 @@ class Schema:
         return hash(self.fields)
 
     def __repr__(self) -> str:
-        return self._summary().indented()
+        return self._summary().indent()
 
     def _repr_html_(self) -> str:
         return self._summary().html()

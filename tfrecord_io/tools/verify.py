@@ -19,8 +19,8 @@ from tfrecord_io.errors import (
     ReplacedError,
     SchemaError,
     TFRecordError,
+    hide_secrets,
     printable,
-    without_secrets,
 )
 from tfrecord_io.format.feature_types import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
@@ -293,7 +293,7 @@ def _found(paths: Any, options: FrameOptions, **found: Any) -> list[Source | Fil
         except OSError as error:
             if not isinstance(path, str | os.PathLike):
                 raise
-            files.append(_unchecked(without_secrets(os.fspath(path)), "storage", error))
+            files.append(_unchecked(hide_secrets(os.fspath(path)), "storage", error))
     first = files[0]
     if isinstance(first, FileCheck) and first.error is not None and not any(isinstance(item, Source) for item in files):
         raise first.error

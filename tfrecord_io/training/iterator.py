@@ -462,7 +462,7 @@ def iterate(data: DatasetValue | Scan | RowSource, **keywords: Any) -> ArrayIter
     source = source_of(data)
     options = IterOptions.from_read(source.options, **{"batch_size": 1, **keywords})
     _refuse_idle_seed(keywords)
-    source = source.pruned().over(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
+    source = source.prune_files().over(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
     source.refuse_own_seeds(options)
     # One worker alone may leave records out; if there are several, which `to_torch` finds out later, that is refused.
     counts = source.counts() if options.uneven != "keep" and raises(options.on_error) else None

@@ -372,8 +372,8 @@ class BalancedEpochs(SequenceEpochs):
         super().__init__(mixture, options, counts)
         self.classes = classes
         self._orders = _Orders(mixture.seed) if options.shuffle_buffer else None
-        pairs = zip(classes.lookups, mixture.pruned().scans, strict=True)
-        self.lookups = [lookup.of(scan) for lookup, scan in pairs]
+        pairs = zip(classes.lookups, mixture.prune_files().scans, strict=True)
+        self.lookups = [lookup.rescan(scan) for lookup, scan in pairs]
 
     def open(self, position: IteratorPosition) -> BalancedReader:
         return BalancedReader(self, position.epoch, position.begin)

@@ -429,8 +429,8 @@ class MixtureLookup(Lookup):
     def describe(self) -> str:
         return self._mixture.describe()
 
-    def measured(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
-        own = [part.measured(names, measure) for part in self._parts]
+    def measure_rows(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
+        own = [part.measure_rows(names, measure) for part in self._parts]
         first = offsets_of(np.array(list(map(len, own))))
         return np.concatenate(own)[first[self._chosen] + self._ordinals]
 

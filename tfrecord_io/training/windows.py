@@ -380,15 +380,15 @@ class WindowLookup(PartLookup):
         of_rows = np.repeat(np.arange(len(self._counts)), self._counts)
         return self._episodes.column(name).take(int64_array(of_rows))
 
-    def measured(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
+    def measure_rows(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
         columns = [*dict.fromkeys([*names, self._windows.form.names[0]])]
         some = self._windows.only(columns)
         found = [measure(batch) for batch in some.batches()]
         return np.concatenate(found or [measure(empty_batch(some.schema))])
 
-    def of(self, scan: Scan) -> Self:
+    def rescan(self, scan: Scan) -> Self:
         lookup = copy(self)
-        lookup._windows, lookup._episodes = self._windows.each(lambda _: scan), self._episodes.of(scan)
+        lookup._windows, lookup._episodes = self._windows.each(lambda _: scan), self._episodes.rescan(scan)
         return lookup
 
     @property

@@ -98,7 +98,7 @@ class SeenColumns:
         SchemaError if they contradict earlier ones; nothing was joined then.
         """
         features = list(columns)
-        all_shown = columns.shown() if isinstance(columns, FeatureColumns) else b""
+        all_shown = columns.distinct_facts() if isinstance(columns, FeatureColumns) else b""
         if features != self._features:
             self._features, self._joined = features, b""
             self._seen = _facts_of_seen(list(map(self.observations.get, features)))

@@ -169,7 +169,7 @@ class Ragged:
         return values.reshape(*shape, *values.shape[1:]), ids.reshape(shape), positions.reshape(shape)
 
     def truncate(self, most: int, *, from_left: bool = False) -> Ragged:
-        """Cut each row to its first `most` items along its first axis, or to the last ones.
+        """Cut each row to the first `most` items along its first axis, or to the last items.
 
         >>> Ragged(np.arange(4), np.array([0, 3, 4])).truncate(2, from_left=True)
         Ragged(values=array([1, 2, 3]), offsets=array([0, 2, 3]), shapes=None, valid=None)

@@ -138,7 +138,9 @@ def _datasource_class() -> type[Any]:
             schema = pa.schema([field.with_name(names.get(field.name, field.name)) for field in scan.schema])
             return [
                 ReadTask(
-                    partial(_blocks, part if per_task_row_limit is None else part.limited(per_task_row_limit), schema),
+                    partial(
+                        _blocks, part if per_task_row_limit is None else part.limit_rows(per_task_row_limit), schema
+                    ),
                     BlockMetadata(num_rows=None, size_bytes=part.bytes, input_files=part.files, exec_stats=None),
                     schema=schema,
                     per_task_row_limit=per_task_row_limit,

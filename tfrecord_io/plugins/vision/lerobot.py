@@ -125,7 +125,7 @@ class _Feature:
     def _pixels(self, data: bytes, row: int) -> Array:
         """The pixels of an image, by their channels from 0 to 1."""
         try:
-            _, pixels = PixelReader.for_column(self.column, ImageForm(mode="unchanged")).read((row, data))
+            _, pixels = PixelReader.from_form(self.column, ImageForm(mode="unchanged")).read((row, data))
         except RowFault as fault:
             raise fault.to_error(None, row) from fault
         return pixels.reshape(-1, self.shape[-1]) / 255

@@ -438,7 +438,7 @@ class BlockWalker:
             error = self.error
             if error is None:
                 frames, fault = self.frames(get_engine(), max_records, check_crc=check_crc)
-                error = None if fault is None else self.fault_error(fault).in_piece(self.opened.begin)
+                error = None if fault is None else self.fault_error(fault).count_from_piece(self.opened.begin)
                 if len(frames.starts):
                     yield frames
                 self.advance(len(frames.starts), frames.consumed)
