@@ -145,8 +145,8 @@ FAULTS = [
     Fault(
         "arrays/rows_by_number.py",
         "a limit counts from the first record instead of the offset",
-        "stop = len(self._files) if own.limit is None else own.offset + own.limit",
-        "stop = len(self._files) if own.limit is None else own.limit",
+        "stop = len(self._files) if options.limit is None else options.offset + options.limit",
+        "stop = len(self._files) if options.limit is None else options.limit",
     ),
     Fault(
         "training/windows.py",

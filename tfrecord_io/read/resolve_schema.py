@@ -302,6 +302,11 @@ class _Planner:
         return planned
 
     def _try_plan(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
+        """Plan the read by the first source of a schema that there is; or return better assumptions, to try again.
+
+        The sources, in this order: the type of records that are no Examples, ``schema=``, the embedded schema,
+        ``features.json``, and inference.
+        """
         options = self.options
         uses_embedded = options.schema is None
         if isinstance(message := options.record_type, MessageType):
@@ -311,21 +316,8 @@ class _Planner:
         if _declares(options):
             return self._plan_declared(reader, assumptions)
         reader.check = EmbeddedSchemaCheck(uses_embedded, assumptions.embedded)
-        is_stated = uses_embedded and schemas_are_stated(self.sources)  # also columns that no file has yet
-        if assumptions.embedded is None and is_stated:  # no file is opened for it
-            assumptions = replace(assumptions, embedded=self._unite_files(None))
-        elif assumptions.embedded is None:
-            is_sequence, revision = reader.peek()
-            if is_sequence and assumptions.record_type is RecordType.DETECT:
-                assumptions = replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
-            elif is_sequence:
-                warn_of_feature_lists(self.sources, options)
-            if revision is not None:
-                revision.warn_if_late()
-            embedded = None if revision is None else revision.embedded
-            if uses_embedded and len(self._all_sources) > 1 and not self._reads_all:
-                embedded = self._unite_files(embedded, begin=1)
-            assumptions = replace(assumptions, embedded=embedded)
+        if assumptions.embedded is None:
+            assumptions = self._find_embedded(reader, assumptions, uses_embedded)
         record_type = assumptions.record_type
         embedded = assumptions.embedded or (schema_of_empty(self.sources) if uses_embedded else None)
         if embedded is not None and assumptions.unites:
@@ -346,6 +338,22 @@ class _Planner:
             if not is_any_known and (options.offset or not reader.bytes):
                 error.advice = "no record was read, so no name is known; pass schema="
             raise
+
+    def _find_embedded(self, reader: ChunkReader, assumptions: Assumptions, uses_embedded: bool) -> Assumptions:
+        """Add what the first record and the sidecars tell: the embedded schema, and that records are sequences."""
+        if uses_embedded and schemas_are_stated(self.sources):  # also columns that no file has yet; opens no file
+            return replace(assumptions, embedded=self._unite_files(None))
+        is_sequence, revision = reader.peek()
+        if is_sequence and assumptions.record_type is RecordType.DETECT:
+            assumptions = replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
+        elif is_sequence:
+            warn_of_feature_lists(self.sources, self.options)
+        if revision is not None:
+            revision.warn_if_late()
+        embedded = None if revision is None else revision.embedded
+        if uses_embedded and len(self._all_sources) > 1 and not self._reads_all:
+            embedded = self._unite_files(embedded, begin=1)
+        return replace(assumptions, embedded=embedded)
 
     def _plan_declared(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
         """The plan for ``schema=``, whose columns are read as they are stored, where an embedded schema says how."""
@@ -570,10 +578,11 @@ class _Planner:
         return replace(assumptions, contested=contested, declared={**assumptions.declared, **declared})
 
     def _plan_inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
+        """Plan the read by the schema that a sample of records shows; or return better assumptions, to try again."""
         from tfrecord_io.read.inference import evidence_of, folded_columns, inferred_schema
         from tfrecord_io.schema.inferred_schema import InferredSchema
 
-        options, sample = self.options, self._decode_sample(reader, assumptions)
+        sample = self._decode_sample(reader, assumptions)
         if (revised := self._revise(assumptions, sample)) is not None:
             return revised
         chunks, names, observations = sample.chunks, sample.names, sample.observations
@@ -581,13 +590,9 @@ class _Planner:
         new_names = chain(assumptions.contested, *(chunk.new_names for chunk in chunks))
         seen = set(map(itemgetter(0), new_names)) | assumptions.declared.keys()
         if sample.failed is None and not seen and self._names_columns_of_no_rows():
-            every = options.changed(offset=0, limit=None, progress=False)
-            first = plan_scan(self._all_sources, every, only_sample=True)
-            planned = plan_read(self._scan(first.close().resolved), reader, whole=self._whole)
-            planned.budget = sample.budget
-            return planned
+            return self._plan_no_rows(reader, sample)
         if sample.failed is None:
-            check_record_type(counts, self.sources, options)
+            check_record_type(counts, self.sources, self.options)
             self._check_names(seen)
         else:
             chunks = chunks[: sample.failed + 1]
@@ -597,7 +602,7 @@ class _Planner:
             # One feature list makes all records SequenceExamples, also those that were decoded as Examples.
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
         folded = folded_columns(chunks, observations, self._may_fold()) if assumptions.fold_tensors else {}
-        schema = self._override_types(inferred_schema(observations, options, folded), left_out=seen)
+        schema = self._override_types(inferred_schema(observations, self.options, folded), left_out=seen)
         resolved = ResolvedSchema(
             schema,
             "companions" if folded else "inferred",
@@ -609,16 +614,24 @@ class _Planner:
         try:
             scan, sampled = self._scan(resolved), sum(chunk.rows for chunk in chunks)
         except FeatureNotFoundError:
-            if sample.error is not None and options.counts_all:
+            if sample.error is not None and self.options.counts_all:
                 raise sample.error from None  # without which the name may be known
             raise
         planned = plan_read(scan, reader, whole=self._whole)
-        check_record_type(counts, self.sources, options)
+        check_record_type(counts, self.sources, self.options)
         if self._with_evidence:
             evidence = evidence_of(chunks, observations, assumptions.contested)
             planned.inferred = InferredSchema(scan.features, evidence, sampled)
         planned.budget, planned.error, planned.sampled = sample.budget, sample.error, sampled
         planned.sample = [chunk for chunk in chunks if chunk.rows or chunk.ends_batch or chunk.ends_read]
+        return planned
+
+    def _plan_no_rows(self, reader: ChunkReader, sample: _Sample) -> Planned:
+        """Plan a read of no rows by the schema that the first records of all files show."""
+        every = self.options.changed(offset=0, limit=None, progress=False)
+        first = plan_scan(self._all_sources, every, only_sample=True)
+        planned = plan_read(self._scan(first.close().resolved), reader, whole=self._whole)
+        planned.budget = sample.budget
         return planned
 
     def _names_columns_of_no_rows(self) -> bool:

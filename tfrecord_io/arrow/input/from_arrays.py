@@ -62,8 +62,7 @@ def table_of_arrays(
 
     NumPy's NaN are values; with `nan_to_null` those of a Series are missing values. `encodings` is the
     ``column_encoding=`` of a writer: with some encodings, text and bytes become tensors. `maps` are the `map_types` of
-    its schema. Names that are not text,
-    lengths that differ, and values that Arrow cannot hold are EncodeErrors.
+    its schema. Names that are not text, lengths that differ, and values that Arrow cannot hold are EncodeErrors.
     """
     columns: dict[str, pa.Array | pa.ChunkedArray | Tensors] = {}
     sparse: dict[str, SparseColumn] = {}  # by the column of the values
@@ -87,26 +86,30 @@ def table_of_arrays(
             columns[name] = map_array(name, values, map_type)
         else:
             columns[name] = _column(name, values, nan_to_null, (encodings or {}).get(name))
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        first = next(iter(lengths))
-        mismatch = next(name for name in lengths if lengths[name] != lengths[first])
-        reason = f"has {counted(lengths[mismatch], 'value')}, where '{first}' has {lengths[first]}"
-        raise EncodeError(reason, feature=mismatch, expected=lengths[first], got=lengths[mismatch])
+    _refuse_lengths({name: len(column) for name, column in columns.items()})
     tensors: dict[int, Tensors] = {}
     for at, (name, column) in enumerate(columns.items()):
         if not isinstance(column, pa.Array | pa.ChunkedArray):
             tensors[at], columns[name] = column, pa.nulls(len(column))
-    table, polars = pa.table(columns), imported_module("polars")
-    for name, column in sparse.items():
-        at = table.column_names.index(name)
-        table = table.set_column(at, table.field(at).with_metadata(column.metadata), table.column(at))
+    metadata: dict[str, Any] = {name: column.metadata for name, column in sparse.items()}
+    polars = imported_module("polars")
     for name, values in data.items() if polars is not None else ():
         if isinstance(values, polars.Series):  # only a frame has the metadata, such as that of an Enum
-            at = table.column_names.index(name)
-            field = values.clear().to_frame(name).to_arrow().schema.field(0)
-            table = table.set_column(at, table.field(at).with_metadata(field.metadata), table.column(at))
+            metadata[name] = values.clear().to_frame(name).to_arrow().schema.field(0).metadata
+    table = pa.table(columns)
+    for name, entries in metadata.items():
+        at = table.column_names.index(name)
+        table = table.set_column(at, table.field(at).with_metadata(entries), table.column(at))
     return Columns(table, tensors)
+
+
+def _refuse_lengths(lengths: Mapping[str, int]) -> None:
+    """Refuse columns of which one has another length than the first."""
+    first = next(iter(lengths), "")
+    for name, length in lengths.items():
+        if length != lengths[first]:
+            reason = f"has {counted(length, 'value')}, where '{first}' has {lengths[first]}"
+            raise EncodeError(reason, feature=name, expected=lengths[first], got=length)
 
 
 def map_types(schema: pa.Schema) -> dict[str, pa.DataType]:
@@ -174,6 +177,7 @@ def fields_of(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> pa.Array | pa.ChunkedArray | Tensors:
+    """Convert the values of a column to an Arrow array, or to tensors; EncodeError if Arrow cannot hold them."""
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
     if _is_without_axes(values):
@@ -197,13 +201,7 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         if tensors is not None:
             return tensors
         if _is_series(values):
-            refuse_lost_zone(name, values)
-            if isinstance(values.dtype, np.dtype) and not values.dtype.isnative:
-                values = values.astype(values.dtype.newbyteorder("="))
-            keep_nan = not nan_to_null and isinstance(values.dtype, np.dtype) and values.dtype.kind == "f"
-            column = restore_zone(pa.array(values.to_numpy() if keep_nan else values), values.dtype)
-            lists = lists_with_nan(values, column) if of_pandas else None
-            column = column if lists is None else lists
+            column = _column_of_series(name, values, nan_to_null)
         elif hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
         else:
@@ -216,6 +214,18 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
     if plain is not None:
         refuse_mixture(name, values, column.type)
     return column
+
+
+def _column_of_series(name: str, values: Any, nan_to_null: bool) -> pa.Array | pa.ChunkedArray:
+    """Convert a pandas Series; without `nan_to_null`, NaN in floats of NumPy are values."""
+    refuse_lost_zone(name, values)
+    is_numpy = isinstance(values.dtype, np.dtype)
+    if is_numpy and not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    keeps_nan = not nan_to_null and is_numpy and values.dtype.kind == "f"
+    column = restore_zone(pa.array(values.to_numpy() if keeps_nan else values), values.dtype)
+    lists = lists_with_nan(values, column) if is_object_dtype(values.dtype) else None
+    return column if lists is None else lists
 
 
 def _array_of(values: Any) -> pa.Array:

@@ -1,9 +1,12 @@
-"""A pandas DataFrame as an Arrow table: as pandas writes Parquet, but without guessing types."""
+"""Convert a pandas DataFrame to an Arrow table: as pandas writes Parquet, but without guessing types.
+
+`table_of_frame` returns the table, with the index and the dtypes in its metadata, and the columns that are tensors.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,41 +70,17 @@ def table_of_frame(
     writer, `maps` the `map_types` of its schema. Without `nan_to_null` NaN in columns of a NumPy float dtype are
     values, as they always are inside arrays. Two columns of one name, or values of mixed types, are EncodeErrors.
     """
-    if not frame.columns.is_unique:
-        name = str(frame.columns[frame.columns.duplicated()][0])
-        raise EncodeError("two columns have this name", feature=name, hint="rename one of them")
-    for label in [*frame.columns, *frame.index.names]:
-        check_name(_column_name(label))
+    _check_names(frame)
     if index is None and (frame.index.nlevels > 1 or frame.index.name is not None):
         index = True
+    # What pyarrow cannot convert is replaced in the frame, and put in the table after the conversion.
     frame, fills = _dense(_make_levels_exact(frame))
     frame, geometries = _blank_geometries(frame)
     frame, categories = _turn_categories_into_text(frame)
     frame, complex_levels = _blank_complex_levels(frame)
     frame, prepared, exact = _prepare_columns(frame, nan_to_null, encodings or {}, maps or {})
-    try:
-        with warnings.catch_warnings():  # `_warn_of_labels` names those that are not restored
-            warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")
-            table = pa.Table.from_pandas(frame, preserve_index=index)
-    except NOT_ARROW as error:
-        if culprit := _culprit(frame):
-            raise culprit from None  # Arrow's message holds the value
-        for axis, names in (("index", frame.index.names), ("columns", frame.columns.names)):
-            if missing := [name for name in names if name is not None and str(name) in _MISSING]:
-                advice = f"rename it, for example with df.rename_axis({axis}='{axis}')"
-                raise EncodeError(f"the {axis} of the DataFrame has the name {missing[0]}", hint=advice) from None
-        raise EncodeError("the DataFrame cannot be converted to Arrow", hint="see the cause above") from error
-    looked_at, better = "O" if nan_to_null else "Of", {}
-    for i, dtype in enumerate(frame.dtypes):
-        if i in prepared or not isinstance(dtype, np.dtype) or dtype.kind not in looked_at:
-            continue
-        values = frame.iloc[:, i]
-        if dtype.kind == "O" and i not in exact:
-            refuse_mixture(table.field(i).name, values, table.field(i).type)
-        column = _better_column(values, table.column(i))
-        if column is not None:
-            better[i] = table.field(i).with_type(column.type), column
-    table = replace_columns(table, better)
+    table = _convert_by_pyarrow(frame, index)
+    table = _improve_columns(frame, table, prepared, exact, nan_to_null)
     for at, dtype in enumerate(frame.dtypes):
         if zone_of(dtype) is not None:
             refuse_lost_zone(table.field(at).name, frame.iloc[:, at])
@@ -118,8 +97,7 @@ def table_of_frame(
     table = replace_columns(table, geometries)
     changes = {name: sparse_entry(fill) for name, fill in fills.items()}
     changes |= _arrow_entries(frame, table)
-    changes |= {table.field(i).name: {"numpy_type": "object"} for i in prepared}
-    changes |= {table.field(i).name: {"numpy_type": "object"} for i in geometries}
+    changes |= {table.field(at).name: {"numpy_type": "object"} for at in (*prepared, *geometries)}
     changes |= {
         table.field(at).name: categories_entry(len(dtype.categories), categories_as_json(dtype))
         for at, dtype in categories.items()
@@ -127,7 +105,53 @@ def table_of_frame(
     }
     if changes:
         table = table.replace_schema_metadata(update_entries(table.schema, changes).metadata)
-    return Columns(table, {i: column for i, column in prepared.items() if not isinstance(column, pa.Array)})
+    return Columns(table, {at: column for at, column in prepared.items() if not isinstance(column, pa.Array)})
+
+
+def _check_names(frame: pd.DataFrame) -> None:
+    """Refuse two columns of one name, and names that a feature cannot have."""
+    if not frame.columns.is_unique:
+        name = str(frame.columns[frame.columns.duplicated()][0])
+        raise EncodeError("two columns have this name", feature=name, hint="rename one of them")
+    for label in [*frame.columns, *frame.index.names]:
+        check_name(_column_name(label))
+
+
+def _convert_by_pyarrow(frame: pd.DataFrame, index: bool | None) -> pa.Table:
+    """The table that pyarrow makes of a frame; EncodeError with the column that cannot be converted."""
+    try:
+        with warnings.catch_warnings():  # `_warn_of_labels` names the labels that are not restored
+            warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")
+            return pa.Table.from_pandas(frame, preserve_index=index)
+    except NOT_ARROW as error:
+        if culprit := _culprit(frame):
+            raise culprit from None  # Arrow's message holds the value
+        for axis, names in (("index", frame.index.names), ("columns", frame.columns.names)):
+            if missing := [name for name in names if name is not None and str(name) in _MISSING]:
+                advice = f"rename it, for example with df.rename_axis({axis}='{axis}')"
+                raise EncodeError(f"the {axis} of the DataFrame has the name {missing[0]}", hint=advice) from None
+        raise EncodeError("the DataFrame cannot be converted to Arrow", hint="see the cause above") from error
+
+
+def _improve_columns(
+    frame: pd.DataFrame, table: pa.Table, prepared: Collection[int], exact: Collection[int], nan_to_null: bool
+) -> pa.Table:
+    """Replace columns of a table whose values pyarrow has changed; EncodeError for objects of several types.
+
+    Without `nan_to_null`, columns of floats are among them. Columns that are `prepared` are as they should be, and
+    objects of columns that are `exact` have one type.
+    """
+    kinds, better = "O" if nan_to_null else "Of", {}
+    for at, dtype in enumerate(frame.dtypes):
+        if at in prepared or not isinstance(dtype, np.dtype) or dtype.kind not in kinds:
+            continue
+        values = frame.iloc[:, at]
+        if dtype.kind == "O" and at not in exact:
+            refuse_mixture(table.field(at).name, values, table.field(at).type)
+        column = _better_column(values, table.column(at))
+        if column is not None:
+            better[at] = table.field(at).with_type(column.type), column
+    return replace_columns(table, better)
 
 
 def _column_name(label: Any) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -174,36 +174,46 @@ def column_labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
     are_texts = stated["column_indexes"] == [{**_TEXT_LABELS, "numpy_type": texts.dtype.name}]
     if are_texts and names == [columns[name].get("name") for name in names]:
         return texts
-    of_objects = {"pandas_type": "object", "numpy_type": "object"}  # pandas does not know each type of Arrow by name
-    entries = [{**columns[name], "field_name": name, **of_objects} for name in names]
-    levels = list(stated["column_indexes"])
-    typed = {
-        at: level for at, stated_level in enumerate(levels) if (level := _typed_level(stated_level, names)) is not None
-    }
-    for at in typed:
-        levels[at] = {**levels[at], **of_objects, "metadata": None}
-    of_bools = [at for at, level in enumerate(levels) if level.get("numpy_type") in ("bool", "boolean")]
-    for at in of_bools:
-        levels[at] = {**levels[at], **of_objects}
-    empty = pa.table({name: pa.array([], pa.null()) for name in names})
+    levels = stated["column_indexes"]
+    typed = {at: labels for at, level in enumerate(levels) if (labels := _typed_level(level, names)) is not None}
     try:
-        labels = empty.replace_schema_metadata(_metadata(entries, levels)).to_pandas().columns
-        for at in of_bools:  # pyarrow takes each text for True
-            texts = labels.levels[at] if isinstance(labels, pd.MultiIndex) else labels
-            dtype = stated["column_indexes"][at]["numpy_type"]
-            bools = pd.Index([_BOOLS[text] for text in texts], dtype=dtype, name=texts.name)
-            labels = labels.set_levels(bools, level=at) if isinstance(labels, pd.MultiIndex) else bools
+        labels = _labels_by_pyarrow(names, columns, levels, typed)
         if typed:
             arrays = [typed.get(at, labels.get_level_values(at)) for at in range(labels.nlevels)]
             joined = arrays[0] if len(arrays) == 1 else pd.MultiIndex.from_arrays(arrays)
             return joined.set_names(labels.names)
     except Exception:  # any writer may have made the metadata, and pandas raises errors of any type
         return texts
-    missing = [entry.get("name") is None for entry in entries]
-    if labels.nlevels > 1 or not any(missing) or stated["column_indexes"][0].get("numpy_type") != "object":
+    missing = [columns[name].get("name") is None for name in names]
+    if labels.nlevels > 1 or not any(missing) or levels[0].get("numpy_type") != "object":
         return labels
     # between text, pandas makes NaN of None
     return pd.Index([None if none else label for label, none in zip(labels, missing, strict=True)], dtype=object)
+
+
+def _labels_by_pyarrow(
+    names: list[str], columns: Mapping[str, Any], levels: Sequence[Mapping[str, Any]], typed: Collection[int]
+) -> pd.Index:
+    """The labels of columns that pyarrow restores from their entries and levels; levels that are `typed` are texts."""
+    import pandas as pd
+
+    of_objects = {"pandas_type": "object", "numpy_type": "object"}  # pandas does not know each type of Arrow by name
+    entries = [{**columns[name], "field_name": name, **of_objects} for name in names]
+    levels_for_pyarrow, levels_of_bools = [], []
+    for at, level in enumerate(levels):
+        if at in typed:
+            level = {**level, **of_objects, "metadata": None}
+        elif level.get("numpy_type") in ("bool", "boolean"):
+            levels_of_bools.append(at)
+            level = {**level, **of_objects}
+        levels_for_pyarrow.append(level)
+    empty = pa.table({name: pa.array([], pa.null()) for name in names})
+    labels = empty.replace_schema_metadata(_metadata(entries, levels_for_pyarrow)).to_pandas().columns
+    for at in levels_of_bools:  # pyarrow takes each text for True
+        texts = labels.levels[at] if isinstance(labels, pd.MultiIndex) else labels
+        bools = pd.Index([_BOOLS[text] for text in texts], dtype=levels[at]["numpy_type"], name=texts.name)
+        labels = labels.set_levels(bools, level=at) if isinstance(labels, pd.MultiIndex) else bools
+    return labels
 
 
 def _typed_level(stated: Any, names: Sequence[str]) -> pd.Index | None:
