@@ -1,4 +1,10 @@
-"""The main calls: read and write tables."""
+"""The main calls: read and write tables.
+
+Each call takes a path or data and options, and returns a table, a reader, a writer or a report. The work is done in
+`read/` and `write/`.
+
+Tests: tests/end_to_end.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Calls made by other threads, on `concurrent.futures`, and threads that end before the interpreter does.
 
 Where the system starts no thread, as for lack of memory, or the interpreter ends, the thread that needs a result makes
-the call. Python waits at exit for the threads of pools. A daemon thread that asks for the GIL while the interpreter
-shuts down is unwound on the spot, which aborts the process where C++ code is on its stack: so those that run until they
-are told to stop are `BackgroundThread`, which are stopped and joined at exit.
+the call. Python waits at exit for the threads of pools, but unwinds a daemon thread on the spot when it asks for the
+GIL while the interpreter shuts down, and that aborts the process if C++ code is on the thread's stack. So threads that
+run until they are told to stop are a `BackgroundThread`: all of these are stopped and joined at exit.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class WorkerPool:
         return task
 
     def close(self, *, wait: bool = True) -> None:
-        """Cancel the calls that have not begun; the threads end, after those that they make."""
+        """Cancel the calls that have not begun; each thread ends after its current call."""
         if self._executor is not None:
             with suppress(RuntimeError):  # the garbage collector runs this in one of the threads, which cannot wait
                 self._executor.shutdown(wait, cancel_futures=True)

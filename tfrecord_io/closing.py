@@ -1,8 +1,8 @@
 """Objects that hold files or threads: context managers, iterators that are consumed once, and who may use them.
 
-Threads can share them: calls wait for each other. They belong to the process that made them and raise in a forked one,
-which would share the positions in files with its parent, and has none of its threads. They cannot be pickled or copied,
-except those that open their files again.
+Threads can share such an object: calls wait for each other. It belongs to the process that made it. In a forked process
+it raises: the fork would share the positions in files with its parent, and has none of the parent's threads. Objects
+cannot be pickled or copied, except those that open their files again.
 """
 
 from __future__ import annotations

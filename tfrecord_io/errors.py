@@ -63,7 +63,7 @@ _MESSAGE_BYTES = 1024
 _PACKAGE = __name__.partition(".")[0]
 
 
-# URLs in a text, or what urllib3 has of one; not those of the local disk, whose names may have all these signs.
+# URLs in a text, or urllib3's part of a URL; not paths of the local disk, where names may have all these signs.
 # The patterns are compiled when needed.
 _URL = r"(?:(?<![\w./+-])(?!file:|local:)[A-Za-z][A-Za-z0-9+.-]*://|(?<=exceeded with url: )/)[^\s\"<>]+"
 _PASSWORD = r"(?<=://)([^/?#:]*:)[^/?#]+(?=@)"
@@ -94,7 +94,7 @@ class SecretURL(str):
 
 
 def secret_url(path: str) -> str:
-    """A path as it is, a `SecretURL` if it is a URL with secrets: what an OSError has as its ``filename``."""
+    """The ``filename`` for an OSError: the path, as a `SecretURL` if it is a URL with secrets."""
     return path if hide_secrets(path) == path else SecretURL(path)
 
 

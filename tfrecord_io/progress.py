@@ -88,7 +88,7 @@ class ProgressMeter:
         self._position = 0
 
     def part(self, share: int | Fraction = 1) -> ProgressLike:
-        """The keyword `progress` for a call that is a part of this one: what it does is added, or a share of it."""
+        """The keyword `progress` for a partial call, whose progress, or a share of it, is added to this progress."""
         if not self.is_wanted:
             return False
         before = 0

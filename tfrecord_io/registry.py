@@ -143,7 +143,7 @@ def find_point(group: str, name: str) -> Point | None:
     return next((p for points in (own_points, other_points) for p in points(group) if p.name == name), None)
 
 
-# Of TFRecord files: no row has them, so that the names of such files never ask for those of other packages.
+# Suffixes of TFRecord files: no row has them, so names of such files never load the rows of other packages.
 RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".tfr", ".record", ".records", "_tfrecord")
 # Of files that may be TFRecord: written where a caller names one, or read by a shard number. In a directory, content
 # decides, as MXNet has other files of records, and a "config.example" is text.

@@ -1,4 +1,4 @@
-"""Reading all records into one array per column."""
+"""Read all records into one array per column."""
 
 from __future__ import annotations
 

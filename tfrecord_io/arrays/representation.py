@@ -1,4 +1,9 @@
-"""How columns are represented as NumPy arrays: stacked, masked, as objects, as values and offsets, or padded."""
+"""Represent columns as NumPy arrays: stacked, masked, as objects, as values and offsets, or padded.
+
+`TableRepresentation` takes record batches, and returns a dict of arrays by name as the options of the call ask.
+
+Tests: tests/arrays/test_representation_layouts.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows by number: those of a scan, and as arrays those of whatever has them."""
+"""Look up rows by number: rows of a scan as record batches, and rows of any lookup as arrays."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class ArraysByNumber:
 
     @cached_property
     def _scalars(self) -> list[tuple[str, type[np.generic] | None]] | None:
-        """Which scalar of NumPy a value of each column becomes, None for others; None if one needs its own handling."""
+        """By column, the NumPy scalar type of single numbers, else None; None if a column needs handling of its own."""
         scalars: list[tuple[str, type[np.generic] | None]] = []
         for field in self.rows.schema:
             type_, is_list = field.type, is_list_like(field.type) or is_fixed_shape_tensor(field.type)

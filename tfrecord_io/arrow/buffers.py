@@ -1,4 +1,9 @@
-"""Buffers as Arrow arrays and Arrow arrays as buffers, without copies; arithmetic of masks and offsets."""
+"""Buffers as Arrow arrays and Arrow arrays as buffers, without copies; arithmetic of masks and offsets.
+
+Functions take buffers, bitmaps, offsets or columns of an engine (`ColumnBuffers`) and return arrays, or the reverse.
+
+Tests: those of its callers, tests/arrow/decode and tests/arrow/encode.
+"""
 
 from __future__ import annotations
 
@@ -381,7 +386,7 @@ _GetLastError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
 class _Batches:
-    """Iterates over batches, keeps the text of the error that ends them. The stream owns it; it owns the C callback."""
+    """Iterates over batches, and keeps the text of an error that ends them; the stream owns the iterator."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches

@@ -1,14 +1,14 @@
-"""The evaluation of conditions that are simple, and the types of the literals in conditions.
+"""Evaluate simple conditions on record batches, and give literals in conditions the types of columns.
 
 pyarrow takes a fifth of a millisecond to bind an expression for each batch, as long as decoding thousands of records. A
-simple condition is evaluated by the functions that it would use; where it would cast a column first, other than float32
-to float64, the condition is not simple.
+simple condition is evaluated by pyarrow's functions, without an expression. A condition for which pyarrow would cast a
+column first, other than from float32 to float64, is not simple.
 
-Literals get the type of the column that they are compared with, text that of dates, as in SQL. pyarrow would cast the
-column instead, which rounds large integers, or fails where no decimal has the digits of both sides, but the values of
-``in`` to the type of the column. Here all operators compare numbers exactly, whatever their type, but for floats among
-floats of fewer bits, which are the nearest of these: 0.1 is what a float32 column has of 0.1 (`exact_comparison`,
-`exact_members`).
+A literal gets the type of the column that it is compared with; text becomes a date or a time, as in SQL. pyarrow would
+cast the column instead: large integers would be rounded, and a comparison would fail where no decimal has the digits of
+both sides. Only the values of ``in`` would get the type of the column. Here all operators compare numbers exactly,
+whatever their type, with one exception: among floats of fewer bits, a float is rounded to the nearest of them, so that
+0.1 equals the 0.1 of a float32 column (`exact_comparison`, `exact_members`).
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Resolves slices, nulls of parents, list views, run-ends, dictionaries, extension types and structs. Values below a null
 row are undefined in Arrow, so they are left out. Nothing is copied if the values of the valid rows are contiguous.
+
+Tests: tests/arrow/encode/test_encode_columns.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Facts in the header of an encoded image."""
+"""Read facts from the header of an encoded image: format, size, mode, channels, bits and orientation.
+
+Bytes go in, an `ImageHeader` comes out; pixels are not decoded.
+
+Tests: tests/arrays/test_image_decoding.py and tests/plugins/vision/test_annotated_images_turned_photos.py.
+"""
 
 from __future__ import annotations
 

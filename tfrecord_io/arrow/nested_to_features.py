@@ -36,7 +36,7 @@ class Slots:
 
     count: int
     rows: Array | None = None  # inside a list: where each row's items begin, and the end
-    counter: str = ""  # the feature that says how many they are, of those that are read
+    counter: str = ""  # when read: the feature that has the number of items
     alive: Array | None = None  # False where a struct around the item is null, or a union is of another type
     present: Array | None = None  # inside a list that is written: False for the rows that are null
     keeps_nulls: bool = False  # inside a list that is written: nulls stay nulls, where features have zeros

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _NAT = np.iinfo(np.int64).min
 _CLOSED = ("left", "right", "both", "neither")
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
-# What pandas raises for values or parameters that are not of its types, which any writer may have made.
+# Raised by pandas for values or parameters that do not fit its types; any writer may have made them.
 _REFUSED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, pa.ArrowException)
 
 

@@ -3,6 +3,8 @@
 A stream has ``readinto(buffer) -> int`` (0 only at the end; fewer bytes than requested are usual), ``offset``
 (uncompressed bytes returned) and ``close()``. An error is raised by a separate call, after all bytes before it were
 returned, and again by each later call.
+
+Tests: tests/compression/test_compressed_files.py.
 """
 
 from __future__ import annotations

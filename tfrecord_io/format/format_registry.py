@@ -1,6 +1,8 @@
 """The table of file formats, TFRecord among them: all facts of each. Their code is loaded when it is used.
 
 A plugin or another package adds a row by an entry point of the group ``tfrecord_io.formats``.
+
+Tests: tests/file_formats/test_all_formats.py and tests/test_registry.py.
 """
 
 from __future__ import annotations

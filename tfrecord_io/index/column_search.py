@@ -91,7 +91,7 @@ class ColumnSearch:
     """A condition that column indexes are searched by."""
 
     parts: Sequence[Condition]  # a row fulfils the condition where it fulfils all of them
-    fields: pa.Schema  # how its columns are read; an index is used only for those that it has an equal field of
+    fields: pa.Schema  # of the columns as the read has them; an index is used only for columns with an equal field
     constants: Callable[[Source], pa.RecordBatch]  # the columns whose values are those of a file, as a batch of one row
     wanted: WantedColumns | None = None  # all columns of the read
 
@@ -416,7 +416,7 @@ def keep_frames(frames: Iterable[PickedFrames | None]) -> Iterator[None]:
 
 
 class _PickedFile(io.RawIOBase):
-    """The picked records of one file, as a file of only these; it can only be read from its start."""
+    """Present the picked records of a file as a file of its own, which can be read from its start only."""
 
     def __init__(self, frames: PickedFrames, name: str, parts: range) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Several files as one sequence of records with random access."""
+"""Present several files as one sequence of records with random access."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OPEN_FILES = 128  # if there are more, each is opened when it is read
 
 
 def _most_open() -> int:
-    """How many files may stay open: a fourth of those that the system allows the process, which has others."""
+    """Number of files that may stay open: a fourth of the files that the system allows the process."""
     if resource is None:
         return _OPEN_FILES
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -1,4 +1,9 @@
-"""The plan of a read: files to open and columns to decode, with the reasons."""
+"""Explain a read: the files to open and the columns to decode, with the reasons.
+
+`explain_scan` takes a scan and returns an `Explanation`; no record is decoded.
+
+Tests: tests/laws/test_explain_laws.py and tests/test_lazy_dataset.py.
+"""
 
 from __future__ import annotations
 

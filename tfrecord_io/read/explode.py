@@ -147,7 +147,7 @@ def _explode_batch(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> p
 
 
 def replace_steps(batch: pa.RecordBatch, rows: Array, steps: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """The columns of a batch in their order: those of steps have new values, the others those of these rows."""
+    """Replace the columns of steps by new values, and take the values of the other columns from these rows."""
     repeated = selectable(batch.select([name for name in batch.schema.names if name not in steps])).take(
         int64_array(rows)
     )

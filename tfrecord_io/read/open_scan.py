@@ -1,6 +1,8 @@
 """Open what is read, by a path or as a scan: files, some of their records, or the values in column indexes.
 
 `search_indexes` decides that for each file.
+
+Tests: tests/read/test_scan.py and tests/read/test_sources.py.
 """
 
 from __future__ import annotations
@@ -622,9 +624,9 @@ def _count_skipped_files(matches: Sequence[FileMatches | None], offset: int) -> 
 
 
 def exclude_rows(scan: AnyScan, filters: Any) -> AnyScan:
-    """Without the files, and the records of indexed files, that cannot fulfil a condition.
+    """Exclude files, and records of indexed files, that cannot fulfil a condition.
 
-    Other rows that do not fulfil it may remain, where it takes less time to decode them: the caller applies it.
+    The caller filters again: rows that fail the condition remain where decoding them takes less time.
     """
     filtered = scan.filter(filters).prune_files()
     assert filtered.row_filter is not None
@@ -654,10 +656,10 @@ def _add_first(match: FileMatches, shard: ManifestShard | None) -> FileMatches:
 
 
 def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, Array, Array]:
-    """The numbers of the records that fulfil a condition by the column indexes, and of those left to be read.
+    """Find the numbers of the records that fulfil a condition, by column indexes: exact, doubtful, and unindexed.
 
-    First those of indexes that are known to be of the content of their file, then others that an index names, all of
-    which should fulfil it.
+    Exact numbers are from indexes known to match the content of their file, doubtful ones from other indexes. Unindexed
+    records have to be read.
     """
     exact, doubtful, unindexed = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for file, matches in enumerate(search.files(files.sources, files.warn_of_stale)):

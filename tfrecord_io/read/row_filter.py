@@ -1,4 +1,4 @@
-"""The condition on rows: which columns it needs, which rows fulfil it, and which files can have such rows."""
+"""Filter rows: the columns that a condition needs, the rows that fulfil it, the files that can have such rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RowFilter:
 
     condition: Condition
     columns: tuple[str, ...]  # the columns that it needs, in the order of the schema
-    is_hint: bool = False  # the caller applies it: rows that do not fulfil it are left out where that saves time
+    is_hint: bool = False  # the caller filters again: rows are left out only where that saves time
 
     @classmethod
     def for_schema(cls, filters: Any, schema: pa.Schema) -> RowFilter:

@@ -123,8 +123,8 @@ class Scan(Configured):
     """
 
     sources: tuple[Source, ...]
-    # Without `filters`. Its ``columns`` are those that can be selected and filtered by; its ``limit`` counts the rows
-    # that are delivered, its ``offset`` those before the filter.
+    # Without `filters`. ``columns`` can be selected and filtered by; ``limit`` counts the delivered rows, ``offset``
+    # the rows before the filter.
     options: ReadOptions
     resolved: ResolvedSchema
     partitions: PartitionColumns
@@ -139,7 +139,7 @@ class Scan(Configured):
     origin: tuple[Any, ReadOptions] | None = None  # where the files were looked up, if all of them are read
     # The working directory in which relative paths of `sources` and `origin` were looked up, if it matters later.
     directory: str | None = None
-    # Where not all records are read: what is read of which files; `sources` has those of which something is read.
+    # Where not all records are read: the records to read, by file; `sources` has only files with such records.
     picked: tuple[PickedSource, ...] | None = None
     left_out: int = 0  # so many records at the start of `picked` come before the first one of the scan
     # `options` without the columns that the filter added to ``schema=``, which are not delivered.

@@ -88,11 +88,10 @@ def one_path(source: Any, verb: str) -> str | os.PathLike[str]:
 def resolve_selection(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
     """Resolve the source of a call to files and a selection: a dataset without a schema becomes its files.
 
-    Of several parts of one dataset, it is one scan of their rows.
-
-    So what it reads is what it would read of the path. The same holds for a dataset that has one, if the call states
-    more of how it is read, or the read is `whole` and its schema is that of the first rows only.
-    ValueError if the call states more of how it is read, and both select rows or columns: this is not one read.
+    A dataset without a schema is thus read as its path would be. A dataset with a schema becomes its files, too, if the
+    call has further options for reading, or if the read is `whole` and the schema was taken from the first rows only.
+    Several parts of one dataset become one scan of their rows. ValueError if the call has further options for reading,
+    and both the call and the dataset select rows or columns: no single read does that.
     """
     source, options = unwrapped(source), add_folder_types(source, options)
     if isinstance(source, list | tuple) and isinstance(options, ReadOptions) and _are_of_one_dataset(source):

@@ -324,9 +324,9 @@ class Node:
     type: pa.DataType
     feature: str
     depth: int
-    # The features of this part alone, as plain columns of single values, or inside a list of lists of them. Then the
-    # first one has one entry for each item, unless `children` have it; the last one has the positions of nulls in a
-    # row, and is missing in rows without any.
+    # The features of this part alone, as plain columns: of single values, or of lists if the part is inside a list.
+    # In lists, the first feature has an entry for each item, unless `children` have it; the last feature has the
+    # positions of nulls in a row, and is missing in rows without nulls.
     fields: tuple[pa.Field, ...] = ()
     children: tuple[Node, ...] = ()
 
@@ -361,7 +361,7 @@ class Struct(Node):
 
 
 class PlainStruct(Struct):
-    """A struct that has no feature of its own: it is null where all its fields are."""
+    """A struct without a feature of its own, null where all fields are null."""
 
 
 class PlainLists(Lists):

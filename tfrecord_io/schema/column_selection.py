@@ -1,4 +1,9 @@
-"""Selection of columns by name, glob and ``!name``, where a literal name wins over a pattern; and declared types."""
+"""Select columns by name, glob and ``!name``, where a literal name wins over a pattern; and declare their types.
+
+A `Projection` takes names and returns the selected names in order; `apply_overrides` takes and returns a schema.
+
+Tests: tests/read/test_reader_schema.py and tests/schema/test_field_makers.py.
+"""
 
 from __future__ import annotations
 

@@ -80,10 +80,10 @@ class EmbeddedSchema:
     dictionaries: Mapping[str, pa.Array] = field(default_factory=dict)
     path: str = ""
     origins: Mapping[str, str] = field(default_factory=dict)  # the other files that columns were added from, by column
-    # By column: the error for reading it, as files have types for it that no type has in common.
+    # By column: the error for reading a column whose types in the files have no common type.
     conflicts: Mapping[str, SchemaError] = field(default_factory=dict)
-    content: bytes | None = None  # the bytes that it was read from, if it is that of one file
-    united: frozenset[bytes] = field(default=frozenset(), compare=False)  # the digests of others that it covers
+    content: bytes | None = None  # the bytes it was read from, if from one file
+    united: frozenset[bytes] = field(default=frozenset(), compare=False)  # the digests of covered schemas
 
     @classmethod
     def parse(cls, content: bytes, path: str) -> EmbeddedSchema:

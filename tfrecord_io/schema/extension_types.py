@@ -50,7 +50,7 @@ def registered_field(field: pa.Field) -> pa.Field:
 
 
 def _registered_type(field: pa.Field) -> pa.DataType | str | None:
-    """The registered type that a field's metadata names; None if none is, the reason if it refuses what it gets."""
+    """The registered type named in a field's metadata; None if none is registered, the reason if the type refuses."""
     extension = stated_extension(field)
     is_made = isinstance(field.type, pa.BaseExtensionType)
     if extension is None or extension[0] in _EVALUATED or is_made or _holds_union(field.type):

@@ -56,7 +56,7 @@ CONVERSION_ERRORS = (
 )
 
 _MICROSECOND = dt.timedelta(microseconds=1)
-# Values that JSON does not have are objects of one key, which names their class. A datetime is a date: it comes first.
+# Values that JSON lacks are objects with a single key, the name of the class. A datetime is a date: it comes first.
 _TAGS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "bytes": (bytes, lambda v: base64.b64encode(v).decode(), base64.b64decode),
     "datetime": (dt.datetime, dt.datetime.isoformat, dt.datetime.fromisoformat),

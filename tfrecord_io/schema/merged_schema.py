@@ -3,6 +3,8 @@
 A column has the type that holds every value of its types in the files. Only conversions that change no value count, of
 types that are written as the same feature type: int8 and int64 have int64, int64 and float have none. `common_field` is
 commutative but for the order of the fields of structs, and associative, so the order of files changes no type.
+
+Tests: tests/laws/test_united_schemas.py and tests/read/chunks/test_embedded_schemas.py.
 """
 
 from __future__ import annotations
@@ -128,7 +130,7 @@ def _drop_other_orders(united: pa.Schema, a: EmbeddedSchema, b: EmbeddedSchema) 
 
 
 def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema, united: pa.Schema) -> Mapping[str, pa.Array]:
-    """The categories of both that are in `united`; of a column that lacks them in one of both there are none."""
+    """Join the categories of both schemas; columns of `united` with plain values in a schema have none."""
     if not a.dictionaries and not b.dictionaries:
         return a.dictionaries
     of_a, of_b = _dictionary_features(a.schema), _dictionary_features(b.schema)
@@ -337,7 +339,7 @@ def _common_dictionary(x: pa.DataType, y: pa.DataType) -> pa.DataType | None:
 
 
 def _common_struct(x: pa.StructType, y: pa.StructType) -> pa.DataType | None:
-    """The fields of both, in the order of `x`; one that only one of them has is null elsewhere."""
+    """Unite the fields of both structs, in the order of `x`; a field of only one struct becomes nullable."""
     of_y = {child.name: child for child in y}
     children: list[pa.Field] = []
     for child in x:

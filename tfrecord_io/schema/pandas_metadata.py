@@ -1,6 +1,8 @@
-"""Entries of other libraries about columns in a schema's metadata.
+"""Read and change the entries of other libraries about columns in a schema's metadata.
 
 Key ``pandas``: the index, dtypes and labels of a DataFrame; key ``huggingface``: the features of Hugging Face datasets.
+
+Tests: tests/arrow/output/test_to_pandas.py.
 """
 
 from __future__ import annotations
@@ -124,7 +126,7 @@ def categories_entry(count: int, stated: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stated_categories(entry: Mapping[str, Any]) -> Any:
-    """The categories that the texts of a column stand for, by its entry in `frame_description`; None for other ones."""
+    """The categories for the texts of a column, from its entry in `frame_description`; None if it states none."""
     metadata = entry.get("metadata")
     return metadata.get(_CATEGORIES) if isinstance(metadata, dict) else None
 

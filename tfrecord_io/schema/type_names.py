@@ -1,4 +1,7 @@
-"""Names of types and their parsing: ``"int32"``, ``"timestamp[us, tz=UTC]"``, the output of ``str(pa.DataType)``."""
+"""Parse and print the names of types: ``"int32"``, ``"timestamp[us, tz=UTC]"``, the output of ``str(pa.DataType)``.
+
+Tests: tests/schema/test_field_makers.py and tests/schema/test_schema.py.
+"""
 
 from __future__ import annotations
 

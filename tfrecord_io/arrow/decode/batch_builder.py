@@ -1,4 +1,8 @@
-"""Record batches of a schema, inferred or declared, from decoded columns."""
+"""Build Arrow record batches of a schema, inferred or declared, from decoded columns.
+
+`BatchBuilder.batch` takes the columns of an engine, by feature, and returns a batch, and the fault of the first row
+that does not fit its column.
+"""
 
 from __future__ import annotations
 
@@ -87,10 +91,10 @@ def _restore_checked(restore: Restore, element: Element, column: ColumnBuffers, 
 class BatchBuilder:
     """Makes record batches of one schema; compiled once, used for every batch, by any thread.
 
-    `dictionaries` are the categories of dictionary columns by the name of their feature; without them each batch has
-    those that occur in it (`to_table` makes them one). `folded` columns were inferred from their companions: every row
-    has both or neither. A `trusted` schema was declared by the caller: the sizes of its types and defaults need no
-    limit.
+    `dictionaries` are the categories of dictionary columns by the name of their feature; without an entry, a batch has
+    the categories that occur in it, and `to_table` unites the dictionaries of batches. `folded` columns were inferred
+    from their companions: every row has both or neither. A `trusted` schema was declared by the caller: the sizes of
+    its types and defaults need no limit.
 
     The `schema` of the batches is the given one without views and run-ends, and without what only says how to read.
     """

@@ -1,4 +1,10 @@
-"""The companion features of raw bytes, ``x/shape`` and ``x/dtype``: checked against the column, all rows at once."""
+"""Check the companion features of raw bytes, ``x/shape`` and ``x/dtype``, against their column, all rows at once.
+
+`Companions` finds the two columns; `CompanionColumns` returns the shapes of rows, or raises the RowFault of the first
+bad row.
+
+Tests: tests/arrow/decode/test_batch_builder_types.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The plan that an engine decodes by, compiled from a schema: features, their feature types, what to refuse."""
+"""Compile a schema to the plan that an engine decodes by: features, their feature types, what to refuse.
+
+Tests: tests/arrow/decode/test_batch_builder.py.
+"""
 
 from __future__ import annotations
 
@@ -224,7 +227,7 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
 
 
 def _column(field: Field) -> pa.Field:
-    """The column as it is handed out, named as the feature; its metadata has its encoding, unless records decide it."""
+    """The column as handed out, with the feature's name; the metadata has the encoding, unless records decide it."""
     type_ = field.type if is_composed(field.encoding) else handed_type(field.type)
     encoding = None if encoding_rules(field.encoding).adaptive else field.encoding
     column = set_encoding(pa.field(field.feature, type_), encoding)

@@ -165,7 +165,7 @@ def _rows_of_kind(column: ColumnBuffers) -> tuple[Kind, Array]:
 
 
 def _observations(facts: Array, record_of: Callable[[int], RecordRef]) -> list[Observation]:
-    """`observe` of each of the columns with these facts, none a feature list; those that show the same share one."""
+    """Observe columns by their facts, without feature lists; columns that show the same share an observation."""
     rows_of = Fact.FIRST_ROW, Fact.LIST_ROW, Fact.BINARY_ROW, Fact.VALUE_ROW
     shown = facts.take((Fact.KIND, Fact.LAYOUT, Fact.TEXT, *rows_of), axis=1)
     shown[_is_nothing(facts)] = Kind.NONE, Layout.NULL, True, -1, -1, -1, -1

@@ -2,6 +2,8 @@
 
 A chunk in which a feature has no value, or one value per row, has a narrower layout than the unified type: it is
 relabelled, gets offsets, or loses the empty slots of its nulls. Values are moved at most once.
+
+Tests: tests/arrow/decode/test_batch_builder_types.py and tests/arrow/decode/test_inferred_column.py.
 """
 
 from __future__ import annotations

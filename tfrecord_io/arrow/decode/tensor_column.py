@@ -1,4 +1,7 @@
-"""Columns of tensors: the arrays of their rows, of the bytes or values of a feature and of its companions."""
+"""Build columns of tensors: the bytes or values of a feature, and of its companions, become an Arrow tensor array.
+
+Tests: tests/arrow/decode/test_encoded_cells_tensor_column.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record batches as the columns that an engine encodes."""
+"""Convert record batches into the columns that an engine encodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a write: which features the columns of a schema become, and in which encoding."""
+"""Plan a write: which features the columns of a schema become, and in which encoding."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def plan_writing(
 
 
 def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool, sequence: bool) -> pa.Field:
-    """Put the encodings into the metadata of a column; of one that plain features cannot store, that it is nested."""
+    """Put the encodings into the metadata of a column; a column that plain features cannot store becomes nested."""
     annotate = partial(_annotate, feature=column.name, asked=asked, above=None, raw_float64=raw_float64)
     if plain_kind(column.type) is not None and column.name not in asked and not column.metadata:
         return annotate(column) if raw_float64 else column

@@ -1,4 +1,9 @@
-"""The class to write for a new tensor encoding, and functions that several encodings share."""
+"""The base class of tensor encodings, and functions that several encodings share.
+
+An encoding turns tensors into the bytes or values of cells (`encode`) and back (`decode`).
+
+Tests: tests/arrow/encodings, by the suite in tfrecord_io/testing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Any tabular input as a stream of record batches of one schema."""
+"""Open any tabular input as a stream of record batches of one schema.
+
+`open_input` takes the data of a write call and returns a `BatchSource`; what is no table raises TypeError.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A mapping of names to arrays or lists as an Arrow table."""
+"""Convert a mapping of names to arrays or lists to an Arrow table.
+
+`table_of_arrays` returns the table and the columns that are tensors; a value that Arrow cannot hold is an EncodeError.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from tfrecord_io.schema.sparse_column import SparseColumn
 
 NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised by Arrow for values that it cannot hold
-# The attributes of values that Arrow takes one by one, or by a protocol of its own.
+# Attributes of objects whose values Arrow takes one by one, or by a protocol of Arrow.
 _TAKEN_BY_ARROW = ("__iter__", "__getitem__", "__arrow_array__", "__arrow_c_array__", "__arrow_c_stream__")
 
 

@@ -1,6 +1,8 @@
-"""Columns as records that are not Examples: as messages, and a column of bytes as it is.
+"""Encode columns as records that are not Examples: as protobuf messages, or a column of bytes as it is.
 
 Each field of a message becomes extents of bytes in every row, which the engine joins.
+
+Tests: tests/arrow/messages/test_message_batches.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Record batches of decoded records that are messages, on several threads."""
+"""Build record batches from decoded records that are messages, on several threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The fields of a message type as a tree, and the Arrow types of the columns that they become."""
+"""Build the tree of a message type's fields, with the Arrow types of the columns for them.
+
+Tests: tests/arrow/messages/test_message_batches.py and tests/engine/test_message_fields.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Walk through files block by block: the position, the rest of the current block, and the error that ended the walk."""
+"""Walk through the records of files, block by block.
+
+Sources go in; out come the current block, the position in it, and the error that ended the walk.
+
+Tests: tests/read/chunks and tests/laws/test_skip_laws.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Count and skip the records of files by their frames."""
+"""Count or skip the records of files by their frames, without decoding them.
+
+Tests: tests/tools/test_count.py and tests/index/test_find_index.py.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """TensorFlow's feature descriptions without TensorFlow: classes like ``tf.io.FixedLenFeature``.
 
 TensorFlow's own objects are accepted wherever these are, and read by their attributes.
+
+Tests: tests/plugins/tensorflow/test_feature_description.py.
 """
 
 from __future__ import annotations
