@@ -1,4 +1,4 @@
-"""What a running call tells: its progress, by a bar on stderr or calls of a function, and the log of the package.
+"""Progress of a running call, by a bar on stderr or calls of a function, and the log of the package.
 
 In the log, INFO is what has changed in storage: files written, appended, replaced, compacted, removed, copied. DEBUG is
 why a read or write took the way that it took: requests made again, indexes, manifests, the engine. Warnings are not

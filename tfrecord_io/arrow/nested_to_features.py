@@ -138,7 +138,7 @@ def _store_lists(node: Node, items: _Items, slots: Slots) -> list[pa.Array]:
 def _store_struct(
     node: Node, valid: Array | None, children: list[_Items], slots: Slots, alive: list[Array | None]
 ) -> list[pa.Array]:
-    """The columns of a struct: each child is written where the struct is, and the child itself is `alive`."""
+    """The columns of a struct: a child is written where both the struct is present and the child is `alive`."""
     inside = slots.within(valid)
     columns = [
         column
@@ -232,7 +232,7 @@ def _open(items: _Items, slots: Slots) -> _Items:
 
 
 def _per_row(values: pa.Array, slots: Slots) -> pa.Array:
-    """The items of each row as a list; null in rows that are."""
+    """Collect the items of each row in a list; null for rows that are null."""
     assert slots.rows is not None
     rows = len(slots.rows) - 1
     present = slots.present
@@ -261,7 +261,7 @@ def _both(a: Array | None, b: Array | None) -> Array | None:
 
 
 def any_of(masks: list[Array | None], count: int) -> Array | None:
-    """True where one of the masks, which have this length, is; None: everywhere."""
+    """True where any mask of `count` items is true; None if true everywhere."""
     partial_masks = [mask for mask in masks if mask is not None]
     if len(partial_masks) < len(masks):
         return None
@@ -290,7 +290,7 @@ def first_null(array: pa.Array) -> int | None:
 
 
 def misplaced_null(array: pa.Array) -> int | None:
-    """The first row that has a null in a part whose field is not nullable; None: no row has. Not of fields of unions.
+    """The first row with a null in a part whose field is not nullable, other than in unions; None if there is none.
 
     >>> lists = pa.list_(pa.field("item", pa.int8(), nullable=False))
     >>> misplaced_null(pa.array([[1], None, [2, None]], lists)), misplaced_null(pa.array([[1], None], lists))
@@ -303,7 +303,7 @@ def misplaced_null(array: pa.Array) -> int | None:
 
 
 def _lacks_nulls(array: pa.Array) -> bool:
-    """True if parts whose fields are not nullable have no null at all, which nearly all columns show at once."""
+    """True if parts whose fields are not nullable have no null at all: a quick check that nearly all columns pass."""
     type_ = array.type
     if t.is_struct(type_):
         parts = [(field, array.field(at)) for at, field in enumerate(type_)]
@@ -317,7 +317,7 @@ def _lacks_nulls(array: pa.Array) -> bool:
 
 
 def _find_misplaced(items: _Items) -> Array | None:
-    """Which items have such a null; None: none."""
+    """True for each item with a null where the type allows none; None if there are no such items."""
     if t.is_union(items.array.type) or not has_required_parts(items.array.type):
         return None
     items = _plain(items)

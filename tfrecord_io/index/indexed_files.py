@@ -46,11 +46,11 @@ class IndexedFiles:
 
     Threads and forked processes may share it. It can be pickled; unpickling opens the files again. `indexes` has the
     index of each file: read from its index file in `index_sources`, or computed from its headers. An index file that
-    does not match is skipped with a warning, or an error if it was `named` by the caller. What is read of small objects
-    of a store is held until `forget`, so that those who plan a read, or read keys, do not read them again.
+    does not match is skipped with a warning, or raises an error if it was `named` by the caller. Content of small
+    objects of a store is held until `forget`, so that planning a read, or reading keys, does not fetch it again.
 
-    `recover` takes a source with a damaged header, and its number, and returns the index of its records and of the
-    damaged parts between them, and which of its entries are records.
+    `recover` takes a source with a damaged header, and its number. It returns an index of the records and of the
+    damaged parts between them, and the numbers of the entries that are records.
     """
 
     def __init__(

@@ -707,7 +707,7 @@ def _refused_item(name: str, rows: Any) -> EncodeError | None:
 
 
 def _one_type(cells: list[Any]) -> str | None:
-    """Python text that converts a value `v` so that all cells get one type without loss; None if there is none."""
+    """Python text for converting a value `v`, so that all cells get a single type without loss; None if none does."""
     if all(callable(getattr(cell, "SerializeToString", None)) for cell in cells):
         return "v.SerializeToString()"
     if all(is_frame(cell) for cell in cells):
