@@ -49,7 +49,6 @@ from tfrecord_io.read.record_checks import (
     warn_of_feature_lists,
     warn_of_schema,
 )
-from tfrecord_io.read.resolve_shapes import close_shapes, declares_schema
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.schema.column_selection import (
     Projection,
@@ -61,8 +60,10 @@ from tfrecord_io.schema.column_selection import (
     refuse_other_features,
 )
 from tfrecord_io.schema.embedded import EmbeddedSchema
+from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.inferred_type import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
@@ -108,7 +109,9 @@ def plan_scan(
     read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
     sources, stated_options = resolve_sources(path, options), options
-    if options.declares_schema and not takes_payloads(options.record_type):
+    if options.declares_schema and not takes_payloads(options.record_type) and _has_open_shapes(options):
+        from tfrecord_io.read.resolve_shapes import close_shapes
+
         options = close_shapes(options, sources, partial(_first_chunks, sources))
     if options.filters is not None and declares_schema(options):
         options = _add_filter_types(sources, options)
@@ -134,6 +137,21 @@ def plan_scan(
     planned.close()
     options = options.changed(columns=(*(options.columns or ()), *(f"!{name}" for name in conflicts)))
     return plan_scan(sources, options, whole=whole, with_index=with_index, only_sample=only_sample)
+
+
+def declares_schema(options: ReadOptions) -> bool:
+    """True if ``schema=`` declares the types."""
+    return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
+
+
+def _has_open_shapes(options: ReadOptions) -> bool:
+    """True if a column is declared as an array whose shape stands in other features, or by a text that may say so."""
+    declared = Schema.parse(options.schema) if declares_schema(options) else None
+    fields = () if declared is None or declared.plain is not None else declared.fields
+    overrides = (options.schema_overrides or {}).values()
+    return any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)) or any(
+        isinstance(type_, str) and type_.lstrip().startswith("tensor(") for type_ in overrides
+    )
 
 
 def _first_chunks(sources: Sequence[Source], options: ReadOptions) -> list[DecodedChunk]:

@@ -43,7 +43,8 @@ def close_shapes(options: ReadOptions, sources: Sequence[Source], decode_sample:
     FeatureNotFoundError if no record of the sample has a feature that states a size; SchemaError if the number of
     dimensions or the dtype differs between records.
     """
-    declared = Schema.parse(options.schema) if declares_schema(options) else None
+    has_schema = options.schema is not None and not isinstance(options.schema, str)
+    declared = Schema.parse(options.schema) if has_schema else None
     overrides = {
         name: as_field(name, type_) if isinstance(type_, str) and type_.lstrip().startswith("tensor(") else type_
         for name, type_ in (options.schema_overrides or {}).items()
@@ -54,9 +55,8 @@ def close_shapes(options: ReadOptions, sources: Sequence[Source], decode_sample:
     if not open_columns:
         return options
     if glob := next((column.column for column in open_columns if is_glob(column.column)), None):
-        raise SchemaError(
-            "the shapes of several columns cannot stand in the same features", feature=glob, hint="name each"
-        )
+        reason = "the shapes of several columns cannot stand in the same features"
+        raise SchemaError(reason, feature=glob, hint="name each column")
     columns = _sampled_columns(open_columns, options, sources, decode_sample)
     closed = {id(column.field): column.close(columns, options) for column in open_columns}
     changes: dict[str, Any] = {}
@@ -65,11 +65,6 @@ def close_shapes(options: ReadOptions, sources: Sequence[Source], decode_sample:
     if overrides:
         changes["schema_overrides"] = {name: closed.get(id(f), f) for name, f in overrides.items()}
     return options.changed(**changes)
-
-
-def declares_schema(options: ReadOptions) -> bool:
-    """True if ``schema=`` declares the types."""
-    return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
 
 
 def _open_source(field: Field) -> ShapeSource | None:
@@ -204,7 +199,8 @@ class _OpenColumn:
     def _dtype(self, columns: Sequence[Mapping[str, ColumnBuffers]]) -> tuple[str | None, bool]:
         """The name of the dtype that the sampled records state, and whether they state it as a number."""
         assert self.source.dtype is not None
-        name, names, is_number = self.source.dtype, {}, False
+        name, is_number = self.source.dtype, False
+        names: dict[str, str | None] = {}
         for part in columns:
             for column in _columns_of(part, name):
                 try:

@@ -241,9 +241,9 @@ def _tensor_leaf(
         advice = 'write it with record_type="sequence_example"'
         raise UnsupportedType(feature, "a list of tensors cannot be stored in an Example", advice)
     element, shape = supported_element_and_shape(field, feature)
-    rules = _rules(encoding, feature)
+    rules, source = _rules(encoding, feature), ShapeSource.in_metadata(field.metadata, feature)
     try:
-        rules.check(element, shape)
+        rules.check(element, shape if source is None else ())  # other features state what a list does not
     except ValueError as error:
         raise UnsupportedType(feature, str(error), f'use the encoding "{RAW}"') from None
     if rules.adaptive:
@@ -257,7 +257,7 @@ def _tensor_leaf(
         encoding=rules.name,
         element=element,
         shape=shape,
-        shape_source=ShapeSource.in_metadata(field.metadata, feature),
+        shape_source=source,
     )
 
 

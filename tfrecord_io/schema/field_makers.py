@@ -375,9 +375,8 @@ def _field(
     return Field("", type_, *own)  # type: ignore[arg-type]
 
 
-_TENSOR_CALL = re.compile(
-    r"tensor\(([^,()]+),\s*(\([^()]*\)|[^(),]+)\)"
-)  # as in a shell: tensor(uint8,(height,width,3))
+# Text of a call, for a shell: tensor(uint8,(height,width,3))
+_TENSOR_CALL = re.compile(r"tensor\(([^,()]+),\s*(\([^()]*\)|[^(),]+)\)")
 
 
 def _shape_of_text(text: str) -> Any:

@@ -24,6 +24,7 @@ from tfrecord_io.format.dtypes import Element, find_element
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.format.serialized_tensor import dtype_of_number
 from tfrecord_io.registry import listed
+from tfrecord_io.schema.column_features import size_of
 from tfrecord_io.schema.shape_source import ShapeSource
 from tfrecord_io.schema.tensor_types import Shape
 
@@ -86,6 +87,8 @@ class StatedColumns(CompanionColumns):
 
     def refuse_counts(self, mask: Array, shape: Shape, counts: Array) -> None:
         """Refuse rows whose shape is not stated, does not have as many values as the row, or is not `shape`."""
+        if self._are_uniform(shape, counts):
+            return
         if np.any(bad := mask & ~column_mask(self.shape)):
             self._refuse_missing(int(bad.argmax()))
         matrix = self._matrix(counts)
@@ -99,6 +102,20 @@ class StatedColumns(CompanionColumns):
             advice = "looks at the shapes of all records before it decides the type of the column"
             hint, hint_cli = f'pass sample="all", which {advice}', f"pass --sample all, which {advice}"
             raise RowFault(row, reason, expected=str(shape), got=str(stated), hint=hint, hint_cli=hint_cli)
+
+    @property
+    def _derives(self) -> bool:
+        """True if the number of values decides the size of a dimension."""
+        axes = self._source.axes
+        return not isinstance(axes, str) and None in axes
+
+    def _are_uniform(self, shape: Shape, counts: Array) -> bool:
+        """True if all rows state `shape`, and have as many values: the common case, which takes no other check."""
+        size = size_of(shape)
+        if size is None or self.shape.null_count or self._derives or not (counts == size).all():
+            return False
+        matrix = self._matrix(counts)
+        return all((matrix[:, at] == axis).all() for at, axis in enumerate(shape))
 
     def shapes(self, mask: Array, shape: Shape, counts: Array) -> tuple[Array | None, Array | None]:
         """The shape of each row, as `refuse_counts` accepts it; and which rows have one."""
@@ -122,8 +139,9 @@ class StatedColumns(CompanionColumns):
         assert self.shape.values is not None
         matrix = self.shape.values.reshape(self.shape.rows, self._stated.rank)
         axes = self._source.axes
-        if isinstance(axes, str) or None not in axes:
+        if not self._derives:
             return matrix
+        assert not isinstance(axes, str)
         at, matrix = axes.index(None), matrix.copy()
         matrix[:, at] = 1
         rest = np.maximum(product(matrix), 1)

@@ -79,7 +79,8 @@ class TensorColumn:
     def _counts(self, column: ColumnBuffers) -> Array:
         """The number of values of each row; of bytes that are no whole number of values, as a fraction."""
         if column.kind is Kind.BYTES:
-            return np.diff(slots(column)[0]) / self._element.itemsize
+            sizes = np.diff(slots(column)[0])
+            return sizes if self._element.itemsize == 1 else sizes / self._element.itemsize
         offsets = widen(column, column.kind, Layout.LIST).offsets
         assert offsets is not None
         return np.diff(offsets)
