@@ -8,8 +8,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from tfrecord_io.errors import secret_url
-from tfrecord_io.options.checked_options import WRITTEN
 from tfrecord_io.options.did_you_mean import meant_keywords, too_many_arguments, unknown_keyword
+from tfrecord_io.options.options_base import WRITTEN
 
 F = TypeVar("F", bound=Callable[..., Any])
 Moved = Callable[[], Mapping[str, str]]

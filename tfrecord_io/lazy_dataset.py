@@ -27,8 +27,8 @@ from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.options import DEFAULT_LIMITS, INT64_MAX, MIB, DatasetValue, Limits, ReadOptions, check_integer
 from tfrecord_io.options.arrays import IterOptions, RepresentationOptions
-from tfrecord_io.options.checked_options import check_choice, check_equal, datasets_in
 from tfrecord_io.options.did_you_mean import unknown_attribute
+from tfrecord_io.options.options_base import check_choice, check_equal, datasets_in
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.explanation import Explanation, explain_scan

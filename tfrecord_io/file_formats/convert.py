@@ -33,7 +33,7 @@ from tfrecord_io.format.format_registry import (
     own_options,
 )
 from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions, TransferOptions, stops
-from tfrecord_io.options.checked_options import datasets_in
+from tfrecord_io.options.options_base import datasets_in
 from tfrecord_io.options.write import ADDING, WriteOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path

@@ -4,7 +4,9 @@ Defaults are defined here and nowhere else. Those of calls that write, of calls 
 are in `write`, `arrays` and `file_options`, which are imported where these calls are.
 """
 
-from tfrecord_io.options.checked_options import (
+from tfrecord_io.options.did_you_mean import unknown_keyword
+from tfrecord_io.options.limits import DEFAULT_LIMITS, LIMITS, MAX_EXPANSION, MAX_RECORD_BYTES, Limits
+from tfrecord_io.options.options_base import (
     DEFAULT_STORAGE,
     INT64_MAX,
     MIB,
@@ -24,8 +26,6 @@ from tfrecord_io.options.checked_options import (
     stops,
     unwrapped,
 )
-from tfrecord_io.options.did_you_mean import unknown_keyword
-from tfrecord_io.options.limits import DEFAULT_LIMITS, LIMITS, MAX_EXPANSION, MAX_RECORD_BYTES, Limits
 from tfrecord_io.options.read import FrameOptions, ReadOptions
 
 __all__ = [

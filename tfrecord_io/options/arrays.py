@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, get_args
 
-from tfrecord_io.options.checked_options import INT64_MAX, check_choice, check_integer, check_names, raises
+from tfrecord_io.options.options_base import INT64_MAX, check_choice, check_integer, check_names, raises
 from tfrecord_io.options.read import ReadOptions
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 

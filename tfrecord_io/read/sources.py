@@ -26,8 +26,8 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.options import DatasetValue, Options, ReadOptions, StorageOptions, TransferOptions, raises, unwrapped
-from tfrecord_io.options.checked_options import OF_CALLS, OF_PLACES, add_path_column, differing
 from tfrecord_io.options.dataset_keywords import OF_SELECTION
+from tfrecord_io.options.options_base import OF_CALLS, OF_PLACES, add_path_column, differing
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.partition_columns import PartitionColumns, shard_of

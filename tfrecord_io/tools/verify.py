@@ -25,7 +25,7 @@ from tfrecord_io.errors import (
 from tfrecord_io.format.feature_types import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
 from tfrecord_io.options import LIMITS, MIB, FrameOptions
-from tfrecord_io.options.checked_options import check_choice, datasets_in
+from tfrecord_io.options.options_base import check_choice, datasets_in
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.sources import whole_files

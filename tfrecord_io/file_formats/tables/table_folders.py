@@ -30,7 +30,7 @@ from tfrecord_io.file_formats.tables.table_files import (
 )
 from tfrecord_io.format.format_registry import ARROW, PARQUET, Format, load
 from tfrecord_io.options import MIB, StorageOptions
-from tfrecord_io.options.checked_options import Options, check_mode
+from tfrecord_io.options.options_base import Options, check_mode
 from tfrecord_io.options.write import ExportOptions, WriteOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.column_selection import Projection

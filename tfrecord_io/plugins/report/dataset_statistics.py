@@ -17,8 +17,8 @@ from tfrecord_io.display import short
 from tfrecord_io.errors import SchemaError, TFRecordError, without_secrets
 from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.options.checked_options import datasets_in, refuse_stated
 from tfrecord_io.options.dataset_keywords import OF_SELECTION
+from tfrecord_io.options.options_base import datasets_in, refuse_stated
 from tfrecord_io.options.record_types import MessageType, plain_record_type
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries

@@ -22,7 +22,7 @@ from tfrecord_io.errors import CorruptRecordError, MissingDependencyError, print
 from tfrecord_io.file_formats.format_of_path import format_of_source
 from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import MIB, FrameOptions, ReadOptions
-from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_integer, datasets_in
+from tfrecord_io.options.options_base import TransferOptions, check_choice, check_integer, datasets_in
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader

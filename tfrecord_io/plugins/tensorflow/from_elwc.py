@@ -20,8 +20,8 @@ from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, for_cli,
 from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import HEADER_BYTES
 from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, leaves_out
-from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.limits import Expansion
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker

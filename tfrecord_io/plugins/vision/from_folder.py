@@ -31,8 +31,8 @@ from tfrecord_io.file_formats.files_below import (
     warn_of_others,
 )
 from tfrecord_io.options import leaves_out
-from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import FolderOptions
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.typing import OnFileError, Path, StorageLike
 
 _IMAGE = [

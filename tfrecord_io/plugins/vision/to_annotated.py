@@ -20,7 +20,7 @@ from tfrecord_io.arrow.image_header import image_header
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.files_below import REMOTE_READERS
 from tfrecord_io.options import unwrapped
-from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass, remove_orientation
 from tfrecord_io.plugins.vision.annotated_rows import (

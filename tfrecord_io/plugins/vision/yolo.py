@@ -22,8 +22,8 @@ from tfrecord_io.file_formats.files_below import (
     warn_of_others,
 )
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.plugins.vision.annotated_images import (
     FRACTIONS,
     MOST_BYTES,
