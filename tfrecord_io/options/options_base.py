@@ -7,14 +7,14 @@ import operator
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
-from typing import Any, ClassVar, Self, TypeVar, get_args
+from typing import Any, ClassVar, Self, TypeVar, cast, get_args
 
 from tfrecord_io.errors import TFRecordError, for_cli
 from tfrecord_io.options.dataset_keywords import OF_PLAIN_FILES, OF_SELECTION, REFUSED
 from tfrecord_io.options.did_you_mean import NO_APPEND, unknown_keyword
-from tfrecord_io.typing import Compression, FileMode, OnErrorName, ProgressLike
+from tfrecord_io.typing import UNSET, Compression, FileMode, OnErrorName, ProgressLike, StorageLike
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
 _MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
@@ -67,6 +67,16 @@ class StorageOptions:
 
 
 DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
+
+
+def separate_filesystem(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords in which a filesystem that was passed as ``storage_options=`` is that of ``filesystem=``."""
+    storage = keywords.get("storage_options")
+    if storage is None or {kind.__name__ for kind in type(storage).__mro__}.isdisjoint(_FILESYSTEMS):
+        return dict(keywords)
+    if keywords.get("filesystem") is not None:
+        raise ValueError("storage_options= is a filesystem: leave out filesystem=")
+    return {**keywords, "storage_options": None, "filesystem": storage}
 
 
 @cache
@@ -140,10 +150,28 @@ def refuse_stated(dataset: Any, call: str, names: Set[str]) -> None:
 class Options:
     """The keywords of all calls that take a path; construction from keywords, and checks that several classes share."""
 
-    storage_options: Mapping[str, Any] | None = None
+    storage_options: StorageLike | None = None
     filesystem: Any = None
 
     internal: ClassVar[frozenset[str]] = frozenset()  # fields that are not keywords
+    none_is_unset: ClassVar[frozenset[str]] = frozenset()  # keywords of which None says as little as UNSET
+
+    @classmethod
+    def stated(cls, keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """Select the keywords that a caller states: all but UNSET, and None where None is the default.
+
+        TypeError for a keyword that these options do not have.
+        """
+        names = cls.__dataclass_fields__.keys() - cls.internal
+        for name in keywords:
+            if name not in names:
+                raise unknown_keyword(name, names)
+        unset = {name for name in keywords if name in cls.none_is_unset or getattr(cls, name) is None}
+        return {
+            name: value
+            for name, value in keywords.items()
+            if value is not UNSET and not (value is None and name in unset)
+        }
 
     def changed(self, **changes: Any) -> Self:
         """A copy with other values, unchecked, as checked values imply them."""
@@ -254,10 +282,13 @@ class Options:
 
     @property
     def storage(self) -> StorageOptions:
-        return StorageOptions(self.storage_options, self.filesystem)
+        return StorageOptions(cast("Mapping[str, Any] | None", self.storage_options), self.filesystem)
 
     def __post_init__(self) -> None:
         if self.storage_options is not None:
+            places = {"storage_options": self.storage_options, "filesystem": self.filesystem}
+            for name, value in separate_filesystem(places).items():
+                object.__setattr__(self, name, value)
             self._check_mapping("storage_options", "{'anon': True}", " or a filesystem of fsspec or pyarrow")
 
     def _check_integer(self, name: str, least: int, most: int | None = None, *, optional: bool = False) -> None:
@@ -313,7 +344,7 @@ class TransferOptions(Options):
 
     @property
     def storage(self) -> StorageOptions:
-        return StorageOptions(self.storage_options, self.filesystem, of_both=True)
+        return replace(super().storage, of_both=True)
 
     @property
     def source(self) -> StorageOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from tfrecord_io.errors import FeatureTypeError
 from tfrecord_io.options.dataset_keywords import OF_DATASETS
@@ -37,6 +37,8 @@ class FrameOptions(RecordOptions):
     check_crc: bool = True
     on_error: OnError = "raise"
     limits: Limits = DEFAULT_LIMITS
+
+    none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
