@@ -115,7 +115,6 @@ def to_hf(
         A list is longer than `pad_to`, or is one of tensors or lists. Images have the mode "unchanged". A column has
         bfloat16, arrays of text, times in units that Arrow does not have, or arrays without elements.
     """
-    keywords = RepresentationOptions.stated_keywords(to_hf, locals())
     source = source_of(dataset)
     refuse_unknown_dtypes(source.schema, "datasets")
     for field in source.schema:
@@ -123,7 +122,9 @@ def to_hf(
             reason = f"datasets has no arrays without elements, such as of shape {tuple(field.type.shape)}"
             raise SchemaError(reason, feature=field.name, got=str(field.type), hint="leave the column out by select")
     images = ImageColumns(source.schema, source.options.thread_count)
-    lists = _ListLengths(source.schema, RepresentationOptions(**keywords), images)
+    lists = _ListLengths(
+        source.schema, RepresentationOptions(pad_value=pad_value, max_length=max_length, pad_to=pad_to), images
+    )
     with needs("hf"):
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable

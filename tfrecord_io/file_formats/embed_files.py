@@ -80,7 +80,7 @@ def embed_files(
     FeatureNotFoundError
         The table does not have a column of paths.
     """
-    options = FileOptions.of_call(embed_files, locals())
+    options = FileOptions(threads=threads, storage_options=storage_options)
     check_choice("missing", missing, get_args(MissingFiles))
     if not isinstance(columns, Mapping):
         raise TypeError(f"columns={columns!r}: expected a dict such as {{'image': 'image_uri'}}")

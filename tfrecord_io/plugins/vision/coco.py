@@ -147,7 +147,16 @@ def open_coco(
     MissingDependencyError
         The package pillow is not installed.
     """
-    options, path = AnnotationOptions.of_call(open_coco, locals()), os.fspath(annotations)
+    options = AnnotationOptions(
+        invalid_boxes=invalid_boxes,
+        check_sizes=check_sizes,
+        orient=orient,
+        shuffle_seed=shuffle_seed,
+        on_error=on_error,
+        threads=threads,
+        storage_options=storage_options,
+    )
+    path = os.fspath(annotations)
     check_choice("masks", masks, (None, *get_args(Masks)))
     pillow("reading the sizes of images")
     document = _load(path, options.storage, with_masks=masks is not None)

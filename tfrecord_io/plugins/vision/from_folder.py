@@ -112,7 +112,10 @@ def open_image_folder(
     FileNotFoundError, NotADirectoryError
     """
     pillow("reading the sizes of images")
-    return _Reading(labels, class_names, FolderOptions.of_call(open_image_folder, locals()), IMAGE_SUFFIXES).open(path)
+    options = FolderOptions(
+        shuffle_seed=shuffle_seed, on_error=on_error, threads=threads, storage_options=storage_options
+    )
+    return _Reading(labels, class_names, options, IMAGE_SUFFIXES).open(path)
 
 
 @check_keywords
@@ -155,7 +158,8 @@ def open_file_folder(
     ValueError, FileNotFoundError, NotADirectoryError
         As in `open_image_folder`.
     """
-    return _Reading(labels, class_names, FolderOptions.of_call(open_file_folder, locals()), None).open(path)
+    options = FolderOptions(shuffle_seed=shuffle_seed, threads=threads, storage_options=storage_options)
+    return _Reading(labels, class_names, options, None).open(path)
 
 
 @dataclass(frozen=True, slots=True)
