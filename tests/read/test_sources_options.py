@@ -16,6 +16,7 @@ from border import FULL_NAMES, PUBLIC, public
 from source_calls import CALLS, ROWS, f, of, outcome, payloads
 from tfrecord_io.options import unwrapped
 from tfrecord_io.options.dataset_keywords import REFUSED, kept_by_dataset
+from tfrecord_io.typing import UNSET
 
 
 def damage(path: str, byte: int, records: Sequence[int] | None = None) -> None:
@@ -127,6 +128,16 @@ _CALLS = [public(name) for name in sorted(PUBLIC) if FULL_NAMES[name] in (name, 
 
 
 OF_SOURCES = [call for call in _CALLS if callable(call) and kept_by_dataset(call) and call is not tfr.dataset]
+
+
+@pytest.mark.parametrize("call", OF_SOURCES, ids=lambda call: call.__name__)
+def test_a_keyword_that_a_dataset_may_state_is_left_to_it_by_default(call: Any) -> None:
+    """A call whose default is a value would override, or contradict, each dataset that states another one."""
+    own = {"copy": {"threads", "progress"}, "diff": {"limit", "progress"}}.get(call.__name__, set())  # not those of a dataset
+    own |= {"compression"} if "target" in inspect.signature(call).parameters else set()
+    for parameter in inspect.signature(call).parameters.values():
+        if parameter.name in kept_by_dataset(call) - own and parameter.default is not parameter.empty:
+            assert parameter.default in (None, UNSET), parameter.name
 
 
 @pytest.mark.parametrize("name", ["compression", "limits"])

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import rounds
 from source_calls import ROWS, f
-from tfrecord_io.options import unwrapped
+from tfrecord_io.options import ReadOptions, unwrapped
+from tfrecord_io.typing import UNSET
 
 
 def test_selections_follow_one_another(files: Path) -> None:
@@ -145,7 +146,7 @@ def test_a_call_that_states_the_default_contradicts_a_dataset_that_states_anothe
     call(tfr.dataset(files / "a"), on_error="raise")
 
 
-OTHER_VALUES: dict[str, Any] = {  # by keyword of `dataset` whose default is not None: another value
+OTHER_VALUES: dict[str, Any] = {  # by keyword of `dataset` whose default is UNSET: another value
     "stable_types": True,
     "infer_text": False,
     "sample": 5,
@@ -164,7 +165,7 @@ OTHER_VALUES: dict[str, Any] = {  # by keyword of `dataset` whose default is not
 @pytest.mark.parametrize("look", [False, True])
 @pytest.mark.parametrize("name", OTHER_VALUES)
 def test_a_default_that_is_written_beside_a_dataset_holds_or_is_refused(name: str, look: bool, files: Path) -> None:
-    default = inspect.signature(tfr.dataset).parameters[name].default
+    default = getattr(ReadOptions, name)
     source = tfr.dataset(files / "a", **{name: OTHER_VALUES[name]})
     assert not look or source.schema.names
     assert getattr(unwrapped(tfr.dataset(source)).stated, name) == OTHER_VALUES[name]
@@ -188,7 +189,7 @@ def test_what_is_stated_of_a_dataset_whose_schema_was_looked_at_holds_or_is_refu
 
 def test_other_values_are_those_of_all_keywords_with_a_default() -> None:
     parameters = inspect.signature(tfr.dataset).parameters.values()
-    assert {p.name for p in parameters if p.default not in (None, p.empty)} - {"offset"} == {*OTHER_VALUES}
+    assert {p.name for p in parameters if p.default is UNSET} == {*OTHER_VALUES}
 
 
 def test_batches_have_the_default_size_if_the_call_says_so(files: Path) -> None:

@@ -30,6 +30,7 @@ from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
@@ -102,7 +103,9 @@ def register_duckdb(
         name = str(source)
         views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         _check_case([view for (view,) in views if view != name], name)
-    scan = plan_dataset(source, ReadOptions.of_call(register_duckdb, locals(), source))
+    scan = plan_dataset(
+        source, options_from_call(ReadOptions, register_duckdb, source, storage_options=storage_options)
+    )
     connection.register(name, _arrow_dataset(scan, live=LiveScan(scan)))
 
 

@@ -19,6 +19,7 @@ from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import LiveScan, exclude_rows, open_scan, plan_dataset
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
@@ -66,7 +67,7 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `tfrecord_io.dataset`.
     """
-    scan = plan_dataset(source, ReadOptions.of_call(scan_polars, locals(), source))
+    scan = plan_dataset(source, options_from_call(ReadOptions, scan_polars, source, storage_options=storage_options))
     return _lazy_frame(scan, LiveScan(scan))
 
 

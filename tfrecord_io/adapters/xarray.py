@@ -24,6 +24,7 @@ from tfrecord_io.errors import TFRecordError
 from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.arrays import RepresentationOptions
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.array_attributes import RECORD, attributes_of, dimension_names, dimensions_of
@@ -233,7 +234,7 @@ def _backend() -> type[Any]:
             self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None, **keywords: Any
         ) -> xr.Dataset:
             dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-            scan = plan_dataset(filename_or_obj, ReadOptions.from_keywords(keywords, None, filename_or_obj))
+            scan = plan_dataset(filename_or_obj, options_from_call(ReadOptions, None, filename_or_obj, **keywords))
             return to_xarray(scan.only([name for name in scan.schema.names if name not in dropped]))
 
     return TFRecordBackend

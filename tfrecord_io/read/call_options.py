@@ -44,7 +44,7 @@ def options_from_call(
     TypeError for a keyword that does not exist, or a value of a wrong type; ValueError for a value out of range, for
     an option of a dataset that the call refuses, and for one that a dataset decides and the call states differently.
     """
-    stated = kind.stated(keywords)
+    stated = separate_filesystem(kind.stated(keywords))
     datasets = [] if isinstance(source, str | os.PathLike) else datasets_in(source)
     if not datasets:
         return kind(**{**decided, **stated})
@@ -58,7 +58,6 @@ def options_from_call(
         for dataset in datasets:
             _refuse(dataset, call.__name__, refused)
     carried = _carried(kind, datasets)
-    stated = separate_filesystem(stated)
     options = kind(**{**carried, **decided, **stated})
     keeps_all = all(dataset.is_as_stated for dataset in datasets)
     is_fixed = not keeps_all or (isinstance(source, list | tuple) and any(d.chooses_rows for d in datasets))

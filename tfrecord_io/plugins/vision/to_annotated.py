@@ -37,6 +37,7 @@ from tfrecord_io.plugins.vision.pascal_voc import ANNOTATIONS, CORNERS, JPEG_IMA
 from tfrecord_io.plugins.vision.to_folder import NewFile, write_files
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
 from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import selection_of
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.filesystem.locate import is_url
@@ -98,7 +99,7 @@ def _write(
     """
     check_choice("images", images, (None, "none"))
     check_choice("check_sizes", check_sizes, (False, True))
-    options = ExportOptions.from_keywords(keywords, None, source)
+    options = options_from_call(ExportOptions, None, source, **keywords)
     if isinstance(unwrapped(source), Scan):  # reads the types that images need
         source, options = selection_of(source, options)
     with_images = {"needs_images": images is None, "check_sizes": check_sizes}

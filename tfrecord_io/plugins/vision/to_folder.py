@@ -21,6 +21,7 @@ from tfrecord_io.format.foreign_files import IMAGES, TIFF_MAGIC
 from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
 from tfrecord_io.options import ReadOptions, unwrapped
 from tfrecord_io.options.write import ExportOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path, scan_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.column_selection import Projection
@@ -31,7 +32,7 @@ from tfrecord_io.storage.paths.safe_names import name_fault
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import FilesLike, Path, ProgressLike, StorageLike
+from tfrecord_io.typing import UNSET, FilesLike, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.writer import WriteReport
 
 _MAGIC = {
@@ -60,7 +61,7 @@ def write_image_folder(
     table: str | None = TABLE_NAME,
     columns: Sequence[str] | str | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> WriteReport:
     """Write the images of TFRecord files as files of a folder, and the other columns as a CSV file in it.
 
@@ -114,7 +115,6 @@ def write_image_folder(
     FileExistsError
         The folder exists and is not empty.
     """
-    keywords = ExportOptions.stated_keywords(write_image_folder, {**locals(), "columns": None})
     return _write_folder(
         source=source,
         target=target,
@@ -123,7 +123,7 @@ def write_image_folder(
         filename=filename,
         table=table,
         columns=columns,
-        keywords=keywords,
+        keywords={"storage_options": storage_options, "progress": progress},
     )
 
 
@@ -153,7 +153,7 @@ def write_file_folder(
     table: str | None = TABLE_NAME,
     columns: Sequence[str] | str | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> WriteReport:
     """Write a column of bytes, such as audio, as files of a folder: the twin of `open_file_folder`.
 
@@ -189,7 +189,6 @@ def write_file_folder(
     EncodeError, FeatureNotFoundError, FileExistsError
         As from `write_image_folder`.
     """
-    keywords = ExportOptions.stated_keywords(write_file_folder, {**locals(), "columns": None})
     return _write_folder(
         source=source,
         target=target,
@@ -198,7 +197,7 @@ def write_file_folder(
         filename=filename,
         table=table,
         columns=columns,
-        keywords=keywords,
+        keywords={"storage_options": storage_options, "progress": progress},
     )
 
 
@@ -248,7 +247,7 @@ def _write_folder(
     columns: Any,
     keywords: dict[str, Any],
 ) -> WriteReport:
-    options = ExportOptions.from_keywords(keywords, None, source)
+    options = options_from_call(ExportOptions, None, source, **keywords)
     storage = options.target
     make_table = None if table is None else _table_format(table)
     options = _select_columns(source, options, columns, kind, image, filename)
