@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from tfrecord_io import typing as results
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, raises, stops, unwrapped
+from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, raises, stops
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.registry import FRAMES, find_point
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.typing import (
@@ -456,7 +456,7 @@ def write_tfrecord(
         if point is not None:
             report: WriteReport = point.load()(data, path, options)
             return report
-    if isinstance(scan := unwrapped(data), Scan):
+    if isinstance(scan := unwrap_scans(data), Scan):
         whole, storage = (None, DEFAULT_STORAGE) if scan.origin is None else (scan.origin[0], scan.origin[1].storage)
         check_outside(whole, storage, path, options.storage, scan.sources)
     return write(data, path, options)

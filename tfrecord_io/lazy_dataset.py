@@ -25,12 +25,12 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
-from tfrecord_io.options import INT64_MAX, DatasetValue, Limits, ReadOptions, check_integer
+from tfrecord_io.options import INT64_MAX, Limits, ReadOptions, check_integer
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
-from tfrecord_io.options.options_base import check_choice, check_equal, datasets_in
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.public_names import LateTypes
-from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.call_options import check_equal, datasets_in, options_from_call
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.explanation import Explanation, explain_scan
 from tfrecord_io.read.explode import step_columns
@@ -46,7 +46,7 @@ from tfrecord_io.read.open_scan import (
     skip_rows,
 )
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder
 from tfrecord_io.read.sources import as_list, is_source
 from tfrecord_io.training.iterator import ArrayIterator, iterate
 from tfrecord_io.training.mixed_rows import BalancedEpochs, MixedEpochs, SequenceEpochs
@@ -90,7 +90,7 @@ else:
 _selects = partial(check_keywords, moved=dict)  # of a dataset that is there: its errors name no keyword of `dataset`
 
 
-class _Shown(DatasetValue, Report):  # type: ignore[misc]  # the only slot of Report is __weakref__
+class _Shown(ScanHolder, Report):  # type: ignore[misc]  # the only slot of Report is __weakref__
     """What a dataset and a piece of one have: a scan, whose files, sizes and columns are shown."""
 
     __slots__ = ()
@@ -732,7 +732,7 @@ def mix(
     TypeError, ValueError
         The value of a keyword is invalid.
     """
-    is_single = isinstance(datasets, str | PathLike | DatasetValue | WindowedDataset)
+    is_single = isinstance(datasets, str | PathLike | ScanHolder | WindowedDataset)
     given: Any = [datasets] if is_single else datasets
     if isinstance(datasets, Mapping) or (is_single and balance is None):
         raise TypeError(f"expected a list of datasets, got {type(datasets).__name__}")

@@ -349,7 +349,7 @@ def test_defaults_are_documented() -> None:
         unset = {p.name for p in inspect.signature(call).parameters.values() if p.default is UNSET}
         assert unset <= {*stated, "compression", "on_new", "limits"}
     for name in ("compression", "on_new"):  # the first of their values
-        assert f"{name} : {{\"{getattr(ReadOptions, name)}\"" in (tfr.dataset.__doc__ or "")
+        assert f'{name} : {{"{getattr(ReadOptions, name)}"' in (tfr.dataset.__doc__ or "")
 
 
 def _wrong_values(kind: str) -> list[Any]:

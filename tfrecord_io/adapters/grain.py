@@ -14,7 +14,7 @@ import numpy as np
 from tfrecord_io.adapters.masked_arrays import without_masks
 from tfrecord_io.arrays.rows_by_number import ArraysByNumber
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.options import DatasetValue
+from tfrecord_io.read.scan import ScanHolder
 from tfrecord_io.training.batches_by_number import BatchesByNumber, by_number
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import Lengths, Missing
@@ -54,7 +54,7 @@ class GrainSource:
 
 @check_keywords
 def to_grain(
-    dataset: DatasetValue | RowSource,
+    dataset: ScanHolder | RowSource,
     *,
     batch_size: int | None = None,
     seed: int | None = None,

@@ -15,14 +15,14 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_batch, refuse_nuls
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import LiveScan, exclude_rows, open_scan, plan_dataset
 from tfrecord_io.read.row_filter import RowFilter
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
 from tfrecord_io.schema.tensor_types import unknown_dtype
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes, is_text, types_within, with_fields
@@ -72,9 +72,9 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
 
 
 @check_keywords
-def to_polars(dataset: DatasetValue) -> pl.LazyFrame:
+def to_polars(dataset: ScanHolder) -> pl.LazyFrame:
     """A polars LazyFrame of this version of the files; see `tfrecord_io.scan_polars`, which looks them up again."""
-    scan: Scan = unwrapped(dataset)
+    scan: Scan = unwrap_scans(dataset)
     return _lazy_frame(scan, scan)
 
 

@@ -20,9 +20,10 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.format.dtypes import is_text_dtype
-from tfrecord_io.options import DatasetValue, raises
+from tfrecord_io.options import raises
 from tfrecord_io.options.arrays import ColumnLayout, refuse_matrices
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.scan import ScanHolder
 from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text_or_bytes
 from tfrecord_io.training.iterator import ArrayIterator, iterate
@@ -39,7 +40,7 @@ _NO_VALUE = "a record has no value, which a tensor cannot represent"
 
 @check_keywords
 def to_tf(
-    dataset: DatasetValue | RowSource,
+    dataset: ScanHolder | RowSource,
     *,
     batch_size: int,
     shuffle_buffer: int | None = None,

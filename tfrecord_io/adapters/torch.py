@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.options import DatasetValue, check_integer
+from tfrecord_io.options import check_integer
 from tfrecord_io.options.arrays import refuse_matrices
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.scan import ScanHolder
 from tfrecord_io.training.batches_by_number import by_number
 from tfrecord_io.training.iterator import iterate
 from tfrecord_io.training.row_source import RowSource
@@ -23,7 +24,7 @@ else:
 
 @check_keywords
 def to_torch(
-    dataset: DatasetValue | RowSource,
+    dataset: ScanHolder | RowSource,
     *,
     batch_size: int | None = None,
     shuffle_buffer: int | None = None,
@@ -107,7 +108,7 @@ def to_torch(
 
 @check_keywords
 def to_torch_map(
-    dataset: DatasetValue | RowSource,
+    dataset: ScanHolder | RowSource,
     *,
     batch_size: int | None = None,
     seed: int | None = None,

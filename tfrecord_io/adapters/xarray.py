@@ -21,12 +21,12 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.arrays import RepresentationOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
 from tfrecord_io.schema.array_attributes import RECORD, attributes_of, dimension_names, dimensions_of
 from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
@@ -41,7 +41,7 @@ _FILLED = "fcmM"  # dtype kinds that have a missing value: NaN, NaT
 
 
 @check_keywords
-def to_xarray(dataset: DatasetValue | Scan) -> xr.Dataset:
+def to_xarray(dataset: ScanHolder | Scan) -> xr.Dataset:
     """An xarray Dataset with the dimension ``record``, whose variables are read when they are indexed.
 
     Missing values are NaN, NaT, or None in object arrays of text, bytes and lists; a missing integer or bool is an
@@ -52,7 +52,7 @@ def to_xarray(dataset: DatasetValue | Scan) -> xr.Dataset:
     rows of a filter, `offset`, `limit` or another `on_error` than "raise" are not known by number: such a dataset is
     read at once.
     """
-    scan: Scan = unwrapped(dataset)
+    scan: Scan = unwrap_scans(dataset)
     with needs("xarray"):
         import xarray as xr
         from xarray.core.indexing import LazilyIndexedArray

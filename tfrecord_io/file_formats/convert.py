@@ -33,10 +33,9 @@ from tfrecord_io.format.format_registry import (
     own_options,
 )
 from tfrecord_io.options import ReadOptions, StorageOptions, TransferOptions, stops
-from tfrecord_io.options.options_base import datasets_in
 from tfrecord_io.options.write import ADDING, WriteOptions
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.call_options import datasets_in, options_from_call
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader, open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan

@@ -11,8 +11,6 @@ from tfrecord_io.options.options_base import (
     INT64_MAX,
     MIB,
     AskedOnce,
-    Configured,
-    DatasetValue,
     Options,
     StorageOptions,
     TransferOptions,
@@ -24,7 +22,6 @@ from tfrecord_io.options.options_base import (
     leaves_out,
     raises,
     stops,
-    unwrapped,
 )
 from tfrecord_io.options.read import FrameOptions, ReadOptions
 
@@ -37,8 +34,6 @@ __all__ = [
     "MAX_RECORD_BYTES",
     "MIB",
     "AskedOnce",
-    "Configured",
-    "DatasetValue",
     "FrameOptions",
     "Limits",
     "Options",
@@ -54,5 +49,4 @@ __all__ = [
     "raises",
     "stops",
     "unknown_keyword",
-    "unwrapped",
 ]

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 import os
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
-from contextvars import ContextVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, ClassVar, Self, TypeVar, cast, get_args
 
 from tfrecord_io.errors import TFRecordError, for_cli
-from tfrecord_io.options.dataset_keywords import OF_PLAIN_FILES, OF_SELECTION, REFUSED
 from tfrecord_io.options.did_you_mean import NO_APPEND, unknown_keyword
 from tfrecord_io.typing import UNSET, Compression, FileMode, OnErrorName, ProgressLike, StorageLike
 
-_WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
 _MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
 _FILESYSTEMS = ("AbstractFileSystem", "FileSystem")  # of fsspec and pyarrow: what ``storage_options=`` may be, too
 T = TypeVar("T")
 MIB = 1 << 20
-_signature = cache(inspect.signature)
 INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
 
 
@@ -79,73 +74,6 @@ def separate_filesystem(keywords: Mapping[str, Any]) -> dict[str, Any]:
     return {**keywords, "storage_options": None, "filesystem": storage}
 
 
-@cache
-def _defaults(cls: Any, call: Callable[..., Any]) -> list[tuple[str, Any]]:
-    """The keywords that a call and a class of options have, and their defaults in the call."""
-    parameters, option_names = _signature(call).parameters, cls.__dataclass_fields__.keys() - cls.internal
-    return [(name, parameter.default) for name, parameter in parameters.items() if name in option_names]
-
-
-# The public call that runs, and the names of the keywords that its caller wrote: `check_keywords` sets it.
-WRITTEN: ContextVar[tuple[Callable[..., Any] | None, Collection[str]]] = ContextVar("WRITTEN", default=(None, ()))
-
-
-class Configured:
-    """Base class of scans, for code on floors below `Scan`."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class DatasetValue:
-    """Base class of datasets and their pieces: public objects around a `Configured` one."""
-
-    _held: Any
-
-
-def unwrapped(source: Any) -> Any:
-    """Scans of datasets and pieces, alone or in a list; any other source is returned as is."""
-    if isinstance(source, DatasetValue):
-        return source._held
-    if isinstance(source, list | tuple) and any(isinstance(part, DatasetValue) for part in source):
-        return [unwrapped(part) for part in source]
-    return source
-
-
-# Keywords of a call instead of those of a dataset.
-OF_CALLS = frozenset({"threads", "progress", "batch_size", "batch_bytes"})
-OF_PLACES = frozenset({"storage_options", "filesystem"})
-_OF_SOURCES = frozenset({"split", "allow_missing_shards"})  # which each dataset has of its own
-_OF_FILES = _OF_SOURCES | OF_PLACES  # by which they were found
-_OF_TARGETS = frozenset({"compression"}) | OF_PLACES  # where a call writes files, too
-_WRITE_FIRST = "pass a dataset without it, or write its rows first with tfr.write_tfrecord(dataset, path)"
-_OTHERWISE = {  # by call: how it reads some rows
-    "open_random": "records.select(filters) finds those that meet a condition",
-    "read_earth_engine": "an image has all patches",
-}
-
-
-def datasets_in(source: object) -> list[Any]:
-    """The datasets, and the pieces of them, in what a call reads."""
-    parts = source if isinstance(source, list | tuple) else [source]
-    return [part for part in map(unwrapped, parts) if isinstance(part, Configured)]
-
-
-def refuse_stated(dataset: Any, call: str, names: Set[str]) -> None:
-    """Raise ValueError for keywords stated by a dataset and not taken by a call."""
-    advice = _OTHERWISE.get(call, _WRITE_FIRST)
-    if "filters" in names and dataset.chooses_rows:
-        raise ValueError(f"{call} works on whole files, and takes no selection ({dataset.chooses_rows}): {advice}")
-    if "columns" in names and dataset.chooses_columns:
-        raise ValueError(f"{call} works on whole records, and columns of the dataset are selected: {advice}")
-    for name in sorted(dataset.stated.changes.keys() & names - OF_SELECTION - OF_CALLS):
-        if name == "compression" and call in OF_PLAIN_FILES:
-            if dataset.stated.compression is None:
-                continue
-            advice = "only plain files have records by number; tfr.convert(dataset, target) writes them"
-        raise ValueError(f"{call} takes no {name}= of a dataset: {advice}")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """The keywords of all calls that take a path; construction from keywords, and checks that several classes share."""
@@ -173,102 +101,19 @@ class Options:
             if value is not UNSET and not (value is None and name in unset)
         }
 
+    @classmethod
+    def from_keywords(cls, keywords: Mapping[str, Any]) -> Self:
+        """Make options of the keywords that a call passes on, as `stated` selects them.
+
+        TypeError for a keyword that does not exist, or a value of a wrong type; ValueError for a value out of range.
+        """
+        return cls(**cls.stated(keywords))
+
     def changed(self, **changes: Any) -> Self:
         """A copy with other values, unchecked, as checked values imply them."""
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__, **changes)
         return new
-
-    @classmethod
-    def from_keywords(
-        cls, keywords: Mapping[str, Any], call: Callable[..., Any] | None = None, source: object = None, **decided: Any
-    ) -> Self:
-        """Options from a call's keywords, and from the datasets in the `source` that it reads.
-
-        `call` is the public function: keywords that its signature does not have are refused. Without it, all are valid.
-        `decided` are those that the call decides, where the caller does not.
-
-        TypeError for a keyword that does not exist, or a value of a wrong type; ValueError for a value out of range, or
-        one of a dataset that the caller gives again, with another value.
-        """
-        if keywords:
-            option_names = cls.__dataclass_fields__.keys() - cls.internal
-            shown = option_names if call is None else _signature(call).parameters
-            for name in keywords:
-                if name not in option_names or (name not in shown and name not in _WITHOUT_SAMPLE):
-                    raise unknown_keyword(name, option_names, call)
-            storage = keywords.get("storage_options")
-            if storage is not None and not {kind.__name__ for kind in type(storage).__mro__}.isdisjoint(_FILESYSTEMS):
-                if keywords.get("filesystem") is not None:
-                    raise ValueError("storage_options= is a filesystem: leave out filesystem=")
-                keywords = {**keywords, "storage_options": None, "filesystem": storage}
-        if source is not None and not isinstance(source, str | os.PathLike) and (datasets := datasets_in(source)):
-            if "columns" in cls.__dataclass_fields__ and isinstance(source, list | tuple):
-                common = _common_columns(source)
-                if common is not None and keywords.get("columns") is not None:
-                    raise ValueError("datasets of a list select columns: tfr.dataset([…]).select(…) selects of these")
-                decided = {**decided, "columns": common}
-            return cls._from_datasets(datasets, keywords, call, decided, is_list=isinstance(source, list | tuple))
-        return cls(**{**decided, **keywords})
-
-    @classmethod
-    def of_call(cls, call: Callable[..., Any], arguments: Mapping[str, Any], source: object = None, **own: Any) -> Self:
-        """Options from the arguments of a call, its ``locals()``, and from the datasets in the `source`."""
-        return cls.from_keywords(cls.stated_keywords(call, arguments), call, source, **own)
-
-    @classmethod
-    def stated_keywords(cls, call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Keywords of these options stated by the caller of a call, from the call's ``locals()``.
-
-        That is any value but the default, and the default if it was written and is not None. The others are left to a
-        dataset.
-        """
-        running, written = WRITTEN.get()
-        if running is not getattr(call, "__wrapped__", None):
-            written = ()
-        keywords = {}
-        for name, default in _defaults(cls, call):  # type: ignore[arg-type]  # whose hash is that of its instances, to mypy
-            value = arguments[name]
-            is_default = value is default or (isinstance(default, str) and value == default)  # of equal texts, too
-            if not is_default or (name in written and value is not None):
-                keywords[name] = value
-        return keywords
-
-    @classmethod
-    def _from_datasets(
-        cls,
-        datasets: Sequence[Any],
-        keywords: Mapping[str, Any],
-        call: Callable[..., Any] | None,
-        own: Mapping[str, Any],
-        *,
-        is_list: bool,
-    ) -> Self:
-        """Options common to all datasets, with the ones belonging to a call."""
-        if call is not None and (refused := REFUSED.get(call.__name__)) is not None:
-            for dataset in datasets:
-                refuse_stated(dataset, call.__name__, refused)
-        first = datasets[0]
-        writes = issubclass(cls, TransferOptions)
-        names = {f.name for f in fields(first.stated)} & {f.name for f in fields(cls)} - cls.internal
-        names -= OF_SELECTION | (_OF_TARGETS if writes else frozenset())
-        if writes and "check_crc" in cls.__dataclass_fields__:
-            names |= {"compression"}  # that of what is read
-        values = {name: getattr(first.stated, name) for name in names}
-        reads = "reading" in cls.__dataclass_fields__
-        compared = first.stated.__dataclass_fields__.keys() - OF_SELECTION - OF_PLACES if reads else values.keys()
-        check_equal([dataset.stated for dataset in datasets], sorted(compared - OF_CALLS - _OF_SOURCES))
-        if writes:
-            values["source_storage"] = first.stated.storage
-        if reads:
-            values["reading"] = first.stated
-        options = cls(**{**values, **own, **keywords})
-        is_fixed = not all(dataset.is_as_stated and not (is_list and dataset.chooses_rows) for dataset in datasets)
-        for name in sorted(keywords.keys() & values.keys() - OF_CALLS):
-            is_binding = is_fixed or name in _OF_FILES or values[name] != getattr(type(first.stated), name)
-            if getattr(options, name) != values[name] and is_binding:
-                raise differing(name, call)
-        return options
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what differs from the defaults."""
@@ -355,37 +200,6 @@ class TransferOptions(Options):
     def target(self) -> StorageOptions:
         """The storage of the files that are written."""
         return self.storage
-
-
-def _common_columns(parts: Sequence[Any]) -> tuple[str, ...] | None:
-    """The columns that are selected of all datasets of a list; None if all columns of each are."""
-    datasets = datasets_in(parts)
-    names = {tuple(dataset.schema.names) for dataset in datasets}  # first: a filter may need columns that are left out
-    chosen = [dataset.chooses_columns for dataset in datasets]
-    if any(chosen) and (not all(chosen) or len(names) > 1 or len(datasets) < len(parts)):
-        raise ValueError("the parts of a list have other columns selected: tfr.dataset([…]).select(…) selects of all")
-    return add_path_column(names.pop(), datasets[0].stated.include_file_paths) if any(chosen) else None
-
-
-def add_path_column(names: tuple[str, ...], paths: str | None) -> tuple[str, ...]:
-    """The ``columns=`` selecting a dataset's columns, without the column of paths if the names lack it."""
-    return names if paths is None or paths in names else (*names, paths, f"!{paths}")
-
-
-def check_equal(options: Sequence[Options], names: Iterable[str]) -> None:
-    """Raise ValueError if datasets read together differ in one of these options."""
-    first, *later_options = options
-    for later in later_options:
-        for name in names:
-            if getattr(later, name) != getattr(first, name):
-                advice = f"open them with the same, tfr.dataset(path, {name}=…)"
-                raise ValueError(f"the datasets differ in {name}=: {advice}")
-
-
-def differing(name: str, call: Callable[..., Any] | None = None) -> ValueError:
-    """The error for a keyword that a dataset decides, of which the call states another value."""
-    reason = f"{name}= differs from that of the dataset, which says how its files are read"
-    return ValueError(f"{'' if call is None else f'{call.__name__}: '}{reason}: tfr.dataset(path, {name}=…)")
 
 
 def check_names(name: str, value: object) -> list[str]:

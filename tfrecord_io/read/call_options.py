@@ -8,10 +8,10 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from tfrecord_io.options import Options, TransferOptions, unwrapped
+from tfrecord_io.options import Options, TransferOptions
 from tfrecord_io.options.dataset_keywords import OF_PLAIN_FILES, OF_SELECTION, REFUSED
 from tfrecord_io.options.options_base import separate_filesystem
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, unwrap_scans
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 
@@ -56,7 +56,7 @@ def options_from_call(
     if call is not None:
         refused = REFUSED.get(call.__name__, frozenset())
         for dataset in datasets:
-            _refuse(dataset, call.__name__, refused)
+            refuse_options(dataset, call.__name__, refused)
     carried = _carried(kind, datasets)
     options = kind(**{**carried, **decided, **stated})
     keeps_all = all(dataset.is_as_stated for dataset in datasets)
@@ -71,7 +71,7 @@ def options_from_call(
 def datasets_in(source: object) -> list[Scan]:
     """The datasets, and the pieces of them, in what a call reads."""
     parts = source if isinstance(source, list | tuple) else [source]
-    return [part for part in map(unwrapped, parts) if isinstance(part, Scan)]
+    return [part for part in map(unwrap_scans, parts) if isinstance(part, Scan)]
 
 
 def check_equal(options: Sequence[Options], names: Iterable[str]) -> None:
@@ -114,7 +114,7 @@ def _carried(kind: type[Options], datasets: Sequence[Scan]) -> dict[str, Any]:
     return carried
 
 
-def _refuse(dataset: Scan, call: str, names: Set[str]) -> None:
+def refuse_options(dataset: Scan, call: str, names: Set[str]) -> None:
     """Raise ValueError for options that a dataset states and a call refuses."""
     advice = _OTHERWISE.get(call, _WRITE_FIRST)
     if "filters" in names and dataset.chooses_rows:

@@ -25,9 +25,9 @@ from tfrecord_io.errors import (
 from tfrecord_io.format.feature_types import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
 from tfrecord_io.options import LIMITS, MIB, FrameOptions
-from tfrecord_io.options.options_base import check_choice, datasets_in
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.call_options import datasets_in, options_from_call
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.schema.embedded import EmbeddedSchema
@@ -195,10 +195,8 @@ def verify(
         With `images`: the package pillow is not installed.
     """
     check_choice("images", images, (False, True, "full"))
-    record_types = {
-        dataset.stated.record_type for dataset in datasets_in(source) if hasattr(dataset.stated, "record_type")
-    }
-    record_type = record_types.pop() if len(record_types) == 1 else None
+    record_types = {dataset.stated.record_type for dataset in datasets_in(source)}
+    record_type: Any = record_types.pop() if len(record_types) == 1 else None
     if record_type not in (*RECORD_TYPES, "bytes"):
         names = ", ".join(map(repr, RECORD_TYPES))
         raise ValueError(f"record_type={record_type!r}: expected one of {names}, 'bytes'")

@@ -16,7 +16,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, cached_property
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, warn
-from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions, raises, stops
+from tfrecord_io.options import LIMITS, MIB, ReadOptions, raises, stops
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
 from tfrecord_io.read.call_options import options_from_call
@@ -25,7 +25,7 @@ from tfrecord_io.read.open_scan import apply_selection
 from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, ScanHolder
 from tfrecord_io.read.sources import resolve_selection
 from tfrecord_io.training.background_generator import BackgroundGenerator
 from tfrecord_io.training.batching import ArrayChunk, Batching
@@ -481,7 +481,7 @@ def _refuse_idle_seed(seed: int | None, shuffle_buffer: int | None) -> None:
         raise ValueError(f"seed={seed!r}: {reason}; pass both, or neither")
 
 
-def iterate(data: DatasetValue | Scan | RowSource, **keywords: Any) -> ArrayIterator:
+def iterate(data: ScanHolder | Scan | RowSource, **keywords: Any) -> ArrayIterator:
     """Iterate over a scan or another source; files are read if parts are equal, and to know lengths of lists.
 
     TypeError or ValueError if the value of a keyword of `IterOptions` is invalid.

@@ -20,14 +20,14 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, warn
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.format.dtypes import header, is_text_dtype
-from tfrecord_io.options import StorageOptions, unwrapped
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_scan, scan_of
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.schema.array_attributes import (
     RECORD,
     TYPE,
@@ -242,7 +242,7 @@ def _check_member(name: str) -> None:
 def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOptions]:
     """Plan a read that is opened several times; and the storage of the target."""
     paths = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
-    if any(hasattr(unwrapped(path), "read") for path in paths):
+    if any(hasattr(unwrap_scans(path), "read") for path in paths):
         raise TypeError("the files are read several times: pass a path, not a file object")
     options = options_from_call(ExportOptions, None, source, {"batch_bytes": BLOCK_BYTES}, **keywords)
     return scan_of(source, options), options.target

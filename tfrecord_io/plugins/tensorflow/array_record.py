@@ -22,10 +22,10 @@ from tfrecord_io.errors import CorruptRecordError, MissingDependencyError, print
 from tfrecord_io.file_formats.format_of_path import format_of_source
 from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import MIB, FrameOptions, ReadOptions
-from tfrecord_io.options.options_base import TransferOptions, check_choice, check_integer, datasets_in
+from tfrecord_io.options.options_base import TransferOptions, check_choice, check_integer
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.call_options import datasets_in, options_from_call
 from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.read.sources import PieceStream, made_records, paths_of
 from tfrecord_io.schema.formats.tfds_info import check_length

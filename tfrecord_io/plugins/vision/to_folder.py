@@ -19,11 +19,12 @@ from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS,
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.foreign_files import IMAGES, TIFF_MAGIC
 from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
-from tfrecord_io.options import ReadOptions, unwrapped
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path, scan_of
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes
@@ -298,7 +299,7 @@ def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
     TypeError, ValueError
         They can be read only once.
     """
-    if hasattr(unwrapped(source), "read"):
+    if hasattr(unwrap_scans(source), "read"):
         raise TypeError("the files are read twice: pass a path, not a file object")
     scan = scan_of(source, replace(options, filters=None, limit=None))
     if once := [source_file.path for source_file in scan.sources if not source_file.can_be_read_again]:
