@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.adapters.libraries import made, needs
+from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.representation import MASK, TableRepresentation, slice_columns
 from tfrecord_io.arrays.rows_by_number import ScanLookup
 from tfrecord_io.arrow.buffers import empty_batch, empty_table, selectable
@@ -211,9 +211,14 @@ def _backend_array() -> type[Any]:
             return values if numbers.ndim else values.reshape(values.shape[1:])  # also of an object
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return made, (_backend_array, self.column, self.shape, self.dtype)
+            return _make_backend_array, (self.column, self.shape, self.dtype)
 
     return TFRecordArray
+
+
+def _make_backend_array(column: _Column, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Unpickle an array, whose class is defined once xarray is imported."""
+    return _backend_array()(column, shape, dtype)
 
 
 # ---- the entry point

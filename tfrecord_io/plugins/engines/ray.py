@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.adapters.libraries import made, needs
+from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_table
 from tfrecord_io.arrow.evaluate_condition import COMPARISONS
 from tfrecord_io.arrow.input.batch_source import open_input
@@ -208,9 +208,14 @@ def _datasink_class() -> type[Any]:
             self._writer.abort()
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return made, (_datasink_class, self._writer)
+            return _make_datasink, (self._writer,)
 
     return TFRecordDatasink
+
+
+def _make_datasink(writer: DistributedWriter) -> Any:
+    """Unpickle a datasink, whose class is defined once Ray is imported."""
+    return _datasink_class()(writer)
 
 
 def _columns(block: Any) -> Any:
