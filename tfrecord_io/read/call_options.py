@@ -39,7 +39,7 @@ def options_from_call(
     """Make the options of a call: its keywords take precedence over `decided`, and both over those of its datasets.
 
     `kind` is the class of the options. `call` is the public function, which errors name, and whose refused options
-    `REFUSED` lists. A keyword that is UNSET is left to the datasets in `source`, else it has its default.
+    `REFUSED` lists. A keyword that is UNSET has the value of the datasets in `source`, and without any its default.
 
     TypeError for a keyword that does not exist, or a value of a wrong type; ValueError for a value out of range, for
     an option of a dataset that the call refuses, and for one that a dataset decides and the call states differently.
