@@ -588,13 +588,14 @@ def infer_schema(
         feature, its type, the number of records that have it, the smallest and largest number of values, whether all
         are text, and the record that made it a list or binary. Where records have values of another feature type than
         most, it states how many and which is the first; the schema is that of the other records. It prints as a table
-        of these.
+        of these. Its ``suggestions`` are as in `describe`.
 
     Raises
     ------
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`.
     """
+    from tfrecord_io.read.suggest_types import suggest_types
     from tfrecord_io.schema.inferred_schema import InferredSchema
 
     given = options_from_call(
@@ -610,9 +611,15 @@ def infer_schema(
     )
     sources, options = selection_of(source, replace(given.for_inspection(), schema="infer"), as_records=True)
     planned = plan_scan(sources, options, whole=True, with_evidence=True)
+    inferred = planned.inferred
+    if inferred is not None and planned.error is None and planned.scan.resolved.source == "inferred":
+        builder, first = planned.scan.compiled.builder, planned.sample[:1]
+        batches = [builder.batch(chunk.columns, chunk.rows)[0] for chunk in first if chunk.rows]
+        suggestions = suggest_types(batches)
+        inferred = InferredSchema(inferred, inferred.evidence, inferred.records, suggestions)
     planned.close()
     if planned.error is not None and not stops(options.on_error):
         raise planned.error
     if not raises(given.on_error) and planned.reader.recovery is not None:
         planned.reader.recovery.skipped.warn()
-    return planned.inferred or InferredSchema(Schema.from_arrow(planned.scan.schema))
+    return inferred or InferredSchema(Schema.from_arrow(planned.scan.schema))

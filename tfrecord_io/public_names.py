@@ -78,6 +78,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "read.random_access": "RandomAccess SelectedRecords",
         "read.reader": "Reader",
         "read.report": "ReadReport",
+        "read.suggest_types": "Suggestion",
         "schema.field": "Field",
         "schema.inferred_schema": "InferredSchema",
         "tools.delete": "DeleteReport",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tfrecord_io.read.random_access import SelectedRecords as SelectedRecords
     from tfrecord_io.read.reader import Reader as Reader
     from tfrecord_io.read.report import ReadReport as ReadReport
+    from tfrecord_io.read.suggest_types import Suggestion as Suggestion
     from tfrecord_io.schema.field import Field as Field
     from tfrecord_io.schema.inferred_schema import InferredSchema as InferredSchema
     from tfrecord_io.tools.delete import DeleteReport as DeleteReport
@@ -96,6 +97,7 @@ __all__ = [
     "SchemaLike",
     "SelectedRecords",
     "SkippedRegion",
+    "Suggestion",
     "SourceFormat",
     "StorageLike",
     "Table",

@@ -60,8 +60,10 @@ from tfrecord_io.schema.column_selection import (
     refuse_other_features,
 )
 from tfrecord_io.schema.embedded import EmbeddedSchema
+from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.inferred_type import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
@@ -107,7 +109,11 @@ def plan_scan(
     read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
     sources, stated_options = resolve_sources(path, options), options
-    if options.filters is not None and _declares(options):
+    if options.declares_schema and not takes_payloads(options.record_type) and _has_open_shapes(options):
+        from tfrecord_io.read.resolve_shapes import close_shapes
+
+        options = close_shapes(options, sources, partial(_first_chunks, sources))
+    if options.filters is not None and declares_schema(options):
         options = _add_filter_types(sources, options)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
     planner.narrow_options = None if options is stated_options else stated_options
@@ -131,6 +137,29 @@ def plan_scan(
     planned.close()
     options = options.changed(columns=(*(options.columns or ()), *(f"!{name}" for name in conflicts)))
     return plan_scan(sources, options, whole=whole, with_index=with_index, only_sample=only_sample)
+
+
+def declares_schema(options: ReadOptions) -> bool:
+    """True if ``schema=`` declares the types."""
+    return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
+
+
+def _has_open_shapes(options: ReadOptions) -> bool:
+    """True if a column is declared as an array whose shape stands in other features, or by a text that may say so."""
+    declared = Schema.parse(options.schema) if declares_schema(options) else None
+    fields = () if declared is None or declared.plain is not None else declared.fields
+    overrides = (options.schema_overrides or {}).values()
+    return any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)) or any(
+        isinstance(type_, str) and type_.lstrip().startswith("tensor(") for type_ in overrides
+    )
+
+
+def _first_chunks(sources: Sequence[Source], options: ReadOptions) -> list[DecodedChunk]:
+    """The first records of the files as `options` ask for them, decoded without a declared type."""
+    planned = plan_scan(sources, options, only_sample=True)
+    chunks = list(planned.sample)
+    planned.close()
+    return chunks
 
 
 def _add_filter_types(sources: Sequence[Source], options: ReadOptions) -> ReadOptions:
@@ -160,10 +189,10 @@ def _add_filter_types(sources: Sequence[Source], options: ReadOptions) -> ReadOp
 
 def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], options: ReadOptions) -> None:
     """Make an error about a column of a filter list all names of the files, not only the selected ones."""
-    if options.columns is None and not _declares(options):
+    if options.columns is None and not declares_schema(options):
         return
     if not all(source.can_be_read_again for source in sources):
-        if _declares(options):
+        if declares_schema(options):
             error.advice = "the source is read once: declare the column in schema=, and leave it out by columns="
         return
     with suppress(TFRecordError), warnings.catch_warnings():
@@ -174,7 +203,7 @@ def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], opti
 
 def _options_of_file(options: ReadOptions) -> ReadOptions:
     """The options to plan a read of all columns, with the types that the files state, or that are inferred."""
-    changes: dict[str, Any] = {"schema": None} if _declares(options) else {"schema": options.schema}
+    changes: dict[str, Any] = {"schema": None} if declares_schema(options) else {"schema": options.schema}
     changes |= {"columns": None, "filters": None, "schema_overrides": None, "offset": 0, "limit": None}
     return options.changed(**changes, progress=False)
 
@@ -191,11 +220,6 @@ class _Sample(NamedTuple):
     error: Exception | None
 
 
-def _declares(options: ReadOptions) -> bool:
-    """True if ``schema=`` declares the types."""
-    return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
-
-
 def _remove_filter(
     options: ReadOptions, sources: tuple[Source, ...], partitions: PartitionColumns
 ) -> tuple[ReadOptions, tuple[Source, ...]]:
@@ -203,7 +227,7 @@ def _remove_filter(
     from tfrecord_io.read.row_filter import RowFilter, add_filter_columns
 
     names = options.filters.columns
-    if _declares(options):
+    if declares_schema(options):
         partitions, _ = partitions.declare_types(Schema.parse(options.schema), sources)
     if partitions.fields and not options.offset:  # which counts the records of all files
         possible = RowFilter(options.filters, names).possible(sources, partitions)
@@ -308,7 +332,7 @@ class _Planner:
             return self._messages(reader, message)
         if options.record_type == "bytes":
             return self._payloads(reader)
-        if _declares(options):
+        if declares_schema(options):
             return self._plan_declared(reader, assumptions)
         reader.check = EmbeddedSchemaCheck(uses_embedded, assumptions.embedded)
         is_stated = uses_embedded and schemas_are_stated(self.sources)  # also columns that no file has yet

@@ -20,6 +20,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
+from tfrecord_io.schema.shape_source import ShapeSource
 from tfrecord_io.schema.tensor_types import (
     EXTENSION_NAME,
     JSON,
@@ -85,11 +86,12 @@ class Leaf:
     encoding: str = LIST
     element: Element | None = None  # of a column of tensors, as is `shape`
     shape: Shape | None = None
+    shape_source: ShapeSource | None = None  # the features of another program that state the shape
 
     @property
     def companions(self) -> tuple[str, ...]:
         """Names of the companion features: shape (INT64, LIST) and dtype (BYTES, SCALAR)."""
-        if self.encoding == LIST or not encoding_rules(self.encoding).companions:
+        if self.encoding == LIST or self.shape_source is not None or not encoding_rules(self.encoding).companions:
             return ()
         return companions(self.feature)
 
@@ -239,9 +241,9 @@ def _tensor_leaf(
         advice = 'write it with record_type="sequence_example"'
         raise UnsupportedType(feature, "a list of tensors cannot be stored in an Example", advice)
     element, shape = supported_element_and_shape(field, feature)
-    rules = _rules(encoding, feature)
+    rules, source = _rules(encoding, feature), ShapeSource.in_metadata(field.metadata, feature)
     try:
-        rules.check(element, shape)
+        rules.check(element, shape if source is None else ())  # other features state what a list does not
     except ValueError as error:
         raise UnsupportedType(feature, str(error), f'use the encoding "{RAW}"') from None
     if rules.adaptive:
@@ -255,6 +257,7 @@ def _tensor_leaf(
         encoding=rules.name,
         element=element,
         shape=shape,
+        shape_source=source,
     )
 
 

@@ -33,6 +33,7 @@ from tfrecord_io.schema.column_features import (
     size_of,
     stored_as,
 )
+from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY, ShapeSource
 from tfrecord_io.schema.tensor_types import (
     TENSOR_ENCODINGS,
     Shape,
@@ -255,7 +256,7 @@ class Field:
             object.__setattr__(self, "feature", self.column)
         is_bare = self.encoding == LIST and self.shape is None and self.default is None and self.empty is None
         is_common = is_bare and self.part in (None, CONTEXT) and plain_kind(self.type) is not None
-        is_common = is_common and COMPOSITE_KEY not in self.metadata
+        is_common = is_common and not self.metadata.keys() & {COMPOSITE_KEY, SHAPE_SOURCE_KEY}
         object.__setattr__(self, "is_common", is_common)
         if is_common:
             object.__setattr__(self, "part", CONTEXT)
@@ -369,10 +370,10 @@ class Field:
     def _key(self) -> tuple[Any, ...]:
         """Key for comparisons; the default as text, in which 0, False and 0.0 differ and NaN equals itself."""
         default = None if self.default is None else json_text(to_json_value(self.default))
-        dtype, image = map(self.metadata.get, (DTYPE_KEY, IMAGE_KEY))
+        dtype, image, source = map(self.metadata.get, (DTYPE_KEY, IMAGE_KEY, SHAPE_SOURCE_KEY))
         required = bool(self.required)
         plain = (self.column, self.type, self.feature, self.encoding, self.shape, self.part, self.empty)
-        return *plain, dtype, image, required, default
+        return *plain, dtype, image, source, required, default
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Field) else NotImplemented
@@ -397,6 +398,7 @@ class Field:
             "encoding": self.encoding if self.encoding != LIST else None,
             "stored as": stored_as(self.to_arrow()),
             "shape": str(self.shape) if self.shape != shape_of(self.value, self.metadata) else None,
+            **_source_notes(self),
             **image,
             "required": "" if self.required else None,
             "empty": self.empty,
@@ -459,6 +461,15 @@ def default_part(type_: pa.DataType, encoding: str) -> str:
     if is_composed(encoding) or not is_list_like(type_):
         return CONTEXT
     return FEATURE_LIST if is_list_like(type_.value_type) or is_any_tensor(type_.value_type) else CONTEXT
+
+
+def _source_notes(field: Field) -> dict[str, str]:
+    """The features that state the shape and the dtype of a tensor."""
+    source = ShapeSource.in_metadata(field.metadata, field.feature)
+    if source is None:
+        return {}
+    notes = {"shape from": printable(repr(source.axes), 80)} if source.sizes else {}
+    return notes if source.dtype is None else {**notes, "dtype from": printable(source.dtype)}
 
 
 def _image_notes(text: bytes) -> Iterator[tuple[str, Any]]:

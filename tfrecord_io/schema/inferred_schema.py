@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 
@@ -46,16 +47,24 @@ class InferredSchema(Schema):
         By feature.
     records : int
         The number of records that were examined.
+    suggestions : tuple of Suggestion
+        How columns of bytes can be read as the images, tensors or raw numbers that they are.
     """
 
-    __slots__ = ("evidence", "records")
+    __slots__ = ("evidence", "records", "suggestions")
     evidence: Mapping[str, Evidence]
     records: int
+    suggestions: tuple[Any, ...]  # of read.suggest_types, on a higher floor
 
     def __init__(
-        self, fields: Iterable[Field] = (), evidence: Mapping[str, Evidence] | None = None, records: int = 0
+        self,
+        fields: Iterable[Field] = (),
+        evidence: Mapping[str, Evidence] | None = None,
+        records: int = 0,
+        suggestions: Iterable[Any] = (),
     ) -> None:
         super().__init__(fields)
+        object.__setattr__(self, "suggestions", tuple(suggestions))
         object.__setattr__(self, "evidence", MappingProxyType(dict(evidence or {})))
         object.__setattr__(self, "records", records)
 
@@ -132,7 +141,8 @@ class InferredSchema(Schema):
         title = f"Schema inferred from {counted(self.records, 'record')}"
         if any(seen.others for seen in self.evidence.values()):
             title += ", without those whose values have another feature type"
-        return Summary(title, heads, rows, paths=("evidence",))
+        lines = [line for suggestion in self.suggestions for line in suggestion.lines()]
+        return Summary(title, heads, rows, lines, paths=("evidence",))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return InferredSchema, (self.fields, dict(self.evidence), self.records)
+        return InferredSchema, (self.fields, dict(self.evidence), self.records, self.suggestions)

@@ -37,7 +37,8 @@ from tfrecord_io.schema.column_features import (
 )
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_composed
+from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY, ShapeSource, stated_by
+from tfrecord_io.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.schema.types import is_list_like, null_bytes, value_type
 
 if TYPE_CHECKING:
@@ -240,7 +241,9 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
     own: Companions | None = None
     restore: Maker
-    if reads_companions(field):
+    if SHAPE_SOURCE_KEY in field.metadata:
+        own = _stated_shapes(field)
+    elif reads_companions(field):
         from tfrecord_io.arrow.decode.companion_checks import Companions
 
         own = Companions(field.feature, folded)
@@ -259,17 +262,29 @@ def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
         if field.empty is not None:
             restore = _empty_as_null(field, restore)
         if field.part == FEATURE_LIST:
-            restore = partial(_from_lists, (field.feature, *companions(field.feature)), restore)
+            names = companions(field.feature) if own is None or own.shape_source is None else ()
+            restore = partial(_from_lists, (field.feature, *names), restore)
     if field.default is None:
         return restore
     default = field.default_array()
     return lambda columns, rows: fill(restore(columns, rows), default)
 
 
+def _stated_shapes(field: Field) -> Companions | None:
+    """What other features state about the arrays of a column; None for a column that is read as plain bytes."""
+    from tfrecord_io.arrow.decode.stated_shapes import StatedShapes
+
+    source = ShapeSource.in_metadata(field.metadata, field.feature)
+    if source is None or not is_any_tensor(field.value):
+        return None
+    element, shape = element_and_shape(field.tensor)
+    return StatedShapes(field.feature, shape_source=source, element=element, rank=len(shape))
+
+
 def _empty_as_null(field: Field, restore: Maker) -> Maker:
     """How a column is restored if features without values count as absent."""
     own = [leaf.feature for leaf in field_leaves(field)]
-    needed = [name for feature in own for name in (feature, *companions(feature))]
+    needed = [name for feature in own for name in (feature, *stated_by(feature, field.metadata))]
     required = bool(field.required) and field.default is None
 
     def restore_present(columns: Columns, rows: int) -> pa.Array:

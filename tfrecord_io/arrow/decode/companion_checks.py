@@ -17,6 +17,7 @@ from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, find_element
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.column_features import size_of
+from tfrecord_io.schema.shape_source import ShapeSource
 from tfrecord_io.schema.tensor_types import Shape
 
 _LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values
@@ -30,6 +31,7 @@ class Companions:
 
     feature: str
     inferred_from: bool = False  # the column was inferred from them: each row has both or neither
+    shape_source: ShapeSource | None = None  # features of another program in the place of companions
 
     def columns(self, columns: Mapping[str, ColumnBuffers], rows: int) -> CompanionColumns:
         """The companions of some decoded rows. Features of other feature types are ignored."""
@@ -67,6 +69,9 @@ class CompanionColumns:
                 name, other = printable(self.companions.feature), printable(column.name)
                 reason = f"'{other}' is missing" if mask[row] else f"'{other}' occurs without '{name}'"
                 raise RowFault(row, f"{reason}, unlike in the records before; {_ADVICE}")
+
+    def refuse_counts(self, mask: Array, shape: Shape, counts: Array) -> None:
+        """Refuse rows without as many values as features other than companions state; companions may be missing."""
 
     def refuse_dtype(self, mask: Array, element: Element, sizes: Array) -> None:
         """Refuse rows that state another dtype."""

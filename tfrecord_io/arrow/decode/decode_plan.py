@@ -33,6 +33,7 @@ from tfrecord_io.schema.column_features import (
 )
 from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY, ShapeSource
 from tfrecord_io.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_text, plain_kind, plain_list_kind, value_type
 
@@ -91,7 +92,10 @@ def plan_columns(
             if field.empty is not None and layout is Layout.SCALAR:
                 layout = Layout.ANY  # `without_empties` makes it scalar
             columns[key] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps, splits)
-            if reads_companions(field) or (leaf.companions and is_any_tensor(leaf.type)):
+            if (source := ShapeSource.in_metadata(field.metadata, field.feature)) is not None:
+                parts = (False, True) if in_steps else (False,)
+                along |= {(n, steps): _any_column(n, steps) for n in source.features for steps in parts}
+            elif reads_companions(field) or (leaf.companions and is_any_tensor(leaf.type)):
                 along |= _companion_columns(leaf.feature, in_steps, inferred_from=field.column in folded)
             else:
                 ignored.update(leaf.companions)
@@ -142,6 +146,8 @@ def other_part(compiled: CompiledPlan, schema: Schema) -> tuple[PlanColumn, ...]
 
 def reads_companions(field: Field) -> bool:
     """True if the companions are read too: of raw bytes, and where only they state unknown dimensions."""
+    if SHAPE_SOURCE_KEY in field.metadata:
+        return False
     if field.is_common or is_composed(field.encoding) or has_struct(field.type):
         return False
     if field.part == FEATURE_LIST and not is_any_tensor(field.value):
@@ -151,11 +157,16 @@ def reads_companions(field: Field) -> bool:
     return encoding.companions or (has_unknown_shape and not encoding.self_describing)
 
 
+def _any_column(feature: str, in_steps: bool) -> PlanColumn:
+    """The plan of a feature that is read whatever its feature type is."""
+    return PlanColumn(feature, Kind.NONE, Layout.ANY, Text.NO, steps=in_steps)
+
+
 def _companion_columns(feature: str, in_steps: bool, inferred_from: bool) -> dict[tuple[str, bool], PlanColumn]:
     """Features that other writers gave these names may have any feature type, and are then ignored."""
     shape, dtype = companions(feature)
     if not inferred_from:
-        return {(n, in_steps): PlanColumn(n, Kind.NONE, Layout.ANY, Text.NO, steps=in_steps) for n in (shape, dtype)}
+        return {(name, in_steps): _any_column(name, in_steps) for name in (shape, dtype)}
     return {
         (shape, False): PlanColumn(shape, Kind.INT64, Layout.LIST, Text.NO),
         (dtype, False): PlanColumn(dtype, Kind.BYTES, Layout.SCALAR, Text.NO),

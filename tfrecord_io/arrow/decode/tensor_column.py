@@ -11,14 +11,14 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import column_mask, offsets_of, scatter
 from tfrecord_io.arrow.decode.companion_checks import CompanionColumns, Companions
 from tfrecord_io.arrow.decode.encoded_cells import decode_cells
-from tfrecord_io.arrow.decode.lists import Restore, from_kinds, is_nothing
+from tfrecord_io.arrow.decode.lists import Restore, from_kinds, is_nothing, slots, widen
 from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, shapes_of_counts, tensor_array
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.companions import companions
-from tfrecord_io.format.feature_types import Kind
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.column_features import fixed_part, size_of
 from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_fixed_shape_tensor
@@ -41,6 +41,11 @@ class TensorColumn:
         """How the steps of a feature list become tensors; their companions are feature lists of the same lengths."""
         column = columns.get(self._feature)
         offsets = None if column is None else column.offsets
+        if own is not None and (source := own.shape_source) is not None:
+            from tfrecord_io.arrow.decode.stated_shapes import step_columns
+
+            stated = {} if offsets is None else step_columns(columns, source, offsets)
+            return lambda steps: self.array(steps, own.columns(stated, steps.rows))
         step_companions = {}
         for name in companions(self._feature):
             other = columns.get(name)
@@ -63,11 +68,22 @@ class TensorColumn:
         if nothing:
             return self._built(DecodedCells(np.empty(0, np.uint8), np.empty(0, np.int64)), mask, None)
         encoding = self._encoding.for_kind(column.kind, self._element)
+        if companion is not None:
+            companion.refuse_counts(mask, self._shape, self._counts(column))
         cells = decode_cells(encoding, column, mask, self._element, self._shape)
         if companion is not None and column.kind is Kind.BYTES:
             companion.refuse_dtype(mask, self._element, scatter(cells.sizes, mask))
         self._refuse_sizes(cells, mask, companion)
         return self._built(cells, mask, companion)
+
+    def _counts(self, column: ColumnBuffers) -> Array:
+        """The number of values of each row; of bytes that are no whole number of values, as a fraction."""
+        if column.kind is Kind.BYTES:
+            sizes = np.diff(slots(column)[0])
+            return sizes if self._element.itemsize == 1 else sizes / self._element.itemsize
+        offsets = widen(column, column.kind, Layout.LIST).offsets
+        assert offsets is not None
+        return np.diff(offsets)
 
     def _refuse_sizes(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> None:
         """Refuse bytes that are not a whole number of values, or not as many as the shape has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
 from tfrecord_io.format.dtypes import element_of
 from tfrecord_io.schema.column_features import (
+    LIST,
     OF_FLOAT64,
     RAW,
     Leaf,
@@ -43,6 +44,7 @@ from tfrecord_io.schema.column_features import (
     with_extension_encoding,
 )
 from tfrecord_io.schema.extension_types import stated_extension, stated_extensions
+from tfrecord_io.schema.shape_source import ShapeSource
 from tfrecord_io.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
 from tfrecord_io.schema.types import (
     UnsupportedType,
@@ -246,6 +248,9 @@ def _annotate(
     else:
         holds_tensors = not nested and _holds_tensors(type_)
         if encoding is None:
+            source = ShapeSource.in_metadata(field.metadata, feature) if holds_tensors else None
+            if source is not None and source.encoding == LIST:
+                return with_encoding(field, None)
             encoding = RAW if holds_tensors or (raw_float64 and t.is_float64(value_type(type_))) else None
         elif holds_tensors and TENSOR_ENCODINGS.has(encoding) and encoding_rules(encoding).adaptive:
             encoding = RAW
@@ -290,6 +295,19 @@ def _refuse_collisions(fields: list[pa.Field], columns: tuple[tuple[Leaf, ...], 
                     reason = f"the columns '{first}' and '{second}' would both be written as this feature"
                     raise EncodeError(reason, feature=name, hint="rename one of them")
                 owners[name] = column.name
+    for column, parts in zip(fields, columns, strict=True):
+        for leaf in parts:
+            _refuse_stated(column, leaf, owners, {part.feature for of_column in columns for part in of_column})
+
+
+def _refuse_stated(column: pa.Field, leaf: Leaf, owners: Mapping[str, str], features: Collection[str]) -> None:
+    """Refuse a companion under the name of a feature that states sizes; a column of that name is compared with them."""
+    for name in () if leaf.shape_source is None else leaf.shape_source.features:
+        if name in owners and name not in features:
+            reason = (
+                f"it states the shape of '{printable(column.name)}', and is a companion of '{printable(owners[name])}'"
+            )
+            raise EncodeError(reason, feature=name, hint="rename one of the columns")
 
 
 def int64_values(array: pa.Array, rows: Rows) -> Array:
