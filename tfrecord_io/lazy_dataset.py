@@ -25,11 +25,12 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
-from tfrecord_io.options import DEFAULT_LIMITS, INT64_MAX, MIB, DatasetValue, Limits, ReadOptions, check_integer
-from tfrecord_io.options.arrays import IterOptions, RepresentationOptions
-from tfrecord_io.options.checked_options import check_choice, check_equal, datasets_in
+from tfrecord_io.options import INT64_MAX, Limits, ReadOptions, check_integer
+from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.call_options import check_equal, datasets_in, options_from_call
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.explanation import Explanation, explain_scan
 from tfrecord_io.read.explode import step_columns
@@ -45,7 +46,7 @@ from tfrecord_io.read.open_scan import (
     skip_rows,
 )
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder
 from tfrecord_io.read.sources import as_list, is_source
 from tfrecord_io.training.iterator import ArrayIterator, iterate
 from tfrecord_io.training.mixed_rows import BalancedEpochs, MixedEpochs, SequenceEpochs
@@ -53,6 +54,7 @@ from tfrecord_io.training.mixture import Mixture, same_columns, shares
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.windows import WindowForm, Windows
 from tfrecord_io.typing import (
+    UNSET,
     ArrayLayout,
     Compression,
     DtypeBackend,
@@ -69,6 +71,7 @@ from tfrecord_io.typing import (
     StorageLike,
     TableLike,
     UnevenParts,
+    Unset,
     WindowPad,
 )
 
@@ -87,7 +90,7 @@ else:
 _selects = partial(check_keywords, moved=dict)  # of a dataset that is there: its errors name no keyword of `dataset`
 
 
-class _Shown(DatasetValue, Report):  # type: ignore[misc]  # the only slot of Report is __weakref__
+class _Shown(ScanHolder, Report):  # type: ignore[misc]  # the only slot of Report is __weakref__
     """Base of a dataset and of its pieces: a scan, whose files, sizes and columns are shown."""
 
     __slots__ = ()
@@ -404,7 +407,9 @@ class Dataset(_Shown):
         ragged, pad_value, max_length, pad_to, missing
             As in `read_arrays`.
         """
-        return scan_arrays(self._held, **RepresentationOptions.stated_keywords(Dataset.to_arrays, locals()))
+        return scan_arrays(
+            self._held, ragged=ragged, pad_value=pad_value, max_length=max_length, pad_to=pad_to, missing=missing
+        )
 
     @check_keywords
     def iter_arrays(
@@ -441,7 +446,25 @@ class Dataset(_Shown):
         Workers share the rows of a filter evenly, but each reads all files, unless there are as many files as workers
         and no `limit` and no ``uneven=``.
         """
-        return iterate(self, **IterOptions.stated_keywords(type(self).iter_arrays, locals()))
+        return iterate(
+            self,
+            batch_size=batch_size,
+            shuffle_buffer=shuffle_buffer,
+            seed=seed,
+            epochs=epochs,
+            drop_last=drop_last,
+            worker=worker,
+            uneven=uneven,
+            ragged=ragged,
+            pad_value=pad_value,
+            max_length=max_length,
+            pad_to=pad_to,
+            missing=missing,
+            bucket_by=bucket_by,
+            bucket_sizes=bucket_sizes,
+            pack=pack,
+            state=state,
+        )
 
     # By adapters: a line for each row of adapters/libraries.py -------------------------------------------------------
 
@@ -711,7 +734,7 @@ def mix(
     TypeError, ValueError
         The value of a keyword is invalid.
     """
-    is_single = isinstance(datasets, str | PathLike | DatasetValue | WindowedDataset)
+    is_single = isinstance(datasets, str | PathLike | ScanHolder | WindowedDataset)
     sources: Any = [datasets] if is_single else datasets
     if isinstance(datasets, Mapping) or (is_single and balance is None):
         raise TypeError(f"expected a list of datasets, got {type(datasets).__name__}")
@@ -745,25 +768,25 @@ def dataset(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
     schema_overrides: Mapping[str, Any] | None = None,
-    stable_types: bool = False,
-    infer_text: bool = True,
-    sample: int | Literal["all"] = 10_000,
-    on_new: OnNew = "raise",
+    stable_types: bool | Unset = UNSET,
+    infer_text: bool | Unset = UNSET,
+    sample: int | Literal["all"] | Unset = UNSET,
+    on_new: OnNew | Unset = UNSET,
     record_type: RecordTypeLike | None = None,
-    compression: Compression | None = "infer",
+    compression: Compression | Unset | None = UNSET,
     offset: int = 0,
     include_file_paths: str | None = None,
     split: str | None = None,
-    allow_missing_shards: bool = False,
-    check_crc: bool = True,
-    limits: Limits = DEFAULT_LIMITS,
-    large_offsets: bool = False,
+    allow_missing_shards: bool | Unset = UNSET,
+    check_crc: bool | Unset = UNSET,
+    limits: Limits | Unset = UNSET,
+    large_offsets: bool | Unset = UNSET,
     threads: int | None = None,
     filesystem: Any = None,
-    batch_size: int = 65_536,
-    batch_bytes: int = 64 * MIB,
+    batch_size: int | Unset = UNSET,
+    batch_bytes: int | Unset = UNSET,
 ) -> Dataset:
     """Describe TFRecord files and how they are read; the dataset is read later, in whole or in part.
 
@@ -851,7 +874,36 @@ def dataset(
     TypeError
         When the schema is found, instead of a call that takes the dataset: `source` is a file object or a pipe.
     """
-    options = ReadOptions.of_call(dataset, locals(), source)
+    options = options_from_call(
+        ReadOptions,
+        dataset,
+        source,
+        columns=columns,
+        filters=filters,
+        schema=schema,
+        limit=limit,
+        on_error=on_error,
+        storage_options=storage_options,
+        progress=progress,
+        schema_overrides=schema_overrides,
+        stable_types=stable_types,
+        infer_text=infer_text,
+        sample=sample,
+        on_new=on_new,
+        record_type=record_type,
+        compression=compression,
+        offset=offset,
+        include_file_paths=include_file_paths,
+        split=split,
+        allow_missing_shards=allow_missing_shards,
+        check_crc=check_crc,
+        limits=limits,
+        large_offsets=large_offsets,
+        threads=threads,
+        filesystem=filesystem,
+        batch_size=batch_size,
+        batch_bytes=batch_bytes,
+    )
     source = as_list(source)
     if datasets_in(source):
         return Dataset(LazyScan.from_scan(plan_dataset(source, options)))

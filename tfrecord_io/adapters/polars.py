@@ -15,13 +15,14 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_batch, refuse_nuls
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import LiveScan, exclude_rows, open_scan, plan_dataset
 from tfrecord_io.read.row_filter import RowFilter
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
 from tfrecord_io.schema.tensor_types import unknown_dtype
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes, is_text, map_fields, types_within
@@ -66,14 +67,14 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `tfrecord_io.dataset`.
     """
-    scan = plan_dataset(source, ReadOptions.of_call(scan_polars, locals(), source))
+    scan = plan_dataset(source, options_from_call(ReadOptions, scan_polars, source, storage_options=storage_options))
     return _lazy_frame(scan, LiveScan(scan))
 
 
 @check_keywords
-def to_polars(dataset: DatasetValue) -> pl.LazyFrame:
+def to_polars(dataset: ScanHolder) -> pl.LazyFrame:
     """A polars LazyFrame of this version of the files; see `tfrecord_io.scan_polars`, which looks them up again."""
-    scan: Scan = unwrapped(dataset)
+    scan: Scan = unwrap_scans(dataset)
     return _lazy_frame(scan, scan)
 
 

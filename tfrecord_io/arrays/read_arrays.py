@@ -20,12 +20,24 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.options import MIB, ReadOptions, stops
 from tfrecord_io.options.arrays import ArrayOptions, RepresentationOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.recovery import fitting_parts
 from tfrecord_io.read.open_scan import open_all, open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.typing import ArrayLayout, InputPath, Lengths, Missing, OnError, ProgressLike, SchemaLike, StorageLike
+from tfrecord_io.typing import (
+    UNSET,
+    ArrayLayout,
+    InputPath,
+    Lengths,
+    Missing,
+    OnError,
+    ProgressLike,
+    SchemaLike,
+    StorageLike,
+    Unset,
+)
 
 _JOINED_BYTES = MIB  # of a column, on average: copying it at once costs less than representing each of its chunks
 _MANY_ROWS = 16_384  # the chunks of columns with fewer are joined at once before they are represented
@@ -45,7 +57,7 @@ def read_arrays(
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
     ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
@@ -120,7 +132,25 @@ def read_arrays(
     DecodeError
         A record has no value for a column of numbers, bools, times or tensors; see `missing`.
     """
-    options = ArrayOptions.of_call(read_arrays, locals(), source)
+    options = options_from_call(
+        ArrayOptions,
+        read_arrays,
+        source,
+        columns=columns,
+        filters=filters,
+        schema=schema,
+        limit=limit,
+        on_error=on_error,
+        storage_options=storage_options,
+        filesystem=filesystem,
+        progress=progress,
+        ragged=ragged,
+        pad_value=pad_value,
+        max_length=max_length,
+        pad_to=pad_to,
+        missing=missing,
+        out=out,
+    )
     if options.out is not None:
         return fill_arrays(source, options, options.out)
     with open_path(source, ReadOptions.from_read(options, batch_bytes=_BATCH_BYTES), whole=True) as reader:

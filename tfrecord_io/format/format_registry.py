@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.options.checked_options import Options
+from tfrecord_io.options.options_base import Options
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.registry import FORMATS as POINTS
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry

@@ -19,6 +19,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import LIMITS, ReadOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.sources import is_source
 from tfrecord_io.schema.column_features import ENCODING_KEY
@@ -71,7 +72,7 @@ def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordB
         stream: the lists of an episode have different lengths; the message names its row and the columns.
     """
     if is_source(data):
-        data = open_path(data, ReadOptions.from_keywords({}, None, data))
+        data = open_path(data, options_from_call(ReadOptions, explode, data))
     source = use_plain_layouts(open_input(data))
     names = step_columns(source.schema, prefix)
     for name in (RECORD, STEP):

@@ -20,16 +20,16 @@ from tfrecord_io.display import counted, name_advice
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, hide_secrets, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out, unwrapped
-from tfrecord_io.options.checked_options import OF_CALLS, add_path_column
+from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out
 from tfrecord_io.progress import logger
+from tfrecord_io.read.call_options import PACE, add_path_column
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Planned, Reader, open_as_it_is, plan_read
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.read.sources import ChosenRecords, as_list, paths_of, record_sources, resolve_selection
 from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.embedded import embedded_content
@@ -106,7 +106,7 @@ def apply_selection(scan: AnyScan, options: ReadOptions) -> AnyScan:
 
 def _call_options(options: ReadOptions) -> dict[str, Any]:
     """The options that a call may state instead of those of a dataset."""
-    return {name: getattr(options, name) for name in OF_CALLS}
+    return {name: getattr(options, name) for name in PACE}
 
 
 def skip_rows(scan: AnyScan, rows: int) -> AnyScan:
@@ -123,7 +123,7 @@ def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) ->
 
     With `as_records`, no other records are in the files, and what the files embed is not.
     """
-    path = unwrapped(path)
+    path = unwrap_scans(path)
     resolved, selecting = resolve_selection(path, options)
     if not (as_records and selecting.filters is not None):  # whose rows are found under the schema of the dataset
         path, options = resolved, selecting
@@ -173,7 +173,7 @@ def scan_of(path: Any, options: ReadOptions) -> Scan:
 
 def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
-    path = unwrapped(as_list(path))
+    path = unwrap_scans(as_list(path))
     read, stated_options = resolve_selection(path, options)
     if isinstance(read, Scan):
         scan = apply_selection(read, stated_options)
@@ -348,14 +348,14 @@ def open_indexed(
     return open_as_it_is(indexed, absent if row_filter is None else None, whole=whole)
 
 
-def open_all(scan: Scan, *, with_index: bool = False, **of_call: Any) -> Reader:
+def open_all(scan: Scan, *, with_index: bool = False, **changes: Any) -> Reader:
     """Open all rows of a dataset, under the types that all of them have; of a selection, under the dataset's schema.
 
-    `of_call`: options of `ReadOptions` instead of those of the dataset, such as the size of batches.
+    `changes`: options of `ReadOptions` instead of those of the dataset, such as the size of batches.
     """
     if scan.origin is not None and not (scan.chooses_rows or scan.chooses_columns):
-        return open_path(scan, scan.origin[1].changed(**of_call), whole=True, with_index=with_index)
-    scan = scan.with_options(**of_call) if of_call else scan
+        return open_path(scan, scan.origin[1].changed(**changes), whole=True, with_index=with_index)
+    scan = scan.with_options(**changes) if changes else scan
     return open_scan(scan.add_index_levels() if with_index else scan, whole=True, warns=True)
 
 

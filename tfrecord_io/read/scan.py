@@ -17,7 +17,7 @@ from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.feature_types import RecordType, Text
-from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, stops
+from tfrecord_io.options import INT64_MAX, MIB, ReadOptions, check_integer, stops
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import (
@@ -116,7 +116,7 @@ class _Compiled:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Scan(Configured):
+class Scan:
     """A read of files under a schema; it holds no open file, thread or lock.
 
     SchemaError if a column cannot be read, or its name is used twice.
@@ -639,3 +639,19 @@ def _mark_unindexed(scans: Sequence[Any]) -> list[Any]:
         else replace(scan, may_be_indexed=False)
         for scan in scans
     ]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ScanHolder:
+    """Base class of datasets and their pieces, which hold a scan, and show public names only."""
+
+    _held: Any
+
+
+def unwrap_scans(source: Any) -> Any:
+    """Take the scans out of datasets and pieces, alone or in a list; return any other source as it is."""
+    if isinstance(source, ScanHolder):
+        return source._held
+    if isinstance(source, list | tuple) and any(isinstance(part, ScanHolder) for part in source):
+        return [unwrap_scans(part) for part in source]
+    return source

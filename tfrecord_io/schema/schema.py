@@ -305,7 +305,7 @@ class Schema:
         """
         from tfrecord_io.schema.formats.tfds_info import read_features
 
-        folder, text = read_features(path, Options.from_keywords({"storage_options": storage_options}).storage)
+        folder, text = read_features(path, Options(storage_options=storage_options).storage)
         return cls(load_point(SCHEMAS, "tfds").from_tfds(folder, text, class_labels))
 
     @classmethod

@@ -31,13 +31,14 @@ from tfrecord_io.display import (
 from tfrecord_io.errors import printable
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.record_types import MessageType
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.suggest_types import SAMPLE_ROWS, Suggestion, suggest_types
 from tfrecord_io.schema.column_features import stored_as
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
-from tfrecord_io.typing import InputPath, OnError, ProgressLike, SchemaLike, StorageLike
+from tfrecord_io.typing import UNSET, InputPath, OnError, ProgressLike, SchemaLike, StorageLike, Unset
 
 DISTINCT_LIMIT = 1000  # more distinct values than this are not counted
 EXAMPLE_ROWS = 16  # number of rows searched for an example
@@ -338,7 +339,7 @@ def describe(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> Description:
     """Describe every column of the records.
 
@@ -374,7 +375,19 @@ def describe(
         Values of a feature have several feature types: the records with the less frequent ones are left out.
     """
     records, sampled, first_batches = 0, 0, list[pa.RecordBatch]()
-    options = ReadOptions.of_call(describe, locals(), source, sample="all").for_inspection()
+    options = options_from_call(
+        ReadOptions,
+        describe,
+        source,
+        {"sample": "all"},
+        columns=columns,
+        filters=filters,
+        schema=schema,
+        limit=limit,
+        on_error=on_error,
+        storage_options=storage_options,
+        progress=progress,
+    ).for_inspection()
     with open_path(source, options) as reader:
         is_message = isinstance(options.record_type, MessageType)
         stored = [None if is_message else stored_as(field) for field in reader.schema]

@@ -95,7 +95,7 @@ def clean(
     ValueError
         A web server: nothing is written there.
     """
-    fs, name = locate(path, Options.of_call(clean, locals()).storage)
+    fs, name = locate(path, Options(storage_options=storage_options).storage)
     if not isinstance(fs, FsspecFileSystem):
         candidates = _local_files(name)
     elif not fs.can_list:

@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.rows_by_number import ArraysByNumber, row_numbers, row_options
 from tfrecord_io.arrow.output.to_numpy import leaf_fields
-from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import IterOptions
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, ScanHolder
 from tfrecord_io.training.batching import arranged, list_lengths_of
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
@@ -66,7 +65,7 @@ class BatchesByNumber:
 
 
 def by_number(
-    data: DatasetValue | Scan | RowSource, batch_size: int | None = None, **keywords: Any
+    data: ScanHolder | Scan | RowSource, batch_size: int | None = None, **keywords: Any
 ) -> ArraysByNumber | BatchesByNumber:
     """Rows by number, or batches of those whose lists decide about them.
 

@@ -23,7 +23,7 @@ from tfrecord_io.errors import DecodeError, SchemaError, printable
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
 from tfrecord_io.file_formats.tables.untyped_columns import declared_types
 from tfrecord_io.format.format_registry import LIBSVM
-from tfrecord_io.options.checked_options import check_integer
+from tfrecord_io.options.options_base import check_integer
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.sparse_column import SparseColumn
 from tfrecord_io.storage.read.source import Source

@@ -17,13 +17,13 @@ from tfrecord_io.display import short
 from tfrecord_io.errors import SchemaError, TFRecordError, hide_secrets
 from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.options.checked_options import datasets_in, refuse_stated
 from tfrecord_io.options.dataset_keywords import OF_SELECTION
 from tfrecord_io.options.record_types import MessageType, plain_record_type
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries
 from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.call_options import datasets_in, refuse_options
 from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.open_scan import open_scan, plan_dataset, selection_of
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -255,7 +255,7 @@ def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str
     """The status of each file that was verified, and a sentence about what was checked."""
     if check:
         for dataset in datasets_in(path):
-            refuse_stated(dataset, "verify", OF_SELECTION)
+            refuse_options(dataset, "verify", OF_SELECTION)
         paths = whole_files(path, "verify")
         report = check_files(paths, plain_record_type(options.record_type), options)
         problems = sum(file.problem_count for file in report.files)

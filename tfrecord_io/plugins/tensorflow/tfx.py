@@ -92,7 +92,7 @@ def from_tfx(
         content = source.encode()
     else:
         path = os.fspath(source)
-        content = _read(path, Options.from_keywords({"storage_options": storage_options}).storage)
+        content = _read(path, Options(storage_options=storage_options).storage)
     try:
         fields = TfxSchemaReader(_parse(content), tensor_representation_group, sequence_feature).fields()
         check_names(fields)

@@ -24,7 +24,7 @@ from typing import Any
 from tfrecord_io.compression import CODECS
 from tfrecord_io.display import and_more
 from tfrecord_io.errors import CorruptRecordError, for_cli, hide_secrets, printable, warn
-from tfrecord_io.options import DEFAULT_STORAGE, DatasetValue, StorageOptions
+from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, literal_prefix
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, is_remote, locate
@@ -128,7 +128,7 @@ def resolve_inputs(
                 unnamed.update(left_out)
         return sources
 
-    if hasattr(path, "read") and not isinstance(path, DatasetValue):
+    if hasattr(path, "read") and not _is_dataset(path):
         return [_file_object(path, storage)]
     if isinstance(path, (str, os.PathLike)):
         return resolve(path, complete=not allow_missing_shards)
@@ -142,7 +142,7 @@ def resolve_inputs(
     for item in path:  # an explicit list is not checked for completeness
         if isinstance(item, Source):  # resolved before, or a piece of a file
             sources.append(item)
-        elif isinstance(item, DatasetValue):  # its options are looked for in a list only
+        elif _is_dataset(item):  # its options are looked for in a list only
             raise TypeError(f"a {type(item).__name__} is given alone, or in a list, not in another iterable")
         elif hasattr(item, "read"):
             sources.append(_file_object(item, storage))
@@ -153,6 +153,14 @@ def resolve_inputs(
     if not sources:
         raise FileNotFoundError(errno.ENOENT, "an empty list of paths has no files", "[]")
     return sources
+
+
+def _is_dataset(value: object) -> bool:
+    """True if a value is a dataset or a piece of one, as `tfrecord_io.typing.OpenedDataset` describes them.
+
+    Its class counts rows and makes an Arrow stream, neither of which a file object does.
+    """
+    return hasattr(type(value), "count_rows") and hasattr(type(value), "__arrow_c_stream__")
 
 
 def _no_path(expected: str, got: Any) -> TypeError:
