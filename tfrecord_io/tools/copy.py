@@ -39,7 +39,7 @@ from tfrecord_io.storage.paths.file_names import (
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve import list_directory, record_files
 from tfrecord_io.storage.paths.resolve_output import check_outside, identity, unnamed_error
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import SMALL_BYTES, Source
 from tfrecord_io.storage.write.atomic import open_named
 from tfrecord_io.storage.write.atomic_local import create_directories
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -53,7 +53,7 @@ from tfrecord_io.tools.copied_files import (
     known_manifest,
     matching,
 )
-from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
+from tfrecord_io.tools.file_transfer import Passed, Traffic, check_passed, parse_rate, transfer
 from tfrecord_io.tools.store_copy import can_copy, copy_within, is_proof_known, stated_digests
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
 

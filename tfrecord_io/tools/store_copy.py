@@ -19,7 +19,7 @@ from fsspec.asyn import AsyncFileSystem, sync
 
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.log import logger
+from tfrecord_io.progress import logger
 from tfrecord_io.storage.filesystem.google import rewrite
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
