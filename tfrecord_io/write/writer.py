@@ -50,6 +50,7 @@ from tfrecord_io.schema.types import value_type, with_fields_at
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import check_named, directory_of_folders, resolve_output
 from tfrecord_io.storage.write.atomic import open_publication
+from tfrecord_io.storage.write.change import change_of
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.column_indexes import ColumnIndexes, check_indexed
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, make_absolute
@@ -428,8 +429,8 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
     if options.write_index:
         check_uncompressed(output.compression)  # before a directory is made
     columns, mode = tuple(options.partition_by or ()), options.effective_mode
-    dataset = open_publication(output, options.storage, partition_by=columns, mode=mode)
-    dataset.unite = SchemaUnion(options.evolve)
+    unite = SchemaUnion(options.evolve, options.overwrite_where)
+    dataset = open_publication(output, change_of(mode, unite, columns, grows=output.grows), options.storage)
     sink = ShardedSink(dataset, options)
     whole = output.path if output.directory else f"{output.base}@*"
     extended = dataset if mode in ADDING and sink.compression is None else None

@@ -148,6 +148,10 @@ class Manifest:
         return sum(map(attrgetter("bytes"), self.files))
 
 
+NO_CONTENT = Manifest("", "", ())
+"""The content of a writing without any facts; of a manifest without files, a publication adds the id and the files."""
+
+
 def manifests_for(name: str) -> list[str]:
     """The manifests that a dataset of exactly this name may have."""
     parent, slash, base = name.rpartition("/")
