@@ -423,7 +423,8 @@ class SalvageWriter:
             facts = replace(NO_CONTENT, schema=only_schema)
             if stated is not None:
                 types = stated.manifest.partition_schema if targets[0].folder else None
-                facts = replace(NO_CONTENT, schema=stated.manifest.schema, partition_schema=types)
+                version = stated.manifest
+                facts = replace(NO_CONTENT, schema=version.schema, partition_schema=types, metadata=version.metadata)
             published = dataset.publish(shards, facts)
         except BaseException:
             for sink in sinks:

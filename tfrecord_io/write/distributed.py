@@ -234,7 +234,13 @@ class DistributedWriter:
                 rounding.merge(part.rounding)
             if self.options.float64 is None:
                 rounding.warn()  # the warning may be an error: then nothing is published
-            content = replace(NO_CONTENT, schema=schema, partition_schema=types, sources_without_rows=tuple(empty))
+            content = replace(
+                NO_CONTENT,
+                schema=schema,
+                partition_schema=types,
+                sources_without_rows=tuple(empty),
+                metadata=self.options.all_metadata,
+            )
             output, published = self.target.publish(shards, content)
             files = []
             for shard in published:

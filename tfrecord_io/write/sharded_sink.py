@@ -70,6 +70,7 @@ class ShardedSink(Sink):
         self._published: PublishedDataset | None = None
         self.known_schema = None if known is None else known.schema
         self._storage, self._write_index = options.storage, options.write_index is True
+        self._metadata = options.all_metadata
         self._threads = options.thread_count  # of each shard
         self._columns: PartitionFolders | None = None
         if options.partition_by:
@@ -265,7 +266,7 @@ class ShardedSink(Sink):
                 raise RuntimeError(text)
         keys = sorted(self._shards)
         types = None if self._columns is None or self._columns.types is None else self._columns.schema
-        content = replace(NO_CONTENT, schema=self._schema, partition_schema=types)
+        content = replace(NO_CONTENT, schema=self._schema, partition_schema=types, metadata=self._metadata)
         self._published = self._dataset.publish([self._written_shard(*key) for key in keys], content)
         return tuple(self._shards[key].file for key in keys)
 

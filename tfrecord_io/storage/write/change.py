@@ -226,6 +226,7 @@ class _Grown(ChangeById):
             replaces=(*manifest.replaces, *sorted(names)),
             partition_by=self.partition_by,
             partition_schema=types,
+            metadata=own.metadata if is_new else tuple({**dict(manifest.metadata), **dict(own.metadata)}.items()),
         )
         return manifest if new == manifest else new  # no rows add no file
 
