@@ -18,9 +18,9 @@ from tfrecord_io.display import counted, name_advice
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, printable, without_secrets
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.log import logger
 from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out, unwrapped
 from tfrecord_io.options.checked_options import OF_CALLS, add_path_column
+from tfrecord_io.progress import logger
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.dataset_splits import resolve_sources

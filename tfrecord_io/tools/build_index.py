@@ -14,9 +14,8 @@ from tfrecord_io.engine.contract import Checks
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.index.find_index import write_index
-from tfrecord_io.log import logger
 from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
-from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.progress import ProgressMeter, logger
 from tfrecord_io.read.build_column_index import FileIndex, files_at_a_time, index_columns, withdraw_if_replaced
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.sources import whole_files

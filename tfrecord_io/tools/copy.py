@@ -18,10 +18,9 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import ReplacedError, TFRecordError, for_cli, printable
 from tfrecord_io.format.framing import crc32c
-from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, check_progress
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_mode, cpu_count
-from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.progress import ProgressMeter, logger
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, is_remote, locate

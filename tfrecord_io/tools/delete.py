@@ -25,10 +25,9 @@ from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.find_index import KnownCounts, find_again, open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import SUFFIX
-from tfrecord_io.log import logger
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.filters import condition_of
-from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.progress import ProgressMeter, logger
 from tfrecord_io.read.build_column_index import index_columns
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.dataset_splits import resolve_sources

@@ -21,8 +21,8 @@ from typing import Any
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import CorruptRecordError, printable, warn, without_secrets
-from tfrecord_io.log import logger
 from tfrecord_io.options import Options
+from tfrecord_io.progress import logger
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors

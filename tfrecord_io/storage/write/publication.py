@@ -27,7 +27,7 @@ from typing import TypeVar
 
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable
-from tfrecord_io.log import logger
+from tfrecord_io.progress import logger
 from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.paths.file_names import id_in, indexed_file, manifest_name, new_id, parse_shard, staged_name
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, ids_replaced
