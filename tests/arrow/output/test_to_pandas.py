@@ -519,7 +519,7 @@ def test_many_integers_with_nulls_are_those_of_pandas(dtype: str, columns: int) 
 def test_objects_of_bools_with_missing_values_stay_objects() -> None:
     """As the dtype that the frame had wins; other bools with missing values are `boolean`."""
     values = [True, None, False]
-    frame = pd.DataFrame({"a": pd.Series(values, dtype=object)}, index=pd.Index(values, dtype=object))
+    frame = pd.DataFrame({"a": np.array(values, dtype=object)}, index=pd.Index(values, dtype=object))
     pd.testing.assert_frame_equal(to_pandas(pa.Table.from_pandas(frame)), frame)
     assert to_pandas(pa.table({"a": values})).dtypes["a"] == "boolean"
     assert to_pandas(pa.Table.from_pandas(frame.astype("boolean"))).dtypes["a"] == "boolean"
