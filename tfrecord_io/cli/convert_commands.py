@@ -205,7 +205,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     sides = Sides(given.pop("source_format", None), given.pop("target_format", None), *own)
     whole = {name: given.pop(name, None) for name in ("columns", "files")} | {"resume": given.pop("resume", False)}
     path = sources[0] if len(sources) == 1 else list(sources)
-    report = convert_given(path, target, sides, places, {**given, "progress": True}, **whole)
+    report = convert_given(path, target, sides=sides, places=places, keywords={**given, "progress": True}, **whole)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
     line = report._line(counted(report.bytes, "byte"), "appended" if given.get("mode") == "append" else "")
     output.print_result(as_json, value, line, err=summary_on_stderr)

@@ -212,7 +212,9 @@ def convert(
     }  # fmt: skip
     sides = Sides(source_format, target_format, dict(source_options or {}), dict(target_options or {}))
     places = {"storage_options": storage_options, "filesystem": None}
-    return convert_given(source, target, sides, places, keywords, columns=columns, files=files, resume=resume)
+    return convert_given(
+        source, target, sides=sides, places=places, keywords=keywords, columns=columns, files=files, resume=resume
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +289,15 @@ def convert_given(
     ) and source_format is None:
         source_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     listings: dict[str, list[Entry]] = {}
-    reads, writes = formats_of(paths, name, both, source_format, target_format, files, listings)
+    reads, writes = formats_of(
+        paths,
+        name,
+        places=both,
+        source_format=source_format,
+        target_format=target_format,
+        files=files,
+        listings=listings,
+    )
     sides.check(keywords_of_call, reads, writes)
     sides = sides.drop_defaults(beside_datasets=has_datasets)
     if columns is None and _copies(reads, writes, {**keywords_of_call, **sides.source_options, **sides.target_options}):
@@ -295,7 +305,7 @@ def convert_given(
     keywords_of_parts = {**keywords_of_call, "source_format": source_format, "columns": columns}
     settings = _settings(reads, writes, sides, keywords_of_parts) if resume else {}
     is_folder = _is_folder_of_tables(name, writes, {**keywords_of_call, **sides.target_options}, both.target)
-    _check(keywords_of_call, reads, paths[0], writes, name, is_folder=is_folder)
+    _check(keywords_of_call, reads, source=paths[0], writes=writes, target=name, is_folder=is_folder)
     reading = {**{key: keywords_of_call[key] for key in keywords_of_call if key in reads.reads}, **sides.source_options}
     writing = {
         **{key: keywords_of_call[key] for key in keywords_of_call if key in writes.writes},
@@ -307,7 +317,9 @@ def convert_given(
         reading["listings"] = listings
     if writes is TFRECORD:
         reading.pop("compression", None)  # the target's: a source shows its own
-    inputs = _Inputs(reads, parts if has_datasets else paths, read_from, source_format is not None, reading)
+    inputs = _Inputs(
+        reads, parts if has_datasets else paths, storage=read_from, named=source_format is not None, keywords=reading
+    )
     if writes is not TFRECORD:
         if files is not None and files not in FOLDERS:
             writing["file"] = files
@@ -321,12 +333,14 @@ def convert_given(
     if resume:
         files_of: TableSource | RecordFiles = RecordFiles(inputs.scan()) if reads.records else inputs.plan_table()
         if reads.records:
-            check_outside(paths, read_from, target, write_to, files_of.sources)
+            check_outside(paths, read_from, target=target, storage=write_to, sources=files_of.sources)
             options = replace(options, source_metadata=metadata_of(files_of.sources))
-        return convert_by_file(files_of, target, options, settings, progress, embedded)
+        return convert_by_file(
+            files_of, target, options=options, settings=settings, progress=progress, changed=embedded
+        )
     with inputs.open_rows() as rows:
         if isinstance(rows, Reader):
-            check_outside(paths, read_from, target, write_to, rows.scan.sources)
+            check_outside(paths, read_from, target=target, storage=write_to, sources=rows.scan.sources)
             options = replace(options, source_metadata=metadata_of(rows.scan.sources))
         return write(embedded(rows), target, options)
 
@@ -537,7 +551,9 @@ def convert_by_file(
     versions = [version_of(source) for source in files.sources]
     size = total(source.size for source in files.sources)
     with (
-        ResumableWriter.begin_or_resume(target, options, settings, files.schema, versions) as writer,
+        ResumableWriter.begin_or_resume(
+            target, options, settings=settings, schema=files.schema, sources=versions
+        ) as writer,
         ProgressMeter(progress, size, "bytes") as meter,
     ):
         if writer.published is not None:

@@ -216,12 +216,12 @@ def diff(
                 reason = f"{printable(str(without))} has no such column, which key= needs"
                 raise FeatureNotFoundError(reason, feature=name)
         if not any_order and not names:
-            return _in_order(first, second, columns, schema, limit)
+            return _in_order(first, second, columns=columns, schema=schema, limit=limit)
         alike = _alike(first.schema, second.schema, columns)
         rows = [_RecordHashes.read(reader, columns, names, alike) for reader in (first, second)]
     if names:
         return _by_key(sides=sides, rows=rows, columns=columns, names=names, schema=schema, limit=limit)
-    return _in_any_order(sides, rows, columns, schema, limit)
+    return _in_any_order(sides, rows, columns=columns, schema=schema, limit=limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +377,7 @@ def _by_key(
                 continue
             else:
                 pair = _shown(left[column], right[column])
-            values.append(ValueDifference(number, name, pair[0], pair[1], text))
+            values.append(ValueDifference(number, name, a=pair[0], b=pair[1], key=text))
     numbers_of_changes = {"changed": len(changed), "added": len(added), "removed": len(removed)}
     return DiffReport(counts, schema, sum(numbers_of_changes.values()), tuple(values), **numbers_of_changes)
 

@@ -223,7 +223,7 @@ class NumberedBatch:
             return pools[0]
         batches = [_gatherable(pool.rows) for pool in pools]
         numbers, row_bytes, origins, readers = _joined(pools)
-        return cls(numbers, pa.concat_batches(batches), row_bytes, origins, readers)
+        return cls(numbers, pa.concat_batches(batches), row_bytes=row_bytes, origins=origins, readers=readers)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -236,7 +236,13 @@ class NumberedBatch:
         """The rows [begin, end), as views."""
         part = itemgetter(slice(begin, end))
         numbers, origins = part(self.numbers), tuple(map(part, self.origins))
-        return NumberedBatch(numbers, self.rows.slice(begin, len(numbers)), part(self.row_bytes), origins, self.readers)
+        return NumberedBatch(
+            numbers,
+            self.rows.slice(begin, len(numbers)),
+            row_bytes=part(self.row_bytes),
+            origins=origins,
+            readers=self.readers,
+        )
 
 
 def _joined(pools: list[NumberedBatch]) -> tuple[Array, Array, tuple[Array, ...], dict[int, EpochReader]]:
@@ -276,7 +282,9 @@ class JoinedBatches:
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         chosen = itemgetter(indices)
         origins = tuple(map(chosen, self._origins))
-        return NumberedBatch(chosen(self.numbers), batch, chosen(self._row_bytes), origins, self._readers)
+        return NumberedBatch(
+            chosen(self.numbers), batch, row_bytes=chosen(self._row_bytes), origins=origins, readers=self._readers
+        )
 
 
 class _Runs:
@@ -300,7 +308,7 @@ class _Runs:
         offsets, dtype = chosen_offsets(self._arrays, owners, rows), self._arrays[0][0].dtype
         count = int(offsets[-1])
         memory = pa.allocate_buffer(count * dtype.itemsize)  # which Arrow keeps for the next; NumPy does not
-        gather_runs(self._arrays, owners, rows, offsets, np.frombuffer(memory, dtype))
+        gather_runs(self._arrays, owners, rows=rows, offsets=offsets, out=np.frombuffer(memory, dtype))
         buffers = [None] if t.is_fixed_size_list(self._type) else [None, pa.py_buffer(offsets)]
         if self._type in _BYTES:
             return pa.Array.from_buffers(self._type, len(rows), [*buffers, memory], 0)

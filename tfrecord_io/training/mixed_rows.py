@@ -135,7 +135,10 @@ class MixedReader(SequenceReader):
     def _run(self, at: int, end: int | None, shift: int) -> Iterator[NumberedBatch]:
         """The rows at the positions [at, end) of the sequence; `shift` makes numbers of positions."""
         epochs, choices = self._epochs, self._epochs.choices
-        self._parts = [_Part(epochs, i, self._epoch, int(n), self._ended) for i, n in enumerate(choices.counts(at))]
+        self._parts = [
+            _Part(epochs, i, epoch=self._epoch, begin=int(n), ended=self._ended)
+            for i, n in enumerate(choices.counts(at))
+        ]
         self._used += self._parts
         stream, is_over, begin = choices.stream(at), False, at
         while not is_over and (end is None or at < end):
@@ -149,7 +152,7 @@ class MixedReader(SequenceReader):
             cut = self._end(before, where, len(block))
             is_over = cut < len(block)
             if cut:
-                pool = self._assemble_block(taken, where, at, cut, shift)
+                pool = self._assemble_block(taken, where, at=at, cut=cut, shift=shift)
                 at += cut
                 self.next = at + shift
                 if len(pool):
@@ -396,7 +399,9 @@ class BalancedEpochs(SequenceEpochs):
             for first, last in pairwise(bounds.tolist()):
                 own = order[first:last]
                 group, length = int(groups[own[0]]), int(lengths[own[0]])
-                positions[own] = self._orders.positions(epoch, group, length, passes[own], positions[own])
+                positions[own] = self._orders.positions(
+                    epoch, group, length=length, passes=passes[own], at=positions[own]
+                )
         return self.classes.rows_at(groups, positions)
 
 
