@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 
 import tfrecord_io as tfr
 from reading_modes import opened_scans
+from tfrecord_io.adapters import duckdb as adapter
 from tfrecord_io.adapters.duckdb import _with_nan, open_query
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
@@ -271,3 +274,22 @@ def test_half_floats_stored_as_bytes_are_named_where_they_are_used(tmp_path: Pat
     assert query_files(f"SELECT y FROM '{path}'")["y"].to_pylist() == [1]
     with pytest.raises(ValueError, match="feature 'x': DuckDB has no type for this column"):
         query_files(f"SELECT * FROM '{path}'")
+
+
+def test_an_interrupt_while_a_query_begins_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal may arrive when the thread of the query runs, but before the pool has returned its future."""
+    interrupted, seen = threading.Event(), []
+
+    class Connection:
+        def interrupt(self) -> None:
+            interrupted.set()
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, *arguments: Any) -> Any:
+            super().submit(*arguments)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(adapter, "ThreadPoolExecutor", Pool)
+    with pytest.raises(KeyboardInterrupt):
+        adapter._interruptible(Connection(), lambda: seen.append(interrupted.wait(10)))
+    assert seen in ([True], [])  # it was interrupted, or it never began

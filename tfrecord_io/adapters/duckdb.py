@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
@@ -172,13 +172,22 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
 
 def _interruptible(connection: duckdb.DuckDBPyConnection, call: Callable[..., T], *arguments: Any) -> T:
     """The result of a call that runs in a thread: in that of Python's signals, DuckDB may go on after Ctrl-C."""
+    future: Future[T] = Future()  # not that of the pool: an interrupt of `submit` itself may leave a call that runs
+
+    def run() -> None:
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(call(*arguments))
+            except BaseException as error:
+                future.set_exception(error)
+
     with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(call, *arguments)
         try:
+            pool.submit(run)
             while not future.done():
                 wait([future], timeout=WAIT_SECONDS)
         except BaseException:
-            while not future.done():
+            while not (future.cancel() or future.done()):
                 connection.interrupt()
                 wait([future], timeout=WAIT_SECONDS)
             raise
