@@ -67,6 +67,14 @@ def test_values_are_shown(tmp_path: Path) -> None:
     assert "3 records and 3 records, 2 records differ" in str(report)
 
 
+@pytest.mark.parametrize("any_order", [False, True])
+def test_values_of_later_batches_are_shown(any_order: bool, tmp_path: Path) -> None:
+    for name, last in ("a", -1), ("b", -2):
+        tfr.write_tfrecord({"n": [*range(70_000), last]}, tmp_path / name)  # a batch has 65,536
+    report = tfr.diff(tmp_path / "a", tmp_path / "b", any_order=any_order)
+    assert {(d.record, value) for d in report.values for value in (d.a, d.b)} >= {(70_000, "-1"), (70_000, "-2")}
+
+
 def test_columns_and_counts(tmp_path: Path) -> None:
     tfr.write_tfrecord(pa.table({"n": pa.array([1, 2], pa.uint8()), "a": [1, 2]}), tmp_path / "a")
     tfr.write_tfrecord(pa.table({"n": pa.array([1], pa.int32()), "b": ["x"]}), tmp_path / "b")
