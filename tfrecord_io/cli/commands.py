@@ -95,7 +95,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
     from tfrecord_io.schema.column_features import stored_as
     from tfrecord_io.schema.type_names import short_type_name
 
-    resolved, source = schema_text.resolve_schema(path, format, keywords)
+    resolved, source, suggestions = schema_text.resolve_schema(path, format, keywords)
     if format is not None:
         echo(schema_text.schema_text(resolved, format))
     else:
@@ -106,7 +106,9 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
             for stored in [stored_as(f)]
         ]
         text, value = f"{counted(len(schema), 'column')}, {source}", {"source": source, "fields": fields}
-        output.print_result(as_json, value, text, lambda: output.schema_table(schema))
+        value["suggestions"] = [suggestion.to_dict() for suggestion in suggestions]
+        lines = [line for suggestion in suggestions for line in suggestion.lines()]
+        output.print_result(as_json, value, text, lambda: output.schema_table(schema), lines)
 
 
 @inspection(
@@ -191,7 +193,9 @@ def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: An
     source = read_from(path, keywords, describe_files)
     description = describe_files(source, progress=True, **keywords)
     text = counted(description.records, "record")
-    output.print_result(as_json, description.to_dict(), text, lambda: output.TextTable(HEADINGS, description.rows()))
+    lines = [line for suggestion in description.suggestions for line in suggestion.lines()]
+    table = output.TextTable(HEADINGS, description.rows())
+    output.print_result(as_json, description.to_dict(), text, lambda: table, lines)
 
 
 @tfr.declare("Show")
@@ -216,7 +220,7 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
     from tfrecord_io.cli import output as printed
     from tfrecord_io.storage.filesystem.locate import is_url
 
-    names = ("mode", "partition_by", "overwrite_where", "evolve")
+    names = ("mode", "partition_by", "overwrite_where", "evolve", "metadata")
     writing = {name: value for name in names if (value := keywords.pop(name)) is not None}
     _check_target(output, writing)
     output, on_stderr = (None, False) if output is None else output_path(output)
@@ -241,10 +245,11 @@ def _check_target(target: str | None, writing: Mapping[str, Any]) -> None:
     from tfrecord_io.file_formats.format_of_path import format_of_target
 
     if writing and target is None:
-        raise click.UsageError("--mode, --partition-by and --evolve are for -o TARGET, which is missing")
+        raise click.UsageError("--mode, --partition-by, --evolve and --metadata are for -o TARGET, which is missing")
     of_files = {**writing, "mode": None} if writing.get("mode") in get_args(FileMode) else writing
     if target is not None and any(of_files.values()) and format_of_target(target) is not None:
-        text = f"--append, --partition-by and --evolve are only for TFRecord, and '{target}' is another format"
+        options = "--append, --partition-by, --evolve and --metadata"
+        text = f"{options} are only for TFRecord, and '{target}' is another format"
         raise click.UsageError(text)
 
 

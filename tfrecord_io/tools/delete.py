@@ -29,6 +29,7 @@ from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.progress import ProgressMeter, logger
 from tfrecord_io.read.build_column_index import index_columns
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import column_search
@@ -40,16 +41,16 @@ from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, parse_shard, roots_of_folders
-from tfrecord_io.storage.paths.manifest import find_sidecars
+from tfrecord_io.storage.paths.manifest import NO_CONTENT, find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.atomic import place_of
-from tfrecord_io.storage.write.publication import WrittenShard
+from tfrecord_io.storage.write.publication import PublishedDataset, WrittenShard
 from tfrecord_io.storage.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
-from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, StorageLike
+from tfrecord_io.typing import UNSET, OpenedDataset, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.frame_sink import FrameSink, add_prefix, indexes_of_published
 
 _MOST_FILES = 8  # that are read at a time
@@ -114,7 +115,7 @@ def delete(
     filters: Any,
     dry_run: bool = False,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> DeleteReport:
     """Remove the rows that meet a condition.
 
@@ -169,7 +170,7 @@ def delete(
     A rewritten file gets new index files with the same columns. If no rows remain, the dataset keeps one shard without
     records, and so its columns.
     """
-    options = ReadOptions.of_call(delete, {**locals(), "filters": None}, source)
+    options = options_from_call(ReadOptions, delete, source, storage_options=storage_options, progress=progress)
     path = one_path(source, "delete")
     if filters is None:
         raise TypeError("filters=None: expected the condition of the rows to remove")
@@ -304,24 +305,25 @@ class _Deletion:
         removed = sum(len(file_rows.rows) for file_rows in (*self._dropped, *self._rewritten))
         sources = [file_rows.source for file_rows in self._rewritten]
         columns = _indexed_columns(sources)
+        published: PublishedDataset | None = None
         with ExitStack() as undo:
             replacement = None if self._dataset is None else self._replacement_in(self._dataset)
             if replacement is not None:
-                undo.callback(replacement.discard)
+                undo.callback(replacement.publication.discard)
             sinks, shards = self._write(replacement, undo)
             if replacement is None:
                 sinks[0].commit()
             else:
-                replacement.publish(shards, None)
+                published = replacement.publication.publish(shards, NO_CONTENT)
             undo.pop_all()
         logger.info("removed: %s, %s", self._path, counted(removed, "record"))
         self._written_bytes = sum(sink.bytes for sink in sinks)
         with indexes_of_published("the rows are removed"):
-            for sink in sinks if replacement is not None else ():
+            for sink in sinks if published is not None else ():
                 sink.publish_indexes()
             self._rebuild(sinks, columns)
-        if replacement is not None:
-            replacement.old.warn_of_left()
+        if published is not None:
+            published.warn_of_left()
 
     def _replacement_in(self, dataset: ReplaceableDataset) -> Replacement:
         """Begin to replace the rewritten files, and to take out the dropped ones."""
@@ -358,7 +360,7 @@ class _Deletion:
                 len(shards), records=sink.records, size=sink.bytes, crc32c=sink.crc32c, output=sink.output
             )
             shards.append(shard)
-            replacement.store(shard)
+            replacement.publication.store(shard)
         elif sink.records != file_rows.count - len(file_rows.rows):
             text = f"it has {sink.records + len(file_rows.rows)} records, and had {file_rows.count} before"
             raise OSError(

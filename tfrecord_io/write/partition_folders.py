@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.casts import plain_layout
-from tfrecord_io.arrow.evaluate_condition import with_typed_literals
+from tfrecord_io.arrow.evaluate_condition import type_literals
 from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
@@ -69,7 +69,7 @@ class PartitionFolders:
         if self.types is not None and types != self.types:
             raise SchemaError("its partition columns have other types than those of the data before it")
         self.types = types
-        self.replaced = {name: _text_of(value, types.field(name)) for name, value in self._where.items()}
+        self.replaced = folder_texts(self._where, types)
         self._batches.clear()  # of data that could not be written
         schema = pa.schema([source.schema.field(at) for at in kept_columns], source.schema.metadata)
 
@@ -185,6 +185,11 @@ def folder_values(texts: Iterable[tuple[str, str | None]], schema: bytes | None)
     return frozenset((name, pa.scalar(text, pa.string()).cast(types.get(name, pa.string()))) for name, text in texts)
 
 
+def folder_texts(where: Mapping[str, Any], types: pa.Schema) -> dict[str, str | None]:
+    """The texts of values of partition columns in the names of folders; see `_text_of`."""
+    return {name: _text_of(value, types.field(name)) for name, value in where.items()}
+
+
 def _text_of(value: Any, field: pa.Field) -> str | None:
     """The text of a value of a partition column in the names of folders; the value means what it does in a filter.
 
@@ -201,7 +206,7 @@ def _text_of(value: Any, field: pa.Field) -> str | None:
     try:
         literal = pa.scalar(value) if isinstance(value, str) else None  # as it would be in the name of a folder
         if literal is None or pa.types.is_temporal(field.type):
-            typed = with_typed_literals(condition_of([(field.name, "==", value)]), pa.schema([field]))
+            typed = type_literals(condition_of([(field.name, "==", value)]), pa.schema([field]))
             literal = typed.arguments[1].value if typed.name == "equal" else None  # else no value is equal
         value_of_type = None if literal is None else literal.cast(field.type)
         if value_of_type is None or not (isinstance(value, str) or pc.equal(value_of_type, literal).as_py()):

@@ -30,8 +30,9 @@ from tfrecord_io.file_formats.tables.table_files import (
 )
 from tfrecord_io.format.format_registry import ARROW, PARQUET, Format, load
 from tfrecord_io.options import MIB, StorageOptions
-from tfrecord_io.options.checked_options import Options, check_mode
+from tfrecord_io.options.options_base import Options, check_mode
 from tfrecord_io.options.write import ExportOptions, WriteOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.filesystem.interface import Entry, LocalFileSystem
@@ -90,7 +91,7 @@ def write_table_folder(source: Any, target: Any, format: Format, keywords: dict[
     of_folder = {key: keywords.pop(key) for key in (*FOLDER_OPTIONS, "mode") if key in keywords}
     options = FolderOptions.from_keywords(of_folder)
     writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys()}
-    export = ExportOptions.from_keywords(keywords, None, source)
+    export = options_from_call(ExportOptions, None, source, **keywords)
     folder = _Target(path_text(target).rstrip("/"), export.target, format, options)
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, export))
