@@ -287,8 +287,8 @@ def test_what_is_translated(files: list[Path], condition: pl.Expr, translated: s
 
     pushed: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        original = polars._translated
-        patch.setattr(polars, "_translated", lambda *given: pushed.append(original(*given)))
+        original = polars._translate_predicate
+        patch.setattr(polars, "_translate_predicate", lambda *given: pushed.append(original(*given)))
         tfr.scan_polars(files).filter(condition).collect()
     assert [None if found is None else SWAPPED.get(found.text, found.text) for found in pushed] == [translated]
 

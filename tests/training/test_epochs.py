@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -332,6 +332,7 @@ def test_workers_that_share_files_shuffle_them_in_each_epoch(
     counts: list[int], workers: int, filtered: bool, taken: int
 ) -> None:
     """Together they have each record once in each epoch, and each state continues exactly."""
+    assume(sum(counts) or not filtered)  # without a record, a filter has no column
     rows = [n for n in range(sum(counts)) if not filtered or n >= 3]
     asked: dict[str, Any] = {"batch_size": 2, "shuffle_buffer": 1, "epochs": 1}  # each worker draws a seed
     with numbered(counts) as paths:
@@ -339,7 +340,7 @@ def test_workers_that_share_files_shuffle_them_in_each_epoch(
         for epoch in range(3):
             seen = []
             for worker in range(workers):
-                batches = data.iter_arrays(**asked, worker=(worker, workers)).begun_at(epoch, epochs=epoch + 1)
+                batches = data.iter_arrays(**asked, worker=(worker, workers)).begin_epoch(epoch, epochs=epoch + 1)
                 own = joined([batch["x"].tolist() for batch in islice(batches, taken)])
                 again = data.iter_arrays(
                     **{**asked, "epochs": epoch + 1}, worker=(worker, workers), state=batches.state()

@@ -153,12 +153,12 @@ def test_ranks_with_workers_of_their_own_need_one_seed(folder: Path) -> None:
     of_rank = mixture.iter_arrays(
         worker=(1, 2), **asked
     )  # five files are enough for two ranks, but not for six workers
-    of_rank.begun_at(0, worker=(3, 4), seed=1)
+    of_rank.begin_epoch(0, worker=(3, 4), seed=1)
     with pytest.raises(ValueError, match="needs the same seed= in all workers"):
-        of_rank.begun_at(0, worker=(3, 6), seed=1)
-    mixture.iter_arrays(worker=(1, 2), seed=1, **asked).begun_at(0, worker=(3, 6), seed=1)
+        of_rank.begin_epoch(0, worker=(3, 6), seed=1)
+    mixture.iter_arrays(worker=(1, 2), seed=1, **asked).begin_epoch(0, worker=(3, 6), seed=1)
     alone = mixture.iter_arrays(worker=(0, 1), **asked)  # its workers share the seed that it drew
-    parts = [rows_of(alone.begun_at(0, worker=(i, 6), seed=alone.seed)) for i in range(6)]
+    parts = [rows_of(alone.begin_epoch(0, worker=(i, 6), seed=alone.seed)) for i in range(6)]
     assert max(Counter(row for part in parts for row in part).values()) == 1
 
 
@@ -482,7 +482,7 @@ def test_rows_by_number_are_brought_in_order_in_parts(folder: Path, stop: str, m
     lookup = unwrapped(mixed(folder, stop=stop)).lookup()
     numbers = np.random.default_rng(0).integers(0, len(lookup), 50)
     whole = lookup.table(numbers)
-    monkeypatch.setattr("tfrecord_io.training.mixture._MOST_TAKEN", 1)
+    monkeypatch.setattr("tfrecord_io.training.mixture._MOST_ORDERED_BYTES", 1)
     assert lookup.table(numbers).equals(whole)
     assert lookup.table(numbers).column(0).num_chunks == 50
     assert lookup.table(numbers[:0]).equals(whole[:0])

@@ -11,12 +11,12 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from tfrecord_io.adapters.masked_arrays import without_masks
+from tfrecord_io.adapters.masked_arrays import split_masks
 from tfrecord_io.arrays.rows_by_number import ArraysByNumber
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import IterOptions
-from tfrecord_io.training.batches_by_number import BatchesByNumber, by_number
+from tfrecord_io.training.batches_by_number import BatchesByNumber, open_by_number
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import Lengths, Missing
 
@@ -38,12 +38,12 @@ class GrainSource:
         index = operator.index(number)
         if isinstance(self._rows, BatchesByNumber):
             (batch,) = self._rows.take(np.array([index]))
-            return without_masks(batch)
+            return split_masks(batch)
         row = self._rows.row(index)
         if row is not None:
             return row
         arrays = self._rows.arrays(np.array([index]))
-        return {name: values[0] for name, values in without_masks(arrays).items()}
+        return {name: values[0] for name, values in split_masks(arrays).items()}
 
     def arrays(self, numbers: Sequence[int]) -> dict[str, Any]:
         """The rows of these numbers, in this order, as arrays by column: a batch as those of `iter_arrays`."""
@@ -98,4 +98,4 @@ def to_grain(
     ValueError
         A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
     """
-    return GrainSource(by_number(dataset, **IterOptions.stated_keywords(to_grain, locals())))
+    return GrainSource(open_by_number(dataset, **IterOptions.stated_keywords(to_grain, locals())))

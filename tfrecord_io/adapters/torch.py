@@ -10,7 +10,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.options import DatasetValue, check_integer
 from tfrecord_io.options.arrays import IterOptions, refuse_matrices
 from tfrecord_io.public_names import LateTypes
-from tfrecord_io.training.batches_by_number import by_number
+from tfrecord_io.training.batches_by_number import open_by_number
 from tfrecord_io.training.iterator import iterate
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
@@ -141,4 +141,4 @@ def to_torch_map(
     keywords = IterOptions.stated_keywords(to_torch_map, locals())
     with needs("torch"):
         from tfrecord_io.adapters.torch_datasets import TFRecordRows
-    return TFRecordRows(by_number(dataset, **keywords))
+    return TFRecordRows(open_by_number(dataset, **keywords))
