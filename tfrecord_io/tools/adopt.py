@@ -124,7 +124,7 @@ def adopt(
     columns = _partition_columns(names)
     stem = _stem(names)
     place = place_of(fs, directory, stem)
-    counts, checksums = _counted(sources, options)
+    counts, checksums = _count_and_sum(sources, options)
     types = pa.schema(PartitionColumns.from_folders(sources).fields)
     schema, shown = _schema(sources, counts, options)
     codecs = {None if (codec := CODECS.of_path(path)) is None else codec.name for path in names}
@@ -177,7 +177,7 @@ def _check_unnamed(sources: Sequence[Source]) -> None:
 
 
 def _partition_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """The columns of the folders, which have to be the same for all files."""
+    """Columns of the partition folders; ValueError if they are not the same for all files."""
     folders = {tuple(column_of(folder) or "" for folder in name.split("/")[:-1]): name for name in names}
     if len(folders) > 1:
         (first_columns, first), (second_columns, second) = [*folders.items()][:2]
@@ -188,7 +188,7 @@ def _partition_columns(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _stem(names: Sequence[str]) -> str:
-    """The name of the dataset: the stem of the shards' names, or the default for a directory."""
+    """Name of the dataset: the stem of the shards' names, or the default for a directory."""
     shards = [parse_shard(name) for name in names]
     stems = {None if shard is None else shard.stem for shard in shards}
     if len(stems) == 1 and not any("/" in name for name in names):
@@ -196,8 +196,8 @@ def _stem(names: Sequence[str]) -> str:
     return DIRECTORY_STEM
 
 
-def _counted(sources: Sequence[Source], options: ReadOptions) -> tuple[list[int], list[tuple[int, int]]]:
-    """The records of each file, and its size and CRC-32C."""
+def _count_and_sum(sources: Sequence[Source], options: ReadOptions) -> tuple[list[int], list[tuple[int, int]]]:
+    """Count the records of each file, and compute its size and CRC-32C."""
     record_counts = KnownCounts(options)
     counts = list(count_each(sources, find_indexes(sources), record_counts, threads=options.thread_count))
     checksums = []
@@ -212,7 +212,7 @@ def _counted(sources: Sequence[Source], options: ReadOptions) -> tuple[list[int]
 def _schema(
     sources: Sequence[Source], counts: Sequence[int], options: ReadOptions
 ) -> tuple[bytes | None, tuple[str, ...]]:
-    """The schema of the dataset, to be stored, and the columns.
+    """Decide the schema to store in the manifest, and the columns.
 
     Raises
     ------
@@ -229,13 +229,14 @@ def _schema(
             return None, names
         schemas = {content for content, _ in contents}
         return (schemas.pop() if len(schemas) == 1 else pack(embedded.schema, embedded.dictionaries)), names
-    return _inferred(filled, options)
+    return _infer_schema(filled, options)
 
 
-def _inferred(sources: Sequence[Source], options: ReadOptions) -> tuple[bytes | None, tuple[str, ...]]:
+def _infer_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[bytes | None, tuple[str, ...]]:
     """Infer the schema from all records, one file at a time, to bound memory.
 
-    None where features are tensors by their companions, or described next to the files: each read finds that.
+    The schema is None where companion features make tensors, or a file beside them describes features: each read looks
+    for these.
     """
     seen: dict[str, Observation] = {}
     inferring, is_plain = replace(options, sample="all", progress=False), True

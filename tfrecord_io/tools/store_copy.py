@@ -1,7 +1,7 @@
 """Copy an object within a store; the store moves the bytes, and states the CRC32C of the copy.
 
-Ceph, older releases of MinIO and some emulators state none. The first answer of a store decides: its objects are then
-read and stored, as those of two stores are.
+Ceph, older releases of MinIO and some emulators state no checksum. The first answer of a store decides: without a
+checksum, objects are read and stored again, as between two stores.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PART = 1 << 30  # bytes
 _PARTS = 8  # at a time
 _LARGEST = 5 << 30  # bytes that S3 copies by one request
 _REPLACED = ("PreconditionFailed", "412", "NoSuchKey", "404")
-# By filesystem: whether its store states the checksum of a copied object, and that of a copied part.
+# By filesystem: True if its store states the checksum of a copied object (key False), or of copied parts (key True).
 _STATED: WeakKeyDictionary[Any, dict[bool, bool]] = WeakKeyDictionary()
 
 
@@ -42,7 +42,7 @@ def is_known_to_state_checksums(source: Source, fs: FileSystem) -> bool:
 
 
 def _states_checksum(source: Source, fs: FileSystem) -> bool | None:
-    """True or False by the first answer of the store to a copy as that of the source; None if there was none."""
+    """True if the store has answered such a copy with a checksum, False without one; None before an answer."""
     assert isinstance(fs, FsspecFileSystem)
     return _STATED.get(unwrap(fs.fsspec, "")[0], {}).get((source.size or 0) > _LARGEST)
 
@@ -64,12 +64,12 @@ def copy_within(
     Returns
     -------
     int or None
-        The CRC32C that the store states of the copy; None if it states none.
+        CRC32C of the copy that the store states; None if it states none.
 
     Raises
     ------
     ReplacedError
-        The source is no longer the object that was looked up; or the copy is `exclusive`, and an object has the name.
+        The source is no longer the object that was looked up; or with `exclusive`, an object has the name already.
     """
     name, info = source.current_name()
     inner, inner_name = unwrap(fs.fsspec, name)
@@ -117,7 +117,7 @@ class _S3Copy:
 
     def whole(self) -> str | None:
         answer = self._call("copy_object", **self._source, **self._condition, ChecksumAlgorithm="CRC32C")
-        return _stated(answer["CopyObjectResult"])
+        return _crc32c_in(answer["CopyObjectResult"])
 
     def parts(self, size: int) -> int | None:
         """Copy parts side by side, once the first has a checksum; returns their checksums as one."""
@@ -132,7 +132,7 @@ class _S3Copy:
 
         try:
             answers = [one(1, 0)]
-            if _stated(answers[0]) is None:
+            if _crc32c_in(answers[0]) is None:
                 self._call("abort_multipart_upload", **upload)
                 return None
             answers += ordered((partial(one, n, begin) for n, begin in enumerate(begins[1:], 2)), _PARTS, "copy")
@@ -141,7 +141,7 @@ class _S3Copy:
         except BaseException:
             self._call("abort_multipart_upload", **upload)
             raise
-        checksums = [_stated(answer) for answer in answers]
+        checksums = [_crc32c_in(answer) for answer in answers]
         crc = 0
         for begin, text in zip(begins, checksums, strict=True):
             if text is None:
@@ -160,6 +160,7 @@ def _tags(answer: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in answer.items() if name == "ETag" or name.startswith("Checksum")}
 
 
-def _stated(answer: dict[str, Any]) -> str | None:
+def _crc32c_in(answer: dict[str, Any]) -> str | None:
+    """CRC32C of a whole object or part in an answer of S3, in base64; None without one."""
     text = answer.get("ChecksumCRC32C")
     return None if text is None or "-" in text else str(text)
