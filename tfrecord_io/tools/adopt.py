@@ -113,13 +113,7 @@ def adopt(
     directory = f"{name.rstrip('/')}/" if name.rstrip("/") else name
     if parse_spec(name) is not None:
         directory = name[: len(name) - len(name.rpartition("/")[2])]
-    names = [source.location[1] for source in sources]
-    if not all(path.startswith(directory) for path in names):
-        text = "adopt makes a dataset of the files of a directory, or of all shards of a name (train@*)"
-        raise NotADirectoryError(errno.ENOTDIR, text, secret_url(os.fspath(path)))
-    names = [path.removeprefix(directory) for path in names]
-    if odd := next(filter(re.compile("[\\\\\ud800-\udfff]").search, names), None):  # not valid in a manifest
-        raise ValueError(f"'{printable(odd)}': names of shards must be UTF-8 without backslashes; rename the file")
+    names = _names_below(directory, sources, path)
     _check_unnamed(sources)
     columns = _partition_columns(names)
     stem = _stem(names)
@@ -137,10 +131,7 @@ def adopt(
         partition_by=columns,
         partition_schema=pack(embedded_schema(types), {}) if columns else None,
     )
-    again = resolve_inputs(path, options.storage)
-    if [(source.path, source.size) for source in again] != [(source.path, source.size) for source in sources]:
-        text = "files were added, removed or changed while they were read; nothing is written: do so again"
-        raise OSError(errno.EBUSY, text, secret_url(os.fspath(path)))
+    _check_unchanged(sources, path, options)
 
     def new(existing: Manifest | None) -> Manifest:
         if existing is not None:
@@ -163,6 +154,26 @@ def adopt(
         rounded={},
         files=files,
     )
+
+
+def _names_below(directory: str, sources: Sequence[Source], path: Path) -> list[str]:
+    """Names of the files below a directory, as a manifest has them; an error for files elsewhere and odd names."""
+    names = [source.location[1] for source in sources]
+    if not all(name.startswith(directory) for name in names):
+        text = "adopt makes a dataset of the files of a directory, or of all shards of a name (train@*)"
+        raise NotADirectoryError(errno.ENOTDIR, text, secret_url(os.fspath(path)))
+    names = [name.removeprefix(directory) for name in names]
+    if odd := next(filter(re.compile("[\\\\\ud800-\udfff]").search, names), None):
+        raise ValueError(f"'{printable(odd)}': names of shards must be UTF-8 without backslashes; rename the file")
+    return names
+
+
+def _check_unchanged(sources: Sequence[Source], path: Path, options: ReadOptions) -> None:
+    """Raise OSError if files were added, removed or changed since they were listed."""
+    current = resolve_inputs(path, options.storage)
+    if [(source.path, source.size) for source in current] != [(source.path, source.size) for source in sources]:
+        text = "files were added, removed or changed while they were read; nothing is written: do so again"
+        raise OSError(errno.EBUSY, text, secret_url(os.fspath(path)))
 
 
 def _check_unnamed(sources: Sequence[Source]) -> None:

@@ -360,26 +360,35 @@ def _compare_by_key(
     alone[pairs] = alone[pairs + 1] = False
     removed, added = (np.sort(numbers[alone & (side == side_number)]) for side_number in (0, 1))
     of_a = [*map(tuple, changed.tolist()), *((number, None) for number in removed.tolist())]
-    shown = [*sorted(of_a, key=lambda pair: pair[0]), *((None, number) for number in added.tolist())][:limit]
-    a, b = (
-        reader.rows_of(columns, [pair[at] for pair in shown if pair[at] is not None]) for at, reader in enumerate(sides)
-    )
-    positions = [columns.index(name) for name in names]
-    values = []
-    for first, second in shown:
-        left, right = a.get(first), b.get(second)
+    differing = [*sorted(of_a, key=lambda pair: pair[0]), *((None, number) for number in added.tolist())]
+    values = tuple(_describe_pairs(sides, columns, names, differing[:limit]))
+    changes = {"changed": len(changed), "added": len(added), "removed": len(removed)}
+    return DiffReport(counts, schema, sum(changes.values()), values, **changes)
+
+
+def _describe_pairs(
+    sides: list[_Side], columns: list[str], names: list[str], pairs: Sequence[tuple[int | None, int | None]]
+) -> Iterator[ValueDifference]:
+    """Read the records of some keys, by their numbers in both datasets, and describe the values that differ.
+
+    A number is None where a dataset lacks the key.
+    """
+    a = sides[0].rows_of(columns, [first for first, _ in pairs if first is not None])
+    b = sides[1].rows_of(columns, [second for _, second in pairs if second is not None])
+    key_positions = [columns.index(name) for name in names]
+    for first, second in pairs:
+        left, right = (None if number is None else rows.get(number) for rows, number in ((a, first), (b, second)))
         number = second if first is None else first
-        text = ", ".join(short((left or right or ())[position]) for position in positions)
+        assert number is not None
+        key = ", ".join(short((left or right or ())[position]) for position in key_positions)
         for column, name in enumerate(columns):
             if left is None or right is None:
-                pair = tuple(None if row is None else short(row[column]) for row in (left, right))
+                texts = tuple(None if row is None else short(row[column]) for row in (left, right))
             elif _is_equal(left[column], right[column]):
                 continue
             else:
-                pair = _show_difference(left[column], right[column])
-            values.append(ValueDifference(number, name, pair[0], pair[1], text))
-    numbers_of_changes = {"changed": len(changed), "added": len(added), "removed": len(removed)}
-    return DiffReport(counts, schema, sum(numbers_of_changes.values()), tuple(values), **numbers_of_changes)
+                texts = _show_difference(left[column], right[column])
+            yield ValueDifference(number, name, texts[0], texts[1], key)
 
 
 def _check_keys(

@@ -240,25 +240,18 @@ def _check_files(
     to_check = (source.size for source in sources if _content(source) not in earlier_results)
     with ProgressMeter(options.progress, total(to_check), "bytes") as bar:
         stopped = Flag()
-        file_options = replace(options, threads=max(1, options.thread_count // len(sources_and_results)))
-        calls = [
-            partial(
-                _check,
-                FileChecker(
-                    source=source,
-                    index=index,
-                    record_type=record_type,
-                    options=file_options,
-                    progress=bar,
-                    stopped=stopped,
-                ),
-                earlier_results.get(_content(source)),
-            )
-            for source, index in zip(sources, indexes, strict=True)
-        ]
-        results = list(
-            ordered(iter(calls), min(_concurrent_files(sources, options), len(calls)), "verify", stopped.set)
+        threads = max(1, options.thread_count // len(sources_and_results))
+        make = partial(
+            FileChecker,
+            record_type=record_type,
+            options=replace(options, threads=threads),
+            progress=bar,
+            stopped=stopped,
         )
+        checkers = [make(source=source, index=index) for source, index in zip(sources, indexes, strict=True)]
+        calls = (partial(_check, checker, earlier_results.get(_content(checker.source))) for checker in checkers)
+        at_once = min(_concurrent_files(sources, options), len(checkers))
+        results = list(ordered(calls, at_once, "verify", stopped.set))
     checkers, files = [checker for checker, _ in results], [file for _, file in results]
     earlier_results |= {
         _content(checker.source): (checker, file) for checker, file in results if not _was_replaced(file)
@@ -271,14 +264,16 @@ def _check_files(
     if all(file.status == "unreadable" for file in files):
         assert files[0].error is not None
         raise files[0].error
-    named = {(fault.path, str(fault)): fault for fault in faults}.values()
-    faults = []
-    for path, manifest in sorted(unnamed.items()):  # no reader of the dataset reads these
-        reason = f"the manifest of its dataset, '{manifest}', does not name it"
-        advice = "move it elsewhere, so that it is not taken for a part of the dataset"
-        faults.append(CorruptRecordError(reason, path=path, hint=advice))
-    faults += named
+    distinct_faults = {(fault.path, str(fault)): fault for fault in faults}.values()
+    faults = [*(_unnamed_error(path, manifest) for path, manifest in sorted(unnamed.items())), *distinct_faults]
     return VerifyReport((*files, *(_failed_check(fault.path, "manifest", fault) for fault in faults)))
+
+
+def _unnamed_error(path: str, manifest: str) -> CorruptRecordError:
+    """Make the error of a file in a dataset whose manifest does not name it: no reader of the dataset reads it."""
+    reason = f"the manifest of its dataset, '{manifest}', does not name it"
+    advice = "move it elsewhere, so that it is not taken for a part of the dataset"
+    return CorruptRecordError(reason, path=path, hint=advice)
 
 
 def _resolve_files(paths: Any, options: FrameOptions, **collected: Any) -> list[Source | FileCheck]:
