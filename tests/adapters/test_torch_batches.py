@@ -136,7 +136,7 @@ def with_classes(batch: dict[str, Any]) -> dict[str, Any]:
 
 
 class OfLoader(torch.utils.data.IterableDataset):  # type: ignore[misc]
-    """What a DataLoader within a worker yields."""
+    """Batches of a DataLoader within a worker."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream

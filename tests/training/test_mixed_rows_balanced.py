@@ -39,7 +39,7 @@ def balanced(folder: Path, *names: str, **keywords: Any) -> tfr.typing.MixedData
 
 
 def expected(mixture: tfr.typing.MixedDataset) -> Rows:
-    """The rows of an epoch that is not shuffled, one by one, by what the documentation says."""
+    """Compute the rows of an unshuffled epoch, one by one, as the documentation says."""
     classes = mixture.classes
     assert classes is not None
     own = [

@@ -31,7 +31,7 @@ WEIGHTS = [0.6, 0.3, 0.1]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Datasets a, b and c of five files each, and one file of each that is called like `a-one`."""
+    """Write datasets a, b and c of five files each, and a single file of each, such as `a-one`."""
     folder = tmp_path_factory.mktemp("mixture")
     for name, size in SIZES.items():
         table = pa.table({"n": range(size), "name": [f"{name}{n}" for n in range(size)]})
@@ -46,7 +46,7 @@ def mixed(folder: Path, form: str = "", **keywords: Any) -> tfr.typing.MixedData
 
 
 def expected(sizes: Sequence[int], weights: Sequence[float], seed: int, stop: str) -> Rows:
-    """The rows of an epoch, one by one, by what the documentation says."""
+    """Compute the rows of an epoch, one by one, as the documentation says."""
     mixture = tfr.typing.MixedDataset((), tuple(np.array(weights) / sum(weights)), seed, stop)  # type: ignore[arg-type]
     choices = mixture.choices()
     stream, rows, taken = choices.stream(0), Rows(), Counter[int]()
@@ -283,7 +283,7 @@ def test_a_part_whose_filter_excludes_all_files_has_no_rows(tmp_path: Path, leng
 
 @pytest.mark.parametrize("on_error", ["skip", "stop"])
 def test_parts_that_treat_damage_in_two_ways_are_refused(folder: Path, on_error: Any) -> None:
-    """One of them would decide for the rows of the other."""
+    """The on_error of one part would decide about the rows of the other."""
     parts = [tfr.dataset(folder / "a@5"), tfr.dataset(folder / "b@5", on_error=on_error)]
     for mixed in (parts, parts[::-1]):
         with pytest.raises(ValueError, match="the datasets differ in on_error=: open them with the same"):

@@ -506,7 +506,7 @@ def test_windows_by_number_are_made_in_parts(dataset: tfr.Dataset, monkeypatch: 
 
 
 def test_classes_of_windows_may_be_more_text_than_offsets_reach(tmp_path: Path) -> None:
-    """That of an episode is repeated in each of its windows."""
+    """The class of an episode is repeated in each of its windows."""
     rows = {"label": ["a" * (32 << 20), "b"], "steps/n": [[*range(80)], [1, 2]]}
     tfr.write_tfrecord(rows, tmp_path / "a.tfrecord")
     balanced = tfr.mix(tfr.windows(tmp_path / "a.tfrecord", length=1), balance="label", stop="all")
