@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.rows_by_number import ArraysByNumber, row_numbers, row_options
 from tfrecord_io.arrow.output.to_numpy import leaf_fields
-from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import IterOptions
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, ScanHolder
 from tfrecord_io.training.batching import arrange_batches, list_lengths_of
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
@@ -36,10 +35,10 @@ class BatchesByNumber:
         values = {name: getattr(options, name) for name in sorted({"batch_size", "max_length", *_OF_BATCHES})}
         shown = [f"{name}={value!r}" for name, value in values.items() if value is not None]
         self._description, lookup = f"{source.describe()}, {', '.join(shown)}", source.lookup()
-        self._rows = ArraysByNumber(lookup, options, source.pruned().list_lengths(options))
+        self._rows = ArraysByNumber(lookup, options, source.prune_files().list_lengths(options))
         parts = {name: leaf_fields(pa.schema([lookup.schema.field(name)])) for name in lookup.schema.names}
         deciding = [name for name, leaves in parts.items() if any(leaf.name in options.arranging for leaf in leaves)]
-        lengths = lookup.measured(deciding, partial(list_lengths_of, options=options))
+        lengths = lookup.measure_rows(deciding, partial(list_lengths_of, options=options))
         order = np.arange(len(lengths))
         if options.seed is not None:
             order = random_stream(options.seed, _ORDER).permutation(len(lengths))
@@ -69,7 +68,7 @@ class BatchesByNumber:
 
 
 def open_by_number(
-    data: DatasetValue | Scan | RowSource, batch_size: int | None = None, **keywords: Any
+    data: ScanHolder | Scan | RowSource, batch_size: int | None = None, **keywords: Any
 ) -> ArraysByNumber | BatchesByNumber:
     """Give access by number: to batches with ``bucket_by=`` or ``pack=``, else to rows.
 

@@ -438,7 +438,7 @@ class Batching:
                 except RowFault as fault:
                     failure: RowFault | None = fault
                     if kept is not None:
-                        failure = fault.at(int(kept[fault.row]))
+                        failure = fault.renumber(int(kept[fault.row]))
                     elif rows.goes_on:
                         kept, failure = self._find_fitting_rows(rows, part, size)
                     if failure is not None:  # represent the rows before it

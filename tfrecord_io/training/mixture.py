@@ -424,13 +424,13 @@ class MixtureLookup(Lookup):
         return record if record is None or column is None else {**record, column: dataset}
 
     def row_error(self, fault: RowFault) -> TFRecordError:
-        return self._parts[self._datasets[fault.row]].row_error(fault.at(int(self._rows[fault.row])))
+        return self._parts[self._datasets[fault.row]].row_error(fault.renumber(int(self._rows[fault.row])))
 
     def describe(self) -> str:
         return self._mixture.describe()
 
-    def measured(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
-        of_parts = [part.measured(names, measure) for part in self._parts]
+    def measure_rows(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
+        of_parts = [part.measure_rows(names, measure) for part in self._parts]
         first = offsets_of(np.array(list(map(len, of_parts))))
         return np.concatenate(of_parts)[first[self._datasets] + self._rows]
 
