@@ -1,4 +1,4 @@
-"""The group of commands, which turns errors, warnings and signals into lines on stderr and exit codes."""
+"""Group of the commands of ``tfr``: turns errors, warnings and signals into lines on stderr and exit codes."""
 
 from __future__ import annotations
 

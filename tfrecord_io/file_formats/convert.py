@@ -1,4 +1,4 @@
-"""Conversion from and to TFRecord, file by file."""
+"""Convert between TFRecord and other formats: decide formats and keywords, open the rows, and write the target."""
 
 from __future__ import annotations
 
