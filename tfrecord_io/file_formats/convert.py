@@ -47,7 +47,7 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.interface import Entry, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate, path_text, storage_for
 from tfrecord_io.storage.paths.resolve_output import check_outside
-from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.storage.read.source import Source, metadata_of, total
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.resume_journal import SourceVersion, check_version, version_of
 from tfrecord_io.typing import (
@@ -348,10 +348,12 @@ def _write_tfrecord(
         files: TableSource | RecordFiles = RecordFiles(inputs.scan()) if inputs.format.records else inputs.plan_table()
         if inputs.format.records:
             check_target(files.sources)
+            options = replace(options, source_metadata=metadata_of(files.sources))
         return convert_by_file(files, target, options, settings, progress, embed)
     with inputs.open_rows() as rows:
         if isinstance(rows, Reader):
             check_target(rows.scan.sources)
+            options = replace(options, source_metadata=metadata_of(rows.scan.sources))
         return write(embed(rows), target, options)
 
 
