@@ -344,7 +344,9 @@ def test_no_dataset_is_left_in_the_root_of_the_repository() -> None:
 
 
 # Calls that take any number of arguments, or have no names for them: the kernel's and pyarrow's, and those of Cast.
-_BY_POSITION = "options inspection _copying pack attrgetter finalize debug TypeVar from_buffers sync cast".split()
+_BY_POSITION = (
+    "options inspection _record_command pack attrgetter finalize debug TypeVar from_buffers sync cast".split()
+)
 _MOST_BY_POSITION = 4
 
 
