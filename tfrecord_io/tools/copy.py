@@ -6,7 +6,6 @@ import errno
 import hashlib
 import os
 import threading
-from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -40,7 +39,7 @@ from tfrecord_io.storage.paths.file_names import (
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve import list_directory, record_files
 from tfrecord_io.storage.paths.resolve_output import check_outside, identity, unnamed_error
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import SMALL_BYTES, Source
 from tfrecord_io.storage.write.atomic import open_named
 from tfrecord_io.storage.write.atomic_local import create_directories
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -54,8 +53,8 @@ from tfrecord_io.tools.copied_files import (
     known_manifest,
     matching,
 )
-from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
-from tfrecord_io.tools.store_copy import can_copy, copy_within, is_known_to_state_checksums
+from tfrecord_io.tools.file_transfer import Passed, Traffic, check_passed, parse_rate, transfer
+from tfrecord_io.tools.store_copy import can_copy, copy_within, is_proof_known, stated_digests
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
 
 Verify = Literal["records", "bytes"]
@@ -178,8 +177,9 @@ def copy(
     verify : {"records", "bytes"}
         "records" checks the checksums of all records, also in compressed files; "bytes" checks only the files. Both
         compare each file with the size and the CRC32C in the manifest of its dataset, and let stores check what
-        arrives. Files that a store copies itself are not read: the checksum that the store reports is compared with
-        the manifest.
+        arrives. Files that a store copies itself are not read: the CRC32C that the store reports is compared with the
+        manifest. If a store reports none, as Ceph and older releases of MinIO, the size is compared with the manifest
+        and the MD5 with that of the source; files without an MD5, such as those stored in parts, are read.
     update : bool, default False
         Copy only files that are missing in the target or have another checksum, and remove those that the source no
         longer has. A dataset changes in one step.
@@ -515,7 +515,7 @@ class _Target:
         """True if a file of the target has the content of one of the source, by checksums."""
         if entry is None or (source.size is not None and entry.size is not None and source.size != entry.size):
             return False
-        known, other = _digests(source.info), _digests(entry.info)
+        known, other = stated_digests(source.info), stated_digests(entry.info)
         for kind in known.keys() & other.keys():
             return known[kind] == other[kind]
         from tfrecord_io.storage.read.source import source_of
@@ -712,16 +712,16 @@ class _Mover:
             return transfer(source, output, self.traffic, records=records, window_bytes=share.window)
 
     def _copy_by_store(self, source: Source, target: str, make_room: Callable[[], None] | None = None) -> Passed | None:
-        """Let the store copy a file; None if it states no checksum that proves the copy, which is removed then.
+        """Let the store copy a file; None if it states nothing that proves the copy, which is removed then.
 
         With `make_room`, which removes it, a copy is made only if no file has the name.
         """
         assert isinstance(self.fs, FsspecFileSystem)
         assert source.size is not None, "it was listed"
         with suppress(TFRecordError):  # read it, to tell where it is damaged
-            crc = copy_within(source, self.fs, target, exclusive=make_room is not None)
-            if crc is not None:
-                passed = Passed(source.size, crc, None)
+            answer = copy_within(source, self.fs, target, exclusive=make_room is not None)
+            if answer.is_proven:
+                passed = Passed(answer.bytes, answer.crc32c, None)
                 check_passed(source, passed)
                 return passed
         (make_room or partial(self.fs.remove, target))()
@@ -737,7 +737,7 @@ class _Mover:
             with counting_retries(self._count):
                 return call()
 
-        alone = 0 if all(is_known_to_state_checksums(source, self.fs) for source in first) else 1
+        alone = 0 if all(is_proof_known(source, self.fs) for source in first) else 1
         stop = self.traffic.stopped.set
         for some in (calls[:alone], calls[alone:]):
             for done in ordered((partial(counted_call, call) for call in some), share.threads, "copy", stop):
@@ -771,19 +771,6 @@ class _Share:
     threads: int
     window: int
     upload: int
-
-
-def _digests(info: Mapping[str, Any] | None) -> dict[str, str]:
-    """The checksums of an object that its store states, in hex."""
-    found: dict[str, str] = {}
-    stated = info or {}
-    tag = str(stated.get("ETag", "")).strip('"')
-    if len(tag) == 32 and "-" not in tag and "LastModified" in stated:  # of S3; others have tags of other kinds
-        found["md5"] = tag
-    for key, kind in (("md5Hash", "md5"), ("crc32c", "crc32c")):
-        if isinstance(stated.get(key), str):
-            found[kind] = b64decode(stated[key]).hex()
-    return found
 
 
 def _digest(source: Source, kind: str) -> str:

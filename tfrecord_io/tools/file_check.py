@@ -32,7 +32,7 @@ from tfrecord_io.storage.read.held_content import is_small
 from tfrecord_io.storage.read.random_access_file import open_plain, open_random_access
 from tfrecord_io.storage.read.source import HeldContent, Source, SummedFile, checksum
 from tfrecord_io.tools.build_index import compare_index
-from tfrecord_io.tools.file_transfer import Stopped, open_whole
+from tfrecord_io.tools.file_transfer import Stopped
 
 MOST_PROBLEMS = 100  # that are kept for each file
 _MAX_EXPANSION = 64 << 20
@@ -430,7 +430,7 @@ class FileChecker:
 
     def _open(self, source: Source) -> RecordFile:
         ratio = self.options.limits.decompression_ratio
-        raw = None if source.remote is None else open_whole(source, LIMITS.pending_range_bytes)
+        raw = None if source.remote is None else source.open_whole(LIMITS.pending_range_bytes)
         # The manifest states the checksum of a file: a remote one is read once for that and its records.
         if raw is not None and source.shard is not None:
             raw = self._summed = SummedFile(raw, crc32c)
