@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What is loaded now stays: nothing looks for garbage in it, while it grows and when a test collects some."""
+    """Freeze the objects loaded so far, which garbage collections then skip, while tests are loaded and run."""
     gc.disable()
     result = yield
     gc.freeze()
@@ -120,7 +120,7 @@ def data() -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def own_garbage(request: pytest.FixtureRequest) -> None:
-    """Tests that collect garbage do not go through what thousands of others have loaded, for a second each time."""
+    """Freeze the objects of earlier tests, which a test that collects garbage would search for a second each time."""
     if "gc" in vars(request.module):
         gc.collect()
         gc.freeze()
@@ -150,7 +150,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(autouse=True)
 def chosen_engine(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test with the name of an engine as its parameter `engine` runs on that, in each of its examples."""
+    """Run a test with a parameter `engine` on the engine of that name, in all of its examples."""
     callspec = getattr(request.node, "callspec", None)
     name = callspec.params.get("engine") if callspec else None
     if name not in ENGINES:

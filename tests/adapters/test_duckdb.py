@@ -18,7 +18,7 @@ import pytest
 import tfrecord_io as tfr
 from reading_modes import opened_scans
 from tfrecord_io.adapters import duckdb as adapter
-from tfrecord_io.adapters.duckdb import _with_nan, open_query
+from tfrecord_io.adapters.duckdb import _include_nan, open_query
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
@@ -201,7 +201,7 @@ def test_conditions_of_older_versions_get_the_rows_of_nan() -> None:
         ((x >= 1.0) & (y < 2.0), ((x >= 1.0) | x.is_nan()) & (y < 2.0)),
         ((x > 1) & (y <= 2.0), (x > 1) & (y <= 2.0)),
     ):
-        assert _with_nan(condition_of(condition)).expression.equals(expected)
+        assert _include_nan(condition_of(condition)).expression.equals(expected)
 
 
 HALF = np.array([0.5, 1.5, np.nan], np.float16)

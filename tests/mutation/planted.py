@@ -176,8 +176,8 @@ FAULTS = [
     Fault(
         "cli/commands.py",
         "the last records that pass a filter are too few where they are of several batches",
-        "while sum(map(len, held[1:])) >= count and len(held) > 1:",
-        "while sum(map(len, held)) >= count and len(held) > 1:",
+        "while sum(map(len, batches[1:])) >= count and len(batches) > 1:",
+        "while sum(map(len, batches)) >= count and len(batches) > 1:",
     ),
     Fault(
         "plugins/report/number_statistics.py",

@@ -191,7 +191,7 @@ def test_a_store_copies_large_objects_in_parts(s3: Bucket) -> None:
 def test_what_google_received_is_compared_with_what_was_sent(
     google: Bucket, gcs_server: GcsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, megabytes: int
 ) -> None:
-    """Of objects of one request by the store, of larger ones by what it states; 8 MiB end with a block."""
+    """Objects of one request are compared by the store, larger ones by its checksum; 8 MiB end with a block."""
     payload = os.urandom(megabytes * MIB - 16)
     with tfr.RecordWriter(tmp_path / "a.tfrecord") as writer:
         writer.write(payload)
@@ -419,7 +419,7 @@ def test_from_a_web_server(web: Web, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_dataset_of_a_web_server_that_was_appended_to(web: Web, tmp_path: Path, times: int) -> None:
-    """Its manifest has the names of all shards, as no folder can be listed."""
+    """The manifest has the names of all shards, as no folder can be listed."""
     for at in range(times + 1):
         tfr.write_tfrecord(TABLE.slice(100 * at, 100), tmp_path / "d/t@2", mode="append" if at else "error")
     web.files.update((path.name, path.read_bytes()) for path in (tmp_path / "d").iterdir())

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.tools.diff import _digest, _in_both, _is_equal
+from tfrecord_io.tools.diff import _common_columns, _digest, _is_equal
 from traced import peak
 
 ROWS = st.lists(st.tuples(st.integers(-2, 2), st.lists(st.sampled_from([0.5, float("nan")]), max_size=2)), max_size=12)
@@ -181,5 +181,5 @@ def test_memory_of_a_record_is_the_documented_one(tmp_path: Path) -> None:
 def test_the_time_for_names_is_in_proportion_to_their_number() -> None:
     schema = pa.schema([(f"x{i}", pa.int8()) for i in range(10_000)])
     begin = time.process_time()
-    assert _in_both(schema, schema) == schema.names
+    assert _common_columns(schema, schema) == schema.names
     assert time.process_time() - begin < 0.5  # some seconds where the names are listed for each of them

@@ -126,7 +126,7 @@ def copy_within(
     Raises
     ------
     ReplacedError
-        The source is no longer the object that was looked up; or the copy is `exclusive`, and an object has the name.
+        The source is no longer the object that was looked up; or with `exclusive`, an object has the name already.
     """
     name, info = source.current_name()
     inner, inner_name = unwrap(fs.fsspec, name)
@@ -152,7 +152,7 @@ def copy_within(
                 if error_code(error) in _REPLACED or isinstance(error, FileNotFoundError | FileExistsError):
                     raise replaced_error(source.path) from error
                 raise
-            crc = _stated(copied)
+            crc = _crc32c_in(copied)
         inner.invalidate_cache(inner_target)
     answer = StoreCopy(
         bytes=(info or {}).get("size", source.size or 0),
@@ -195,7 +195,7 @@ class _S3Copy:
 
         try:
             answers = [one(1, 0)]
-            if _stated(answers[0]) is None:
+            if _crc32c_in(answers[0]) is None:
                 self._call("abort_multipart_upload", **upload)
                 return {}
             answers += ordered((partial(one, n, begin) for n, begin in enumerate(begins[1:], 2)), _PARTS, "copy")
@@ -204,7 +204,7 @@ class _S3Copy:
         except BaseException:
             self._call("abort_multipart_upload", **upload)
             raise
-        checksums = [_stated(answer) for answer in answers]
+        checksums = [_crc32c_in(answer) for answer in answers]
         crc = 0
         for begin, text in zip(begins, checksums, strict=True):
             if text is None:
@@ -223,6 +223,7 @@ def _tags(answer: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in answer.items() if name == "ETag" or name.startswith("Checksum")}
 
 
-def _stated(answer: dict[str, Any]) -> str | None:
+def _crc32c_in(answer: dict[str, Any]) -> str | None:
+    """CRC32C of a whole object or part in an answer of S3, in base64; None without one."""
     text = answer.get("ChecksumCRC32C")
     return None if text is None or "-" in text else str(text)

@@ -1,4 +1,4 @@
-"""Zarr folders that zarr has written, and that it reads."""
+"""Zarr folders: zarr writes what is read here, and reads what is written here."""
 
 from __future__ import annotations
 
