@@ -471,7 +471,7 @@ def write_tfrecord(
             return report
     if isinstance(scan := unwrap_scans(data), Scan):
         whole, storage = (None, DEFAULT_STORAGE) if scan.origin is None else (scan.origin[0], scan.origin[1].storage)
-        check_outside(whole, storage, path, options.storage, scan.sources)
+        check_outside(whole, storage, target=path, storage=options.storage, sources=scan.sources)
     return write(data, path, options)
 
 

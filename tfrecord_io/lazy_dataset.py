@@ -747,7 +747,9 @@ def mix(
     for keyword, name in {"source_column": source_column, "balance": balance}.items():
         if not isinstance(name, str | None):
             raise TypeError(f"{keyword}={name!r}: expected the name of a column")
-    mixed = MixedDataset(same_columns(parts, source_column), row_shares, seed, stop, source_column)
+    mixed = MixedDataset(
+        same_columns(parts, source_column), row_shares, seed=seed, stop=stop, source_column=source_column
+    )
     check_equal([part.options for part in parts], ["on_error"])
     return mixed if balance is None else mixed.balance(balance)
 

@@ -148,7 +148,7 @@ class _Columns:
             empty = column.represent([pa.nulls(0, field.type)], None)
             no_rows = np.empty(0, np.int64)
             for name, array in empty.slice(0, 0, BatchForm(bins=no_rows, segments=no_rows)).items():
-                self._add(name, array, field, options.layout_of(field.name), column.decoder)
+                self._add(name, array, field=field, layout=options.layout_of(field.name), decoder=column.decoder)
 
     def _add(self, name: str, array: Any, field: pa.Field, layout: ColumnLayout, decoder: ImageDecoder | None) -> None:
         """Describe the tensors of an array, of which `array` has no rows."""

@@ -108,7 +108,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
         text, value = f"{counted(len(schema), 'column')}, {source}", {"source": source, "fields": fields}
         value["suggestions"] = [suggestion.to_dict() for suggestion in suggestions]
         lines = [line for suggestion in suggestions for line in suggestion.lines()]
-        output.print_result(as_json, value, text, lambda: output.schema_table(schema), lines)
+        output.print_result(as_json, value, text=text, table=lambda: output.schema_table(schema), lines=lines)
 
 
 @inspection(
@@ -195,7 +195,7 @@ def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: An
     text = counted(description.records, "record")
     lines = [line for suggestion in description.suggestions for line in suggestion.lines()]
     table = output.TextTable(HEADINGS, description.rows())
-    output.print_result(as_json, description.to_dict(), text, lambda: table, lines)
+    output.print_result(as_json, description.to_dict(), text=text, table=lambda: table, lines=lines)
 
 
 @tfr.declare("Show")

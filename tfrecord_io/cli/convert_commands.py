@@ -208,7 +208,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     sides = Sides(options.pop("source_format", None), options.pop("target_format", None), *of_sides)
     whole = {name: options.pop(name, None) for name in ("columns", "files")} | {"resume": options.pop("resume", False)}
     path = sources[0] if len(sources) == 1 else list(sources)
-    report = convert_given(path, target, sides, places, {**options, "progress": True}, **whole)
+    report = convert_given(path, target, sides=sides, places=places, keywords={**options, "progress": True}, **whole)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
     line = report._line(counted(report.bytes, "byte"), "appended" if options.get("mode") == "append" else "")
     output.print_result(as_json, value, line, err=summary_on_stderr)

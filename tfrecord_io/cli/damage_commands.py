@@ -65,7 +65,9 @@ def verify(path: str | list[str], as_json: bool, images: str | None, **keywords:
     checked: bool | Literal["full"] = "full" if images == "full" else images is not None
     report = check_files(source, record_type, FrameOptions(progress=True, **keywords), images=checked)
     table = partial(output.TextTable, HEADINGS, report.rows(report.files))
-    output.print_result(as_json, report.to_dict(), report.title(), table, report.problem_lines(error_line))
+    output.print_result(
+        as_json, report.to_dict(), text=report.title(), table=table, lines=report.problem_lines(error_line)
+    )
     if not report.ok:
         click.get_current_context().exit(report_exit_code(report.files))
 
@@ -96,7 +98,7 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     source = read_from(list(sources), keywords, salvage_files, record_type="bytes")
     report = salvage_files(source, target, progress=True, **keywords)
     table = partial(output.TextTable, HEADINGS, report.rows())
-    output.print_result(as_json, report.to_dict(), report.title(), table, report.loss_lines())
+    output.print_result(as_json, report.to_dict(), text=report.title(), table=table, lines=report.loss_lines())
     if not report.ok:
         click.get_current_context().exit(INVALID_DATA)
 

@@ -200,7 +200,7 @@ def merge(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any)
     """
     from tfrecord_io.tools.split import merge as merge_files
 
-    _copy(merge_files, sources, target, as_json, keywords)
+    _copy(merge_files, sources, target=target, as_json=as_json, keywords=keywords)
 
 
 @_record_command(
@@ -232,7 +232,7 @@ def split(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any)
 
     if target == "-":
         raise click.UsageError("TARGET is several files: pass a path, not -")
-    _copy(split_files, sources, target, as_json, keywords)
+    _copy(split_files, sources, target=target, as_json=as_json, keywords=keywords)
 
 
 @_record_command(
@@ -246,7 +246,7 @@ def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     """
     from tfrecord_io.tools.shuffle import shuffle as shuffle_files
 
-    _copy(shuffle_files, sources, target, as_json, keywords)
+    _copy(shuffle_files, sources, target=target, as_json=as_json, keywords=keywords)
 
 
 @_record_command(
@@ -261,7 +261,7 @@ def sample(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any
     """
     from tfrecord_io.tools.shuffle import sample as sample_files
 
-    _copy(sample_files, sources, target, as_json, keywords)
+    _copy(sample_files, sources, target=target, as_json=as_json, keywords=keywords)
 
 
 @_record_command(
@@ -278,7 +278,7 @@ def dedupe(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any
     """
     from tfrecord_io.tools.dedupe import dedupe as dedupe_files
 
-    _copy(dedupe_files, sources, target, as_json, keywords)
+    _copy(dedupe_files, sources, target=target, as_json=as_json, keywords=keywords)
 
 
 @tfr.declare("Write")

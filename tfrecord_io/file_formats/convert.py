@@ -212,7 +212,9 @@ def convert(
     }  # fmt: skip
     sides = Sides(source_format, target_format, dict(source_options or {}), dict(target_options or {}))
     places = {"storage_options": storage_options, "filesystem": None}
-    return convert_given(source, target, sides, places, keywords, columns=columns, files=files, resume=resume)
+    return convert_given(
+        source, target, sides=sides, places=places, keywords=keywords, columns=columns, files=files, resume=resume
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +289,15 @@ def convert_given(
     if source_format is None and (has_datasets or has_split):  # a dataset of TFDS, whatever else its directory has
         source_format = TFRECORD.name
     listings: dict[str, list[Entry]] = {}
-    reads, writes = formats_of(paths, name, storage, source_format, sides.target_format, files, listings)
+    reads, writes = formats_of(
+        paths,
+        name,
+        places=storage,
+        source_format=source_format,
+        target_format=sides.target_format,
+        files=files,
+        listings=listings,
+    )
     sides.check(stated, reads, writes)
     sides = sides.drop_defaults(beside_datasets=has_datasets)
     if columns is None and _copies(reads, writes, {**stated, **sides.source_options, **sides.target_options}):
@@ -296,11 +306,13 @@ def convert_given(
     if resume:
         settings = _settings(reads, writes, sides, {**stated, "source_format": source_format, "columns": columns})
     is_folder = _is_folder_of_tables(name, writes, {**stated, **sides.target_options}, storage.target)
-    _check(stated, reads, paths[0], writes, name, is_folder=is_folder)
+    _check(stated, reads, source=paths[0], writes=writes, target=name, is_folder=is_folder)
 
-    reading = _reading_keywords(stated, sides, reads, writes, columns, listings)
+    reading = _reading_keywords(stated, sides, reads=reads, writes=writes, columns=columns, listings=listings)
     writing = {**{key: value for key, value in stated.items() if key in writes.writes}, **sides.target_options}
-    inputs = _Inputs(reads, parts if has_datasets else paths, read_from, source_format is not None, reading)
+    inputs = _Inputs(
+        reads, parts if has_datasets else paths, storage=read_from, named=source_format is not None, keywords=reading
+    )
     if writes is not TFRECORD:
         if files is not None and files not in FOLDERS:
             writing["file"] = files
@@ -312,7 +324,9 @@ def convert_given(
     progress = writing.pop("progress", False) if "progress" in reads.reads else False  # reading counts the bytes
     options = WriteOptions.from_keywords({**write_to.keywords, **writing})
     options = replace(options, any_suffix=sides.target_format is not None)
-    return _write_tfrecord(inputs, target, options, embed, check_target, settings, progress)
+    return _write_tfrecord(
+        inputs, target, options=options, embed=embed, check_target=check_target, settings=settings, progress=progress
+    )
 
 
 def _reading_keywords(
@@ -349,7 +363,7 @@ def _write_tfrecord(
         if inputs.format.records:
             check_target(files.sources)
             options = replace(options, source_metadata=metadata_of(files.sources))
-        return convert_by_file(files, target, options, settings, progress, embed)
+        return convert_by_file(files, target, options=options, settings=settings, progress=progress, changed=embed)
     with inputs.open_rows() as rows:
         if isinstance(rows, Reader):
             check_target(rows.scan.sources)
@@ -563,7 +577,9 @@ def convert_by_file(
     versions = [version_of(source) for source in files.sources]
     size = total(source.size for source in files.sources)
     with (
-        ResumableWriter.begin_or_resume(target, options, settings, files.schema, versions) as writer,
+        ResumableWriter.begin_or_resume(
+            target, options, settings=settings, schema=files.schema, sources=versions
+        ) as writer,
         ProgressMeter(progress, size, "bytes") as meter,
     ):
         if writer.published is not None:

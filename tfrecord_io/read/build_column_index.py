@@ -148,7 +148,7 @@ def _build_one(
         is_copied_later = source.shard is not None and source.shard.staged is not None  # to its name
         sink, version = OutputStream(output), "" if is_copied_later else files.version(file)
         about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
-        write_columns(sink, name, index, schema, batches(), content, **about)
+        write_columns(sink, name, records=index, schema=schema, batches=batches(), fingerprint=content, **about)
     logger.info("written: %s, the index of %s", source.path + COLUMNS_SUFFIX, counted(len(index), "record"))
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
 

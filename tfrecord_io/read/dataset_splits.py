@@ -170,7 +170,7 @@ def _open_content(source: Source) -> Source:
     from tfrecord_io.format.format_registry import format_of_records
 
     format = format_of_records(source.path, CODECS.without_suffix(source.path))
-    return source if format is None else _record_source(format, source, 0, None, None)
+    return source if format is None else _record_source(format, source, begin=0, end=None, length=None)
 
 
 def _record_source(format: Format, source: Source, begin: int, end: int | None, length: int | None) -> Source:

@@ -133,10 +133,10 @@ def explain_scan(scan: Scan) -> Explanation:
     return Explanation(
         tuple(sorted(files, key=lambda file: order[file.path])),
         tuple(opened.features.names),
-        tuple(_filters(opened)),
-        use,
-        scan.chosen_range,
-        _requests(opened),
+        filters=tuple(_filters(opened)),
+        index=use,
+        rows=scan.chosen_range,
+        requests=_requests(opened),
     )
 
 
@@ -173,7 +173,7 @@ def _read(needed: Scan, opened: Scan) -> Iterator[FilePlan]:
             records = file.count
             if records is None and source.shard is not None and source.span is None:
                 records = source.shard.records
-            plan = FilePlan(source.path, "whole", "", records, source.size)
+            plan = FilePlan(source.path, "whole", why="", records=records, bytes=source.size)
         paths.add(plan.path)
         yield plan
     for source in needed.sources:

@@ -187,7 +187,9 @@ class RandomAccess(Closing, Shared):
             return False
         path, record, offset = self._origin(location)
         end = self._files.offset(location[0], record + 1)
-        region = SkippedRegion(path, offset, end, error.detail, record, type(error).__name__)
+        region = SkippedRegion(
+            path, offset, end=end, reason=error.detail, records_before=record, error=type(error).__name__
+        )
         with self._lock:
             if location not in self._left_out and self._recovery.accept(region, location[0], error):
                 self._left_out.add(location)

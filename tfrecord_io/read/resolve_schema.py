@@ -572,7 +572,15 @@ class _Planner:
         )
         failed, error = next(((i, c.error) for i, c in enumerate(sample) if c.error is not None), (None, None))
         observations = {**assumptions.declared, **columns.observations}
-        return _Sample(sample, names, columns.contested, observations, budget, failed, error)
+        return _Sample(
+            sample,
+            names,
+            contested=columns.contested,
+            observations=observations,
+            budget=budget,
+            failed=failed,
+            error=error,
+        )
 
     def _revise(self, assumptions: Assumptions, sample: _Sample) -> Assumptions | None:
         """The assumptions without those that the schemas or the types in a sample disprove; None if none is."""

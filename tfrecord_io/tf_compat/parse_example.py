@@ -362,7 +362,9 @@ def ragged_rows(name: str, feature: RaggedFeature, batch: Batch, single: bool) -
         else:
             splits = batch.columns[partition.key]
             needed = (counts > 0) | (single and isinstance(partition, RowSplits))
-            _refuse_missing(name, type(partition).__name__, splits, counts, ~splits.present & needed)
+            _refuse_missing(
+                name, type(partition).__name__, splits=splits, items=counts, missing=~splits.present & needed
+            )
             lengths, counts = row_lengths(partition, splits, counts, batched=not single)
             levels.insert(0, lengths)
     if not single:
@@ -639,6 +641,13 @@ def _values(part: ColumnBuffers, kind: Kind) -> tuple[Array, Array, Array]:
     if kind is not Kind.BYTES:
         return column.values.view(_NUMBERS[kind]), counts, present
     assert column.value_offsets is not None
-    texts = variable_width(pa.binary(), len(column.value_offsets) - 1, 0, None, column.value_offsets, column.values)
+    texts = variable_width(
+        pa.binary(),
+        len(column.value_offsets) - 1,
+        nulls=0,
+        validity=None,
+        offsets=column.value_offsets,
+        values=column.values,
+    )
     with memory_errors():
         return texts.to_numpy(zero_copy_only=False), counts, present

@@ -246,7 +246,9 @@ def _dense_steps(
     _parse_steps(column, lambda: column.values.refuse_records(wrong, size))
     default = np.array([b""], object) if feature.dtype == "string" else np.zeros(1, column.values.values.dtype)
     rows = replace(column.values, counts=column.counts * size, present=column.present)
-    array: Array = padded_sequence(name, feature, default, expansion, Batch({name: rows}, None), single)
+    array: Array = padded_sequence(
+        name, feature, default=default, expansion=expansion, batch=Batch({name: rows}, None), single=single
+    )
     return array
 
 

@@ -66,7 +66,9 @@ class FoundDataset:
         """Open a file as a source, checked against the manifest."""
         entry = self.listing.get(file.path) or Entry(self.root + file.path, file.bytes, False, None)
         staged = None if file.staged is None else self.root + file.staged
-        shard = ManifestShard(self.version, file.records, file.bytes, file.crc32c, staged, watched=False)
+        shard = ManifestShard(
+            self.version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=staged, watched=False
+        )
         source = source_of(self.fs, entry)
         return replace(source, shard=shard, size=file.bytes, pipe=None)
 
@@ -157,7 +159,9 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
     for dataset in manifests.datasets:
         if not dataset.manifest.complete:
             raise CorruptRecordError(INCOMPLETE, path=dataset.version.path, hint="copy it when it is written")
-        found.datasets.append(FoundDataset(fs, dataset.manifest, dataset.version, directory, entries))
+        found.datasets.append(
+            FoundDataset(fs, dataset.manifest, version=dataset.version, root=directory, listing=entries)
+        )
     plain = [entry for entry in files if entry.name not in manifests.shards]
     if not plain and not manifests.datasets:
         plain = files_with_records(fs, other_files(listing))
@@ -281,7 +285,7 @@ def matching(manifest: Manifest, filters: Any, version: ManifestVersion) -> tupl
     """
     sources = []
     for file in manifest.files:
-        shard = ManifestShard(version, file.records, file.bytes, file.crc32c, None, watched=False)
+        shard = ManifestShard(version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=None, watched=False)
         sources.append(Source(file.path, file.bytes, True, shard=shard, partitions=folders_of(f"/{file.path}", "/")))
     if not sources:
         return ()

@@ -233,13 +233,13 @@ class CopiedSchema:
                 )
                 _check_described(schema_of_copies, sources, options.reading)
         if schema_of_copies is None:
-            return cls(None, (), united, None, folders)
+            return cls(None, (), united=united, declared=None, folders=folders)
         _refuse(folders, schema_of_copies.schema.names, sources)
         schema = folders.extend_schema(schema_of_copies.schema, Projection(None))
         is_stored = len(stored) == 1 and not is_declared and not overrides and not folders.fields
         content = next(iter(stored)) if is_stored else pack(schema, schema_of_copies.dictionaries)
         declared = Schema.parse(schema) if is_declared or overrides else None
-        return cls(content, tuple(schema.names), united, declared, folders)
+        return cls(content, tuple(schema.names), united=united, declared=declared, folders=folders)
 
     def drop_range_index(self) -> Self:
         """Return the schema of copies whose records are in another order: no RangeIndex of pandas describes them."""

@@ -483,7 +483,14 @@ class _Target:
         if found.is_part and self.options.update and self.options.filters is None:
             text = "update=True would remove the other files of the dataset from the target"
             raise ValueError(f"'{found.version.path}': {text}: copy the whole dataset, or select folders by filters=")
-        check_may_write(self.fs, self.directory, wanted, known, self.listing, replaces=self.options.replaces or is_own)
+        check_may_write(
+            self.fs,
+            self.directory,
+            wanted=wanted,
+            known=known,
+            listing=self.listing,
+            replaces=self.options.replaces or is_own,
+        )
         is_selected = self.options.update and self.options.filters is not None
         if is_selected and known is not None and version is not None and known.complete:
             chosen = {file.path for file in matching(known, self.options.filters, version)}
@@ -590,7 +597,7 @@ class _Work:
         files = target.changed(found.files)
         gone = target.gone(found)
         target.check_datasets(found, gone)
-        return cls(target, found, datasets, files, gone)
+        return cls(target, found, datasets=datasets, files=files, gone=gone)
 
     @property
     def kept(self) -> int:

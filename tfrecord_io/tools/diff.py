@@ -216,12 +216,12 @@ def diff(
                 reason = f"{printable(str(without))} has no such column, which key= needs"
                 raise FeatureNotFoundError(reason, feature=name)
         if not any_order and not names:
-            return _compare_in_order(first, second, columns, schema, limit)
+            return _compare_in_order(first, second, columns=columns, schema=schema, limit=limit)
         alike = _alike(first.schema, second.schema, columns)
         rows = [_RecordHashes.read(reader, columns, names, alike) for reader in (first, second)]
     if names:
         return _compare_by_key(sides=sides, rows=rows, columns=columns, names=names, schema=schema, limit=limit)
-    return _compare_in_any_order(sides, rows, columns, schema, limit)
+    return _compare_in_any_order(sides, rows, columns=columns, schema=schema, limit=limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +388,7 @@ def _describe_pairs(
                 continue
             else:
                 texts = _show_difference(left[column], right[column])
-            yield ValueDifference(number, name, texts[0], texts[1], key)
+            yield ValueDifference(number, name, a=texts[0], b=texts[1], key=key)
 
 
 def _check_keys(

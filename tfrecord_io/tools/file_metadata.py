@@ -119,4 +119,6 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
         reader.report.skipped.warn()
     size = total(file.bytes for file in files)
     records = 0 if size == 0 else total(None if source.shard is None else source.shard.records for source in sources)
-    return Metadata(tuple(files), size, records, schema, schema_source, metadata_of(sources))
+    return Metadata(
+        tuple(files), size, records=records, schema=schema, schema_source=schema_source, metadata=metadata_of(sources)
+    )

@@ -93,7 +93,9 @@ def join(
         added = right.drop_columns(names)
         fields = [field.with_nullable(True) for field in added.schema]
         schema = pa.schema([*reader.schema, *fields], reader.schema.metadata)
-        return pa.RecordBatchReader.from_batches(schema, _join_batches(reader, keys, names, added, schema))
+        return pa.RecordBatchReader.from_batches(
+            schema, _join_batches(reader, keys, names=names, added=added, schema=schema)
+        )
     except BaseException:
         reader.close()
         raise

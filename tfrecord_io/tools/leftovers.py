@@ -104,7 +104,13 @@ def clean(
     elif store_of(fs.fsspec) == "s3":
         prefix = name.rstrip("/") + "/" * os.fspath(path).endswith("/")
         uploads = (
-            Leftover(fs.display_path(upload.name), upload.id, upload.started, upload.size(), upload.abort)
+            Leftover(
+                fs.display_path(upload.name),
+                upload.id,
+                started=upload.started,
+                bytes=upload.size(),
+                _remove=upload.abort,
+            )
             for upload in unfinished_uploads(fs, prefix)
         )
         candidates = chain(uploads, _remote_files(fs, name, optional=True))
@@ -139,7 +145,9 @@ def _local_files(root: str) -> Iterator[Leftover]:
             path = os.path.join(folder, name)
             for status in _statuses(path):
                 time = datetime.fromtimestamp(status.st_mtime, UTC)
-                yield Leftover(path, None, time, status.st_size, partial(manifests.fs.remove, path))
+                yield Leftover(
+                    path, None, started=time, bytes=status.st_size, _remove=partial(manifests.fs.remove, path)
+                )
 
 
 def _left_folder(path: str) -> Iterator[Leftover]:
@@ -150,7 +158,7 @@ def _left_folder(path: str) -> Iterator[Leftover]:
     if statuses:
         time = datetime.fromtimestamp(max(status.st_mtime for status in statuses), UTC)
         size = sum(status.st_size for status in statuses if stat.S_ISREG(status.st_mode))
-        yield Leftover(path, None, time, size, partial(shutil.rmtree, path))
+        yield Leftover(path, None, started=time, bytes=size, _remove=partial(shutil.rmtree, path))
 
 
 def _statuses(*paths: str) -> list[os.stat_result]:
@@ -284,7 +292,7 @@ def _remote_files(fs: FsspecFileSystem, folder: str, *, optional: bool = False) 
     for parent, names in folders.items():
         for name in sorted(names[base] for base in _find_left_names(manifests, parent, names)):
             path, info = fs.display_path(name), files[name]
-            yield Leftover(path, None, _time_of(info), info.get("size"), partial(fs.remove, name))
+            yield Leftover(path, None, started=_time_of(info), bytes=info.get("size"), _remove=partial(fs.remove, name))
 
 
 def _time_of(info: Mapping[str, Any]) -> datetime | None:

@@ -42,7 +42,9 @@ def record_outputs(
                 if options.partitions == "folders":
                     directory = directory_of_folders(path, "partitions='folders'", _ADVICE)
                     inside = f"{directory}{next(iter(records.folders), '')}{name}"
-                check_outside(records.src, options.source, inside, options.target, records.sources)
+                check_outside(
+                    records.src, options.source, target=inside, storage=options.target, sources=records.sources
+                )
                 if options.partitions == "folders":
                     outputs.append(
                         FolderOutputs(

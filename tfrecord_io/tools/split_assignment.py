@@ -143,7 +143,7 @@ def value_labels(copied: CopiedRecords, by: str) -> tuple[list[Any], Array]:
             raise ValueError(f"by={by!r}: the column has more than {MOST_PARTS} distinct values")
         return numbers.setdefault(value, len(numbers))
 
-    labels = _label_values(copied, by, "by", number, NAMES)
+    labels = _label_values(copied, by, keyword="by", number=number, kinds=NAMES)
     return [*numbers], labels
 
 
@@ -167,7 +167,7 @@ def _label_values(
         values, indices = _distinct(columns[0])
         return np.array([number(value) for value in values], np.uint8)[indices]
 
-    return np.concatenate([np.empty(0, np.uint8), *each_key(copied, [column], keyword, use, kinds)])
+    return np.concatenate([np.empty(0, np.uint8), *each_key(copied, [column], keyword=keyword, use=use, kinds=kinds)])
 
 
 def stratified_labels(copied: CopiedRecords, column: str, shares: Sequence[Fraction], seed: int) -> Array:

@@ -212,13 +212,15 @@ def check_files(
         raise ValueError("images= looks into records, which record_type='bytes' does not")
     earlier_results: _Checked = {}
     try:
-        report = _check_files(paths, record_type, options, earlier_results, images)
+        report = _check_files(paths, record_type, options=options, earlier_results=earlier_results, images=images)
     except ReplacedError:
         pass
     else:
         if not any(_was_replaced(file) for file in report.files):
             return report
-    return _check_files(paths, record_type, replace(options, progress=False), earlier_results, images)
+    return _check_files(
+        paths, record_type, options=replace(options, progress=False), earlier_results=earlier_results, images=images
+    )
 
 
 def _check_files(

@@ -338,14 +338,16 @@ class Batching:
             batches.carried, batches.numbers = carried, pool.numbers
             joined = JoinedBatches([pool])
             if len(batches.order):
-                yield Drawn(joined, arrived.state, False, batches, batches.order)
+                yield Drawn(joined, arrived.state, ends_epoch=False, batches=batches, order=batches.order)
             waiting = [joined.take(batches.leftover)] if len(batches.leftover) else []
         for pool in waiting:
             batches = arrange_batches(list_lengths_of(pool.rows, options), options, True)
             batches.carried, batches.numbers = len(pool), pool.numbers
             if len(batches.order):
                 state = DrawState(position.epoch, count, pool.numbers[:0], rows.next)
-                yield Drawn(JoinedBatches([pool]), state, not rows.failed, batches, batches.order)
+                yield Drawn(
+                    JoinedBatches([pool]), state, ends_epoch=not rows.failed, batches=batches, order=batches.order
+                )
 
     def _cut_rows(self, rows: EpochReader, pools: Pools, position: IteratorPosition) -> Iterator[Drawn]:
         """Cut rows in file order where whole batches end."""
@@ -390,7 +392,9 @@ class Batching:
             ready = (count - size) // self._batch_size * self._batch_size
             draws = random.random(ready)
             drawn, buffer = exchange(draws, size)
-            state = DrawState(position.epoch, delivered, pool.numbers, following, size, draws)
+            state = DrawState(
+                position.epoch, delivered, numbers=pool.numbers, next=following, buffer_size=size, exchange_draws=draws
+            )
             yield Drawn(pool, state, order=drawn)
             held.append(pool.take(np.concatenate([buffer, np.arange(size + ready, count)])))
             del pool
@@ -404,7 +408,15 @@ class Batching:
             drawn = np.concatenate([drawn, buffer[drain(drain_draws, size)[0]]])
             if self._drop_last:
                 drawn = drawn[: count // self._batch_size * self._batch_size]
-            state = DrawState(position.epoch, delivered, pool.numbers, rows.next, size, draws, drain_draws)
+            state = DrawState(
+                position.epoch,
+                delivered,
+                numbers=pool.numbers,
+                next=rows.next,
+                buffer_size=size,
+                exchange_draws=draws,
+                drain_draws=drain_draws,
+            )
             yield Drawn(pool, state, not rows.failed, order=drawn)
 
     def _ends(self, drawn: Drawn) -> list[int]:

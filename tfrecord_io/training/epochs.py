@@ -226,7 +226,7 @@ class NumberedBatch:
             return pools[0]
         batches = [_gatherable(pool.rows) for pool in pools]
         numbers, row_bytes, origins, readers = _concat_row_facts(pools)
-        return cls(numbers, pa.concat_batches(batches), row_bytes, origins, readers)
+        return cls(numbers, pa.concat_batches(batches), row_bytes=row_bytes, origins=origins, readers=readers)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -239,7 +239,13 @@ class NumberedBatch:
         """The rows [begin, end), as views."""
         part = itemgetter(slice(begin, end))
         numbers, origins = part(self.numbers), tuple(map(part, self.origins))
-        return NumberedBatch(numbers, self.rows.slice(begin, len(numbers)), part(self.row_bytes), origins, self.readers)
+        return NumberedBatch(
+            numbers,
+            self.rows.slice(begin, len(numbers)),
+            row_bytes=part(self.row_bytes),
+            origins=origins,
+            readers=self.readers,
+        )
 
 
 def _concat_row_facts(pools: list[NumberedBatch]) -> tuple[Array, Array, tuple[Array, ...], dict[int, EpochReader]]:
@@ -280,7 +286,13 @@ class JoinedBatches:
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         at_indices = itemgetter(indices)
         origins = tuple(map(at_indices, self._origins))
-        return NumberedBatch(at_indices(self.numbers), batch, at_indices(self._row_bytes), origins, self._readers)
+        return NumberedBatch(
+            at_indices(self.numbers),
+            batch,
+            row_bytes=at_indices(self._row_bytes),
+            origins=origins,
+            readers=self._readers,
+        )
 
 
 class _Runs:
@@ -304,7 +316,7 @@ class _Runs:
         offsets, dtype = chosen_offsets(self._arrays, owners, rows), self._arrays[0][0].dtype
         count = int(offsets[-1])
         memory = pa.allocate_buffer(count * dtype.itemsize)  # which Arrow keeps for the next; NumPy does not
-        gather_runs(self._arrays, owners, rows, offsets, np.frombuffer(memory, dtype))
+        gather_runs(self._arrays, owners, rows=rows, offsets=offsets, out=np.frombuffer(memory, dtype))
         buffers = [None] if t.is_fixed_size_list(self._type) else [None, pa.py_buffer(offsets)]
         if self._type in _BYTES:
             return pa.Array.from_buffers(self._type, len(rows), [*buffers, memory], 0)

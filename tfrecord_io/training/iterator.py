@@ -148,7 +148,9 @@ class ArrayIterator(Closing, Shared):
         if (self.options.worker or (0, 1))[1] > 1:  # other workers draw seeds, too
             self._source.refuse_own_seeds(replace(options, seed=self.options.seed))
         source = self._source.with_options(threads=options.thread_count)
-        return ArrayIterator(source, options, self.lengths, self._damage, self._counts, epoch)
+        return ArrayIterator(
+            source, options, lengths=self.lengths, damage=self._damage, counts=self._counts, epoch=epoch
+        )
 
     def state(self) -> dict[str, Any]:
         """The position after the last batch delivered, as a dict that JSON can hold.
@@ -474,7 +476,7 @@ def iter_arrays(
         raise ValueError("no column to read: pass columns= or schema= with a feature that the records have")
     files = Files(scan)
     counts = files.counts() if options.has_equal_parts else None
-    return ArrayIterator(files, options, files.list_lengths(options), damage, counts)
+    return ArrayIterator(files, options, lengths=files.list_lengths(options), damage=damage, counts=counts)
 
 
 def _refuse_idle_seed(seed: int | None, shuffle_buffer: int | None) -> None:
@@ -497,4 +499,6 @@ def iterate(data: ScanHolder | Scan | RowSource, **keywords: Any) -> ArrayIterat
     # A single worker may leave records out; several may not, but how many there are `to_torch` finds out later.
     counts = source.counts() if options.uneven != "keep" and raises(options.on_error) else None
     lengths = source.list_lengths(options)
-    return ArrayIterator(source.with_options(threads=options.thread_count), options, lengths, None, counts)
+    return ArrayIterator(
+        source.with_options(threads=options.thread_count), options, lengths=lengths, damage=None, counts=counts
+    )

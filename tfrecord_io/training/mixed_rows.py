@@ -139,7 +139,10 @@ class MixedReader(SequenceReader):
     def _run(self, at: int, end: int | None, shift: int) -> Iterator[NumberedBatch]:
         """Read the rows at the positions [at, end), a block at a time: each part gives the rows chosen from it."""
         epochs, choices = self._epochs, self._epochs.choices
-        self._parts = [_Part(epochs, i, self._epoch, int(n), self._ended) for i, n in enumerate(choices.counts(at))]
+        self._parts = [
+            _Part(epochs, i, epoch=self._epoch, begin=int(n), ended=self._ended)
+            for i, n in enumerate(choices.counts(at))
+        ]
         self._used += self._parts
         stream, is_over, begin = choices.stream(at), False, at
         while not is_over and (end is None or at < end):
@@ -153,7 +156,7 @@ class MixedReader(SequenceReader):
             end_of_rows = self._end(before, places, len(block))
             is_over = end_of_rows < len(block)
             if end_of_rows:
-                pool = self._assemble_block(pools, places, at, end_of_rows, shift)
+                pool = self._assemble_block(pools, places, at=at, cut=end_of_rows, shift=shift)
                 at += end_of_rows
                 self.next = at + shift
                 if len(pool):
@@ -403,7 +406,7 @@ class BalancedEpochs(SequenceEpochs):
             for first, last in pairwise(bounds.tolist()):
                 at = order[first:last]  # the rows of one group
                 group, length = int(groups[at[0]]), int(lengths[at[0]])
-                positions[at] = self._orders.positions(epoch, group, length, passes[at], positions[at])
+                positions[at] = self._orders.positions(epoch, group, length=length, passes=passes[at], at=positions[at])
         return self.classes.rows_at(groups, positions)
 
 

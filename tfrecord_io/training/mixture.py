@@ -86,7 +86,9 @@ def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[f
     of_parts = np.array(weights)[parts]
     shares = of_parts / np.bincount(classes, of_parts)[classes] / (int(classes[-1]) + 1)
     rows = order - offsets_of(np.array(sizes))[datasets[order]]
-    return Classes(column, parts, tuple(shares.tolist()), rows, offsets_of(counts), tuple(lookups))
+    return Classes(
+        column, parts, weights=tuple(shares.tolist()), rows=rows, ends=offsets_of(counts), lookups=tuple(lookups)
+    )
 
 
 def _check_field(schema: pa.Schema, column: str) -> None:

@@ -382,7 +382,14 @@ def _patches(
             break
         for field, column in zip(reader.schema, batch.columns, strict=True):
             patches[field.name].append(
-                _flat(column, field, pixels, channels.get(field.name, 1), reader, count - len(batch))
+                _flat(
+                    column,
+                    field,
+                    pixels=pixels,
+                    channels=channels.get(field.name, 1),
+                    reader=reader,
+                    row=count - len(batch),
+                )
             )
     if count != layout.count:
         shown_count = "more" if count > layout.count else str(count)

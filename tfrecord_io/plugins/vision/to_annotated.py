@@ -114,7 +114,7 @@ def _write(
         write_files(folder, _files(rows, written, folder), threads)
         written.finish()
     rows.warn(written.title, written.columns)
-    return WriteReport(name, rows.count, folder.bytes, None, rows.columns, {})
+    return WriteReport(name, rows.count, bytes=folder.bytes, compression=None, columns=rows.columns, rounded={})
 
 
 def _files(rows: AnnotatedRecords, target: _Target, folder: NewFolder) -> Iterator[NewFile]:

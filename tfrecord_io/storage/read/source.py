@@ -470,7 +470,15 @@ def source_of(
     """Make the source of a file from its entry, manifest entry, folders and listing."""
     told: dict[str, Any] = {"shard": shard, "partitions": partitions, "beside": beside}
     if is_remote(fs):
-        return Source(fs.display_path(entry.name), entry.size, False, fs.fsspec, entry.name, info=entry.info, **told)
+        return Source(
+            fs.display_path(entry.name),
+            entry.size,
+            local=False,
+            _fsspec=fs.fsspec,
+            _name=entry.name,
+            info=entry.info,
+            **told,
+        )
     return Source(entry.name, entry.size, True, pipe=Pipe(entry.name) if entry.size is None else None, **told)
 
 
