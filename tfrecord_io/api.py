@@ -19,9 +19,10 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, raises, stops
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path, selection_of
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.resolve_source import selection_of
 from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.registry import FRAMES, find_point
 from tfrecord_io.schema.schema import Schema

@@ -40,16 +40,11 @@ from tfrecord_io.read.chunks.recovery import (
     is_damage,
     recovery_of,
 )
-from tfrecord_io.read.open_scan import (
-    add_condition_columns,
-    apply_filter,
-    column_search,
-    indexed_fields,
-    matching_numbers,
-    numbered_files,
-)
+from tfrecord_io.read.index_search import column_search, indexed_fields, matching_numbers
+from tfrecord_io.read.narrow_scan import add_condition_columns, apply_filter
 from tfrecord_io.read.plan_random_access import index_around_damage, plan_records
 from tfrecord_io.read.report import ReadReport
+from tfrecord_io.read.resolve_source import numbered_files
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.block_reader import Bytes

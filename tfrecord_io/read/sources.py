@@ -2,7 +2,7 @@
 
 A path is found by `tfrecord_io.storage.paths.resolve`. A dataset, as a `Scan`, has its files already, its options
 (`Options.from_keywords` brings them to a call) and a selection. Calls that read rows narrow the scan itself
-(`apply_selection` in `tfrecord_io.read.open_scan`). Calls that go through records get files which have the selected
+(`apply_selection` in `tfrecord_io.read.narrow_scan`). Calls that go through records get files which have the selected
 records only (`record_sources`), and calls that change or check files get their paths (`whole_files`). Where a dataset
 states what a call does not take, that is an error, when the options of the call are made.
 """

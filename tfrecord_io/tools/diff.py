@@ -19,8 +19,9 @@ from tfrecord_io.errors import FeatureNotFoundError, for_cli, printable
 from tfrecord_io.options import ReadOptions, check_integer, check_names
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path, selection_of
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_source import selection_of
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.row_hashes import HASH, column_hashes, has_hashes, joined_hashes, run_starts

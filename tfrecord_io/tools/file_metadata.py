@@ -14,9 +14,9 @@ from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
-from tfrecord_io.read.open_scan import selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.resolve_source import selection_of
 from tfrecord_io.schema.column_features import shown_type
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher

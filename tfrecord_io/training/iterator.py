@@ -21,7 +21,7 @@ from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.lazy_scan import LazyScan
-from tfrecord_io.read.open_scan import apply_selection
+from tfrecord_io.read.narrow_scan import apply_selection
 from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.read.resolve_schema import plan_scan

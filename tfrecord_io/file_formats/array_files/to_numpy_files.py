@@ -25,8 +25,9 @@ from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_scan, scan_of
+from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_source import scan_of
 from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.schema.array_attributes import (
     RECORD,

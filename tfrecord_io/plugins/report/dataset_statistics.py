@@ -25,8 +25,9 @@ from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import datasets_in, refuse_options
 from tfrecord_io.read.chunks.block_walker import RecordFile
-from tfrecord_io.read.open_scan import open_scan, plan_dataset, selection_of
+from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.resolve_source import plan_dataset, selection_of
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.schema.tensor_types import JSON, encoding_rules, is_any_tensor

@@ -28,8 +28,9 @@ from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path, selection_of
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_source import selection_of
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file

@@ -37,7 +37,7 @@ from tfrecord_io.plugins.vision.to_folder import NewFile, write_files
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
 from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import selection_of
+from tfrecord_io.read.resolve_source import selection_of
 from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import other_suffix

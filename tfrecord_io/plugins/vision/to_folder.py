@@ -22,8 +22,9 @@ from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_na
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path, scan_of
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_source import scan_of
 from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
