@@ -11,13 +11,11 @@ import pyarrow as pa
 
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.index_search import open_indexed, use_index
-from tfrecord_io.read.narrow_scan import apply_selection
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.resolve_source import selection_of
+from tfrecord_io.read.resolve_source import Files, resolve_source
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import resolve_selection
 
 
 def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_index: bool = False) -> Reader:
@@ -25,13 +23,12 @@ def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_inde
 
     A dataset is read under its schema, unless that is to be inspected.
     """
-    path, options = resolve_selection(path, options, whole=whole)
-    if isinstance(path, Scan):
+    found = resolve_source(path, options, whole=whole)
+    if isinstance(found, Scan):
         if not options.inspects:
-            scan = apply_selection(path, options)
-            return open_scan(scan.add_index_levels() if with_index else scan, whole=whole, warns=True)
-        path, options = selection_of(path, options)
-    planned = plan_scan(path, options, whole=whole, with_index=with_index)
+            return open_scan(found.add_index_levels() if with_index else found, whole=whole, warns=True)
+        found = Files.from_scan(found, options)
+    planned = plan_scan(found.sources, found.options, whole=whole, with_index=with_index)
     try:
         planned.scan.refuse_conflicts()
         if not (whole and planned.scan.resolved.is_inferred):  # from all records

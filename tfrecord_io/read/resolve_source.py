@@ -6,44 +6,65 @@ Tests: tests/read/test_sources.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 from tfrecord_io.errors import hide_secrets
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import FrameOptions, ReadOptions
 from tfrecord_io.read.call_options import add_path_column, pace_options
-from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.dataset_splits import find_sources
 from tfrecord_io.read.narrow_scan import apply_selection
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan, unwrap_scans
-from tfrecord_io.read.sources import ChosenRecords, as_list, paths_of, record_sources, resolve_selection
+from tfrecord_io.read.sources import add_folder_types, as_list, paths_of, record_sources, resolve_selection
 from tfrecord_io.storage.read.source import Source
 
+AnyFrameOptions = TypeVar("AnyFrameOptions", bound=FrameOptions)
 AnyOptions = TypeVar("AnyOptions", bound=ReadOptions)
 
 
-def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) -> tuple[Any, AnyOptions]:
-    """Resolve a path or a dataset to files and options: for those that plan reads of them by themselves.
+@dataclass(frozen=True, slots=True)
+class Files(Generic[AnyFrameOptions]):
+    """Files that were looked up, and the options to read them by; their schema is not decided yet."""
 
-    With `as_records`, no other records are in the files, and what the files embed is not.
+    sources: tuple[Source, ...]
+    options: AnyFrameOptions  # with the selection of the call, or of the dataset that is read anew
+
+    @staticmethod
+    def from_source(source: Any, options: AnyOptions, *, as_records: bool = False) -> Files[AnyOptions]:
+        """Resolve the source of a call to files, for a call that plans their read by itself.
+
+        With `as_records`, the files have only the records that the call reads, and not the schema that is embedded.
+        """
+        found = resolve_source(source, options, keeps_filter=as_records)
+        return found if isinstance(found, Files) else Files.from_scan(found, options, as_records=as_records)
+
+    @staticmethod
+    def from_scan(scan: Scan, options: AnyOptions, *, as_records: bool = False) -> Files[AnyOptions]:
+        """The files of a scan, to be read by a call's own options with the scan's selection; see `from_source`."""
+        selected = add_selection(add_folder_types(scan, options), scan)
+        # The rest of a file is read by the schema at its begin.
+        if not as_records and all(source.begins_file for source in scan.sources):
+            return Files(scan.sources, selected)
+        sources = record_sources(scan, as_they_are=as_records)
+        return Files(tuple(sources), selected.changed(filters=None, offset=0, limit=None))
+
+
+def resolve_source(
+    source: Any, options: AnyFrameOptions, *, whole: bool = False, keeps_filter: bool = False
+) -> Files[AnyFrameOptions] | Scan:
+    """Resolve the source of a call: a path, a file object, a dataset, a piece of one, or a list of those.
+
+    A dataset that is read under its schema is a `Scan`, narrowed to the rows and columns that a reading call selects.
+    Anything else is `Files`. `whole` and `keeps_filter`: see `resolve_selection`.
     """
-    path = unwrap_scans(path)
-    resolved, selecting = resolve_selection(path, options)
-    if not (as_records and selecting.filters is not None):  # whose rows are found under the schema of the dataset
-        path, options = resolved, selecting
-    if not isinstance(path, Scan):
-        return resolve_sources(path, options), options
-    scan = apply_selection(path, options)
-    selected = _add_selection(scan, options)
-    if as_records:
-        return record_sources(scan, as_they_are=True), selected.changed(filters=options.filters, offset=0, limit=None)
-    # The rest of a file is read by the schema at its begin.
-    if not all(source.begins_file for source in scan.sources):
-        return record_sources(scan), selected.changed(filters=None, offset=0, limit=None)
-    return list(scan.sources), selected
+    found, options = resolve_selection(source, options, whole=whole, keeps_filter=keeps_filter)
+    if isinstance(found, Scan):
+        return apply_selection(found, options) if isinstance(options, ReadOptions) else found
+    return Files(tuple(find_sources(found, options)), options)
 
 
-def _add_selection(scan: Scan, options: AnyOptions) -> AnyOptions:
+def add_selection(options: AnyOptions, scan: Scan) -> AnyOptions:
     """The options with what a scan selects."""
     columns = scan.options.columns
     if scan.selected is not None:
@@ -53,47 +74,28 @@ def _add_selection(scan: Scan, options: AnyOptions) -> AnyOptions:
     return options.changed(columns=columns, filters=filters, **limits)
 
 
-def numbered_files(path: Any, options: ReadOptions) -> tuple[list[Source], ReadOptions, Scan | None]:
-    """As `selection_of`, of files whose records are read by number; and the scan of a part, with its dataset's schema.
-
-    It is None for anything else.
-    """
-    path, options = resolve_selection(path, options)
-    if not isinstance(path, Scan):
-        sources = resolve_sources(path, options)
-        if any(isinstance(source.derived, ChosenRecords) for source in sources):  # to begin with the schema of others
-            reason = "a piece of a dataset beside other sources is read from the first record to the last"
-            raise ValueError(f"{reason}: open it by itself, or pass the whole dataset")
-        return sources, options, None
-    scan = apply_selection(path, options)
-    return list(scan.sources), _add_selection(scan, options), scan if path.origin is None else None
-
-
-def scan_of(path: Any, options: ReadOptions) -> Scan:
+def plan_source(source: Any, options: ReadOptions) -> Scan:
     """Plan the scan of a call, to be opened later, once or several times."""
-    path, options = resolve_selection(path, options)
-    return apply_selection(path, options) if isinstance(path, Scan) else plan_scan(path, options).close()
+    found = resolve_source(source, options)
+    return found if isinstance(found, Scan) else plan_scan(found.sources, found.options).close()
 
 
-def plan_dataset(path: Any, options: ReadOptions) -> Scan:
+def plan_dataset(source: Any, options: ReadOptions) -> Scan:
     """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
-    path = unwrap_scans(as_list(path))
-    read, stated_options = resolve_selection(path, options)
-    if isinstance(read, Scan):
-        scan = apply_selection(read, stated_options)
-        if scan.origin is None:
-            return scan
-        return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**pace_options(options))))
-    if isinstance(path, Scan):
-        assert path.origin is not None
-        return replace(plan_sources(read, stated_options), origin=(path.origin[0], stated_options))
-    sources = resolve_sources(path, options)
-    origin: tuple[Any, ReadOptions] | None = (path, options)
-    scans = [part for part in path if isinstance(part, Scan)] if isinstance(path, list) else []
-    if scans:
+    source = unwrap_scans(as_list(source))
+    found = resolve_source(source, options)
+    if isinstance(found, Scan):
+        if found.origin is None:
+            return found
+        return replace(found, origin=(found.origin[0], found.origin[1].changed(**pace_options(options))))
+    origin: tuple[Any, ReadOptions] | None = (source, options)
+    if isinstance(source, Scan):
+        assert source.origin is not None
+        origin = (source.origin[0], found.options)
+    elif scans := [part for part in source if isinstance(part, Scan)] if isinstance(source, list) else []:
         are_whole = all(s.origin is not None and s.origin[1].split is None and not s.chooses_rows for s in scans)
-        origin = (paths_of(path), options) if are_whole else None
-    return replace(plan_sources(sources, stated_options), origin=origin)
+        origin = (paths_of(source), options) if are_whole else None
+    return replace(plan_sources(found.sources, found.options), origin=origin)
 
 
 def plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
