@@ -87,7 +87,7 @@ def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[f
     shares = of_parts / np.bincount(classes, of_parts)[classes] / (int(classes[-1]) + 1)
     rows = order - offsets_of(np.array(sizes))[datasets[order]]
     return Classes(
-        column, parts, weights=tuple(shares.tolist()), rows=rows, ends=offsets_of(counts), lookups=tuple(lookups)
+        column, parts, weights=tuple(shares.tolist()), rows=rows, bounds=offsets_of(counts), lookups=tuple(lookups)
     )
 
 
