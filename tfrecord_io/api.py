@@ -19,9 +19,10 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, raises, stops
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path, selection_of
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.resolve_source import Files
 from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.registry import FRAMES, find_point
 from tfrecord_io.schema.schema import Schema
@@ -624,8 +625,8 @@ def infer_schema(
         filesystem=filesystem,
         progress=progress,
     )
-    sources, options = selection_of(source, replace(asked.for_inspection(), schema="infer"), as_records=True)
-    planned = plan_scan(sources, options, whole=True, with_evidence=True)
+    files = Files.from_source(source, replace(asked.for_inspection(), schema="infer"), as_records=True)
+    planned = plan_scan(files.sources, files.options, whole=True, with_evidence=True)
     inferred = planned.inferred
     if inferred is not None and planned.error is None and planned.scan.resolved.source == "inferred":
         builder, first = planned.scan.compiled.builder, planned.sample[:1]
@@ -633,7 +634,7 @@ def infer_schema(
         suggestions = suggest_types(batches)
         inferred = InferredSchema(inferred, inferred.evidence, inferred.records, suggestions)
     planned.close()
-    if planned.error is not None and not stops(options.on_error):
+    if planned.error is not None and not stops(asked.on_error):
         raise planned.error
     if not raises(asked.on_error) and planned.reader.recovery is not None:
         planned.reader.recovery.skipped.warn()

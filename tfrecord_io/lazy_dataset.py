@@ -35,17 +35,11 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.explanation import Explanation, explain_scan
 from tfrecord_io.read.explode import step_columns
 from tfrecord_io.read.lazy_scan import LazyScan
-from tfrecord_io.read.open_scan import (
-    apply_filter,
-    count_scan,
-    open_all,
-    open_scan,
-    plan_dataset,
-    read_scan,
-    refresh_scan,
-    skip_rows,
-)
+from tfrecord_io.read.live_scan import refresh_scan
+from tfrecord_io.read.narrow_scan import apply_filter, skip_rows
+from tfrecord_io.read.open_scan import count_scan, open_all, open_scan, read_scan
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_source import plan_dataset
 from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder
 from tfrecord_io.read.sources import as_list, is_source
 from tfrecord_io.training.iterator import ArrayIterator, iterate

@@ -23,7 +23,8 @@ from reading_modes import decoded_by, opened_scans
 from records import example, int64s, written
 from rounds import rounds
 from suites.conditions import VALUES, condition_files
-from tfrecord_io.read.open_scan import exclude_rows, read_scan
+from tfrecord_io.read.narrow_scan import exclude_rows
+from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.testing.adapter_suite import AdapterSuite
 
@@ -353,3 +354,10 @@ def test_records_that_an_index_excludes_are_not_read(tmp_path: Path, monkeypatch
     assert tfr.scan_polars(tfr.dataset(path, limit=50)).filter(pl.col("n") == 70).collect().height == 0
     part = tfr.dataset(path).filter([("x", ">", 40)]).to_polars()
     assert part.filter(pl.col("n") < 43).collect()["x"].to_list() == [41, 42]
+
+
+def test_a_filter_after_a_number_of_rows_is_one_of_these_rows(tmp_path: Path) -> None:
+    """The folders that it excludes count."""
+    rows = {"n": [*range(5)] * 2, "day": [1] * 5 + [2] * 5}
+    tfr.write_tfrecord(rows, tmp_path / "d", partition_by="day")
+    assert tfr.scan_polars(tmp_path / "d").head(7).filter(pl.col("day") == 2).collect()["n"].to_list() == [0, 1]

@@ -20,7 +20,10 @@ from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import LiveScan, exclude_rows, open_scan, plan_dataset
+from tfrecord_io.read.live_scan import LiveScan
+from tfrecord_io.read.narrow_scan import exclude_rows
+from tfrecord_io.read.open_scan import open_scan
+from tfrecord_io.read.resolve_source import plan_dataset
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
 from tfrecord_io.schema.tensor_types import unknown_dtype

@@ -25,7 +25,8 @@ from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.arrays import RepresentationOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
+from tfrecord_io.read.open_scan import count_scan, read_scan
+from tfrecord_io.read.resolve_source import plan_dataset
 from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
 from tfrecord_io.schema.array_attributes import RECORD, attributes_of, dimension_names, dimensions_of
 from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access

@@ -14,6 +14,7 @@ from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import DTYPE_KEY, element_of
 from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.suggest_types import Suggestion, suggest_types
@@ -47,7 +48,8 @@ def resolve_schema(
     """
     strict = format in ("tfx", "feature_description")
     options = ReadOptions.from_keywords(keywords).for_inspection()
-    planned = plan_scan(path, options, whole=strict, with_evidence=strict, keeps_conflicts=True)
+    files = resolve_sources(path, options)
+    planned = plan_scan(files, options, whole=strict, with_evidence=strict, keeps_conflicts=True)
     suggestions: tuple[Suggestion, ...] = ()
     with Reader(planned) as reader:
         reader.report.skipped.warn()

@@ -36,6 +36,7 @@ from tfrecord_io.options import ReadOptions, StorageOptions, TransferOptions, st
 from tfrecord_io.options.write import ADDING, WriteOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import datasets_in, options_from_call
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader, open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -416,7 +417,8 @@ class _Inputs:
     def scan(self) -> Scan:
         """Plan a scan of TFRecord files under one schema."""
         inputs, reading = self.records()
-        return plan_scan(inputs, ReadOptions.from_keywords(reading)).close()
+        options = ReadOptions.from_keywords(reading)
+        return plan_scan(resolve_sources(inputs, options), options).close()
 
     def plan_table(self) -> TableSource:
         """The files of a format that has a `plan`."""

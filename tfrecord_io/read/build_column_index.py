@@ -34,7 +34,7 @@ from tfrecord_io.options import LIMITS, MIB, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter, logger
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
-from tfrecord_io.read.open_scan import indexed_fields
+from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.plan_random_access import plan_records
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan

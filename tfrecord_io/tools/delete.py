@@ -32,7 +32,7 @@ from tfrecord_io.read.build_column_index import index_columns
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.open_scan import column_search
+from tfrecord_io.read.index_search import column_search
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan

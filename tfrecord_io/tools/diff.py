@@ -19,10 +19,11 @@ from tfrecord_io.errors import FeatureNotFoundError, for_cli, printable
 from tfrecord_io.options import ReadOptions, check_integer, check_names
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path, selection_of
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_source import Files
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.storage.read.source import total
 from tfrecord_io.tools.row_hashes import HASH, column_hashes, has_hashes, joined_hashes, run_starts
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
 
@@ -196,10 +197,10 @@ def diff(
     keywords: dict[str, Any] = {"storage_options": storage_options, "progress": progress}
     options = ReadOptions(sample="all", **keywords)
     sides = [
-        _Side(*selection_of(path, options_from_call(ReadOptions, diff, path, {"sample": "all"}, **keywords)))
+        _Side(Files.from_source(path, options_from_call(ReadOptions, diff, path, {"sample": "all"}, **keywords)))
         for path in (a, b)
     ]
-    size = total(source.size for side in sides for source in side.sources)
+    size = total(source.size for side in sides for source in side.files.sources)
     with (
         ProgressMeter(options.progress, size, "bytes") as meter,
         sides[0].open(meter.part()) as first,
@@ -228,11 +229,10 @@ def diff(
 class _Side:
     """Side of the comparison: the files of one dataset, and how they are read."""
 
-    sources: list[Source]
-    options: ReadOptions
+    files: Files[ReadOptions]
 
     def open(self, progress: ProgressLike = False) -> Reader:
-        return open_path(self.sources, replace(self.options, progress=progress))
+        return open_path(self.files.sources, replace(self.files.options, progress=progress))
 
     def rows_of(self, columns: list[str], numbers: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Read the values of records by number."""

@@ -26,7 +26,8 @@ from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import MIB, leaves_out
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.count_frames import records_of_files
-from tfrecord_io.read.open_scan import count_scan, open_indexed, open_scan, read_scan
+from tfrecord_io.read.index_search import open_indexed
+from tfrecord_io.read.open_scan import count_scan, open_scan, read_scan
 from tfrecord_io.read.reader import NumberedRows, Reader, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns
 from tfrecord_io.read.report import ReadReport

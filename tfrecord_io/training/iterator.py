@@ -24,12 +24,11 @@ from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.lazy_scan import LazyScan
-from tfrecord_io.read.open_scan import apply_selection
 from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.resolve_source import resolve_source
 from tfrecord_io.read.scan import Scan, ScanHolder
-from tfrecord_io.read.sources import resolve_selection
 from tfrecord_io.training.background_generator import BackgroundGenerator
 from tfrecord_io.training.batching import ArrayChunk, Batching
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
@@ -462,12 +461,13 @@ def iter_arrays(
         **batching,
     )
     _refuse_idle_seed(seed, shuffle_buffer)
-    path, options = resolve_selection(source, options)
-    if isinstance(path, Scan):
-        return iterate(apply_selection(path, options), **batching)
+    found = resolve_source(source, options)
+    if isinstance(found, Scan):
+        return iterate(found, **batching)
+    options = found.options
     limits = {"batch_size": LIMITS.batch_rows, "batch_bytes": _CHUNK_BYTES}
     reads = ReadOptions.from_read(options, threads=options.thread_count, **limits)
-    planned = plan_scan(path, reads, only_sample=True)
+    planned = plan_scan(found.sources, reads, only_sample=True)
     scan = LazyScan.from_scan(planned.close())  # its files are opened in each epoch
     if any(map(attrgetter("is_file_object"), scan.sources)):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")

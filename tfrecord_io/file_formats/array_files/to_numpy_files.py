@@ -25,8 +25,9 @@ from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_scan, scan_of
+from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_source import plan_source
 from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.schema.array_attributes import (
     RECORD,
@@ -249,7 +250,7 @@ def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOption
     if any(hasattr(unwrap_scans(path), "read") for path in paths):
         raise TypeError("the files are read several times: pass a path, not a file object")
     options = options_from_call(ExportOptions, None, source, {"batch_bytes": BLOCK_BYTES}, **keywords)
-    return scan_of(source, options), options.target
+    return plan_source(source, options), options.target
 
 
 def _meter(scan: Scan) -> ProgressMeter:

@@ -22,8 +22,9 @@ from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_na
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path, scan_of
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_source import plan_source
 from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
@@ -303,7 +304,7 @@ def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
     """
     if hasattr(unwrap_scans(source), "read"):
         raise TypeError("the files are read twice: pass a path, not a file object")
-    scan = scan_of(source, replace(options, filters=None, limit=None))
+    scan = plan_source(source, replace(options, filters=None, limit=None))
     if once := [source_file.path for source_file in scan.sources if not source_file.can_be_read_again]:
         advice = "save it to a file first"
         raise ValueError(f"'{printable(once[0])}' is a pipe, and the files are read twice: {advice}")
