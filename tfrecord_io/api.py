@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from tfrecord_io import typing as results
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.options import DEFAULT_STORAGE, MIB, ReadOptions, raises, stops, unwrapped
+from tfrecord_io.options import DEFAULT_STORAGE, MIB, ReadOptions, unwrapped
+from tfrecord_io.options.read import DatasetOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
@@ -25,6 +26,7 @@ from tfrecord_io.typing import (
     IndexLike,
     InputPath,
     OnError,
+    OnErrorCollecting,
     OutputPath,
     ProgressLike,
     RecordTypeLike,
@@ -188,7 +190,7 @@ def open_reader(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError | None = None,
+    on_error: OnErrorCollecting | None = None,
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
@@ -229,7 +231,7 @@ def open_reader(
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`; the iterator raises them after all rows before the damage.
     """
-    return open_path(source, ReadOptions.of_call(open_reader, locals(), source))
+    return open_path(source, DatasetOptions.of_call(open_reader, locals(), source).with_report())
 
 
 @check_keywords
@@ -516,8 +518,8 @@ def infer_schema(
     sources, options = selection_of(source, replace(given.for_inspection(), schema="infer"), as_records=True)
     planned = plan_scan(sources, options, whole=True, with_evidence=True)
     planned.close()
-    if planned.error is not None and not stops(options.on_error):
+    if planned.error is not None and not options.damage.ends_quietly:
         raise planned.error
-    if not raises(given.on_error) and planned.reader.recovery is not None:
+    if not given.damage.is_strict and planned.reader.recovery is not None:
         planned.reader.recovery.skipped.warn()
     return planned.inferred or InferredSchema(Schema.from_arrow(planned.scan.schema))

@@ -25,10 +25,11 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
-from tfrecord_io.options import DEFAULT_LIMITS, INT64_MAX, MIB, DatasetValue, Limits, ReadOptions, check_integer
+from tfrecord_io.options import DEFAULT_LIMITS, INT64_MAX, MIB, DatasetValue, Limits, check_integer
 from tfrecord_io.options.arrays import IterOptions, RepresentationOptions
 from tfrecord_io.options.checked_options import check_choice, check_equal, datasets_in
 from tfrecord_io.options.did_you_mean import unknown_attribute
+from tfrecord_io.options.read import DatasetOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.explanation import Explanation, explain_scan
@@ -61,7 +62,7 @@ from tfrecord_io.typing import (
     Lengths,
     Missing,
     MixStop,
-    OnError,
+    OnErrorCollecting,
     OnNew,
     ProgressLike,
     RecordTypeLike,
@@ -181,7 +182,7 @@ class DatasetPiece(_Shown):
 
     def to_batches(self) -> Reader:
         """The record batches of this piece; see `Dataset.to_batches`."""
-        return open_scan(self._held)
+        return open_scan(self._held.with_report())
 
     if not TYPE_CHECKING:
 
@@ -323,7 +324,7 @@ class Dataset(_Shown):
         TypeError
             It is not known without reading the files, as `count_rows` does.
         """
-        if self.rows is None or not self._held.options.counts_all:
+        if self.rows is None or not self._held.options.damage.counts_all:
             raise TypeError("the number of rows is not known before files are read: call count_rows()")
         return self.rows
 
@@ -377,7 +378,7 @@ class Dataset(_Shown):
     @check_keywords
     def to_batches(self) -> Reader:
         """A stream of record batches in bounded memory: an iterator and a context manager, as from `open_reader`."""
-        return open_scan(self._held, warns=True)
+        return open_scan(self._held.with_report(), warns=True)
 
     @check_keywords
     def to_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
@@ -741,7 +742,7 @@ def dataset(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError | None = None,
+    on_error: OnErrorCollecting | None = None,
     storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
     schema_overrides: Mapping[str, Any] | None = None,
@@ -849,7 +850,7 @@ def dataset(
     TypeError
         When the schema is found, instead of a call that takes the dataset: `source` is a file object or a pipe.
     """
-    options = ReadOptions.of_call(dataset, locals(), source)
+    options = DatasetOptions.of_call(dataset, locals(), source)
     source = as_list(source)
     if datasets_in(source):
         return Dataset(LazyScan.from_scan(plan_dataset(source, options)))

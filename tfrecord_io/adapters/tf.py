@@ -20,7 +20,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.format.dtypes import is_text_dtype
-from tfrecord_io.options import DatasetValue, raises
+from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import ColumnLayout, IterOptions, refuse_matrices
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor
@@ -112,7 +112,7 @@ def to_tf(
         batch_count = len(iteration)
     except TypeError:  # it is not known without reading the files
         return batched
-    if not raises(iteration.options.on_error):
+    if not iteration.options.damage.is_strict:
         return batched
     return batched.apply(tf.data.experimental.assert_cardinality(batch_count))
 

@@ -18,7 +18,7 @@ from tfrecord_io.display import counted, name_advice
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, printable, without_secrets
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out, unwrapped
+from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, unwrapped
 from tfrecord_io.options.checked_options import OF_CALLS, add_path_column
 from tfrecord_io.progress import logger
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -103,8 +103,9 @@ def apply_selection(scan: AnyScan, options: ReadOptions) -> AnyScan:
 
 
 def _call_options(options: ReadOptions) -> dict[str, Any]:
-    """The options that a call may state instead of those of a dataset."""
-    return {name: getattr(options, name) for name in OF_CALLS}
+    """The options that a call may state instead of those of a dataset; a report takes what the dataset collects."""
+    names = OF_CALLS if options.damage.receive is None else OF_CALLS | {"on_error"}
+    return {name: getattr(options, name) for name in names}
 
 
 def skip_rows(scan: AnyScan, rows: int) -> AnyScan:
@@ -373,7 +374,7 @@ def count_scan(scan: Scan) -> int:
     CorruptRecordError, TruncatedRecordError, CompressionError
         A file is damaged.
     """
-    if scan.row_filter is not None or not scan.options.counts_all:
+    if scan.row_filter is not None or not scan.options.damage.counts_all:
         with open_scan(scan.drop_columns()) as reader:
             return sum(batch.num_rows for batch in reader)
     from tfrecord_io.read.chunks.count_frames import records_of_files
@@ -465,7 +466,7 @@ def reason_not_to_search(scan: AnyScan, row_filter: RowFilter | None) -> str:
     if not scan.may_be_indexed:
         return "no file has one"
     inspects = options.inspects and row_filter is None
-    if options.rows_to_drop or (leaves_out(options.on_error) and not inspects):
+    if options.rows_to_drop or (options.damage.goes_on and not inspects):
         return "damage is to be left out, wherever it is"
     if scan.gathers_categories:
         return "the categories of a column are those of all records"

@@ -27,9 +27,10 @@ from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.key_index import KeyIndex, indexed_keys, key_type
 from tfrecord_io.index.record_index import SUFFIXES
-from tfrecord_io.options import LIMITS, MIB, ReadOptions, check_on_error, raises
+from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.limits import Expansion
+from tfrecord_io.options.read import NumberOptions
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import (
     Recovery,
@@ -729,13 +730,12 @@ def open_random(
     FileNotFoundError, DecodeError, SchemaError
         As `read_tfrecord`.
     """
-    requested = ReadOptions.of_call(open_random, locals(), source)
-    check_on_error(requested.on_error, ("raise", "skip"))
+    requested = NumberOptions.of_call(open_random, locals(), source)
     if not isinstance(key, str | None):
         raise TypeError(f"key={key!r}: expected the name of one column")
     if keep is not None and (keep != "first" or key is None):
         raise ValueError(f'keep={keep!r}: expected "first", with key=')
-    sampling: OnError = "raise" if raises(requested.on_error) else "skip"  # a callable is asked when records are read
+    sampling: OnError = "raise" if requested.damage.is_strict else "skip"  # a callable is asked when records are read
     sampling_options = replace(requested, threads=1, on_error=sampling)
     sources, options, part = numbered_files(source, sampling_options)
     recovery = recovery_of(requested.on_error, sources)

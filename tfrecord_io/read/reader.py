@@ -23,6 +23,7 @@ from tfrecord_io.errors import RecordMemoryError, TFRecordError, printable
 from tfrecord_io.options import MIB
 from tfrecord_io.options.did_you_mean import unknown_attribute
 from tfrecord_io.options.limits import Expansion
+from tfrecord_io.options.on_damage import checked_on_error, without_report
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -139,6 +140,7 @@ class Reader(BatchStream):
 
     def __init__(self, planned: Planned) -> None:
         super().__init__()
+        checked_on_error(planned.scan.options.on_error, without_report)  # as of a dataset, which any call may read
         self._begin(planned)
         # At the end, of what is left out; False if the caller does, who may leave out more rows: `report.skipped.warn`.
         self.warns_of_damage = True
@@ -445,7 +447,7 @@ class Reader(BatchStream):
 
     @property
     def goes_on(self) -> bool:
-        """True if damage may be left out: with ``on_error="skip"`` or a callable."""
+        """True if damage may be left out: with ``on_error="skip"``, ``"collect"`` or a callable."""
         return self._planned.reader.recovery is not None
 
     def leave_out(self, fault: RowFault) -> bool:

@@ -17,7 +17,7 @@ from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.feature_types import RecordType, Text
-from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, stops
+from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import (
@@ -329,6 +329,11 @@ class Scan(Configured):
         """
         return replace(self, **self._change_options(changes))
 
+    def with_report(self) -> Self:
+        """A scan for a reader, whose report has what is left out; see `FrameOptions.with_report`."""
+        options = self.options.with_report()
+        return self if options is self.options else self.with_options(on_error=options.on_error)
+
     def with_sources(self, sources: Iterable[Source], **changes: Any) -> Self:
         """A scan of other files, and with other options, as `with_options`."""
         options = self._change_options(changes)
@@ -409,7 +414,7 @@ class Scan(Configured):
 
     def drop_columns(self) -> Self:
         """Select no columns, to count rows; with the columns where rows are left out whose values do not fit."""
-        return self.select([]) if self.options.counts_all else self
+        return self.select([]) if self.options.damage.counts_all else self
 
     def without_filter(self) -> Self:
         """All rows, of the columns that are needed: what is decoded to select columns and rows from."""
@@ -440,7 +445,7 @@ class Scan(Configured):
             n = min(max(1, wanted), MOST_PIECES)
         if options.offset or options.limit is not None:
             raise ValueError("a read with offset= or limit= cannot be split into pieces")
-        if stops(options.on_error):
+        if options.damage.ends_quietly:
             reason = "each would end at its own damage"
             raise ValueError(f"a read with on_error='stop' cannot be split into pieces: {reason}; pass on_error='skip'")
         runs = split_sources(scan.sources, n, compression=options.compression)

@@ -9,7 +9,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.find_index import KnownCounts
-from tfrecord_io.options import LIMITS, FrameOptions, raises
+from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
@@ -76,7 +76,7 @@ def count(
     path, options = resolve_selection(source, options)
     if isinstance(path, Scan) and (path.chooses_rows or path.chooses_columns):
         path = replace(path.with_options(columns=None), selected=None)
-        if index is None and not reads_all and raises(options.on_error):
+        if index is None and not reads_all and options.damage.is_strict:
             return count_scan(path)
     sources = resolve_sources(path, options)
     recovery = recovery_of(options.on_error, sources)

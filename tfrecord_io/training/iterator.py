@@ -16,9 +16,10 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, cached_property
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, warn
-from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions, raises, stops
+from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
+from tfrecord_io.options.on_damage import on_damage
 from tfrecord_io.read.lazy_scan import LazyScan
 from tfrecord_io.read.open_scan import apply_selection
 from tfrecord_io.read.record_checks import warn_of_schema
@@ -273,7 +274,7 @@ class ArrayIterator(Closing, Shared):
 
     def _finish(self, error: Exception, on_error: object) -> NoReturn:
         """End the iteration: raise `error`, now and in further calls, or warn of it."""
-        if not stops(on_error):
+        if not on_damage(on_error).ends_quietly:
             self._end = error
         self.close()
         end_read(error, on_error)
@@ -465,6 +466,6 @@ def iterate(data: DatasetValue | Scan | RowSource, **keywords: Any) -> ArrayIter
     source = source.pruned().over(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
     source.refuse_own_seeds(options)
     # One worker alone may leave records out; if there are several, which `to_torch` finds out later, that is refused.
-    counts = source.counts() if options.uneven != "keep" and raises(options.on_error) else None
+    counts = source.counts() if options.uneven != "keep" and options.damage.is_strict else None
     lengths = source.list_lengths(options)
     return ArrayIterator(source.over(threads=options.thread_count), options, lengths, None, counts)

@@ -12,7 +12,7 @@ from typing import TypeGuard
 import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
-from tfrecord_io.options import LIMITS, ReadOptions, leaves_out
+from tfrecord_io.options import LIMITS, ReadOptions
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.schema.column_selection import as_stored
 from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, equal_types, unpack
@@ -240,7 +240,7 @@ def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[
     Of remote files, the first bytes are requested side by side.
     """
     unknown = [source for source in sources if _stated_schema(source) is None and _has_first_record(source)]
-    recover = leaves_out(options.on_error)
+    recover = options.damage.goes_on
     open_file = partial(RecordFile, compression=options.compression, block_bytes=LIMITS.head_bytes, recover=recover)
     with SourcePrefetcher(unknown, heads=True) as prefetched:
         for source in sources:
