@@ -210,8 +210,11 @@ def open_reader(
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; a `dataset` has more options, such as the number of records from which the schema is
         inferred. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
-    columns, filters, schema, limit, on_error, storage_options, filesystem, progress
+    columns, filters, schema, limit, storage_options, filesystem, progress
         As in `read_tfrecord`.
+    on_error : {"raise", "stop", "skip", "collect"} or callable, optional
+        As in `read_tfrecord`. "collect" skips damaged regions, too: ``report.skipped_table()`` of the reader has a row
+        for each of them, in place of a warning.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB

@@ -788,8 +788,11 @@ def dataset(
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file; a dataset of it, or of
         a file object, is read once, by a call that takes it.
-    columns, filters, schema, limit, on_error, storage_options, progress
+    columns, filters, schema, limit, storage_options, progress
         As in `read_tfrecord`.
+    on_error : {"raise", "stop", "skip", "collect"} or callable, optional
+        As in `read_tfrecord`. "collect" is for calls with a report of what they leave out: `open_reader`,
+        `Dataset.to_batches`, `RecordReader`, `convert`, `verify` and `salvage`; all others refuse such a dataset.
     schema_overrides : dict, optional
         Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``).
     stable_types : bool, default False

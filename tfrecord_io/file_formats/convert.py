@@ -171,9 +171,8 @@ def convert(
         those of folders are the keywords of their calls in `formats`. Tables have ``schema_overrides``,
         and ``limits``. ``storage_options`` here are those of one side only.
     columns, filters, schema, limit, on_error, progress
-        As for `dataset`, `limit` and `on_error` of sources that have them; with ``on_error="collect"``,
-        ``skipped_table()`` of the result has a row for each damaged region that was left out. `schema` is the schema of
-        the target, and the types of CSV and JSON lines, which are otherwise inferred from the first 8 MiB.
+        As for `dataset`, `limit` and `on_error` of sources that have them; the result has a ``skipped_table()``.
+        `schema`: that of the target, and the types of CSV and JSON lines, else inferred from the first 8 MiB.
     storage_options : dict or filesystem, optional
         Options for fsspec, or the filesystem, of source and target.
     mode, compression, float64, shards
