@@ -1,4 +1,4 @@
-"""What a running call tells: its progress, by a bar on stderr or calls of a function, and the log of the package.
+"""Progress of a running call, by a bar on stderr or calls of a function, and the log of the package.
 
 In the log, INFO is what has changed in storage: files written, appended, replaced, compacted, removed, copied. DEBUG is
 why a read or write took the way that it took: requests made again, indexes, manifests, the engine. Warnings are not
@@ -15,7 +15,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from tfrecord_io.errors import without_secrets
+from tfrecord_io.errors import hide_secrets
 from tfrecord_io.typing import Progress, ProgressLike
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class ProgressMeter:
         self._position = 0
 
     def part(self, share: int | Fraction = 1) -> ProgressLike:
-        """The keyword `progress` for a call that is a part of this one: what it does is added, or a share of it."""
+        """The keyword `progress` for a partial call, whose progress, or a share of it, is added to this progress."""
         if not self.is_wanted:
             return False
         before = 0
@@ -120,7 +120,7 @@ class ProgressMeter:
 def _hide_secrets(record: logging.LogRecord) -> bool:
     """Take passwords and tokens out of the URLs in a log message; a filter of the logger."""
     if isinstance(record.args, tuple):
-        record.args = tuple(without_secrets(arg) if isinstance(arg, str) else arg for arg in record.args)
+        record.args = tuple(hide_secrets(arg) if isinstance(arg, str) else arg for arg in record.args)
     return True
 
 

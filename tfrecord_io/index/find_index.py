@@ -1,4 +1,4 @@
-"""Find, read, write and remove index files; one is used only after a check that it matches its data file."""
+"""Find, read, write and remove index files; an index is used only after a check that it matches its data file."""
 
 from __future__ import annotations
 

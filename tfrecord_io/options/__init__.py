@@ -4,12 +4,12 @@ Defaults are defined here and nowhere else. Those of calls that write, of calls 
 are in `write`, `arrays` and `file_options`, which are imported where these calls are.
 """
 
-from tfrecord_io.options.checked_options import (
+from tfrecord_io.options.did_you_mean import unknown_keyword
+from tfrecord_io.options.limits import DEFAULT_LIMITS, LIMITS, MAX_EXPANSION, MAX_RECORD_BYTES, Limits
+from tfrecord_io.options.options_base import (
     DEFAULT_STORAGE,
     INT64_MAX,
     MIB,
-    Configured,
-    DatasetValue,
     Options,
     StorageOptions,
     TransferOptions,
@@ -17,10 +17,7 @@ from tfrecord_io.options.checked_options import (
     check_names,
     check_progress,
     cpu_count,
-    unwrapped,
 )
-from tfrecord_io.options.did_you_mean import unknown_keyword
-from tfrecord_io.options.limits import DEFAULT_LIMITS, LIMITS, MAX_EXPANSION, MAX_RECORD_BYTES, Limits
 from tfrecord_io.options.read import FrameOptions, ReadOptions
 
 __all__ = [
@@ -31,8 +28,6 @@ __all__ = [
     "MAX_EXPANSION",
     "MAX_RECORD_BYTES",
     "MIB",
-    "Configured",
-    "DatasetValue",
     "FrameOptions",
     "Limits",
     "Options",
@@ -44,5 +39,4 @@ __all__ = [
     "check_progress",
     "cpu_count",
     "unknown_keyword",
-    "unwrapped",
 ]

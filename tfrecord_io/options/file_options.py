@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from tfrecord_io.options.checked_options import Options, check_choice
 from tfrecord_io.options.on_damage import OnDamage, checked_on_error, of_files, on_damage
+from tfrecord_io.options.options_base import Options, check_choice
 from tfrecord_io.typing import InvalidBoxes, OnFileError
 
 

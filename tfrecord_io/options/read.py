@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
-from tfrecord_io.options.checked_options import INT64_MAX, MIB, RecordOptions, check_choice
 from tfrecord_io.options.dataset_keywords import OF_DATASETS
 from tfrecord_io.options.limits import DEFAULT_LIMITS, Limits
 from tfrecord_io.options.on_damage import (
@@ -21,6 +20,7 @@ from tfrecord_io.options.on_damage import (
     takes_all,
     without_report,
 )
+from tfrecord_io.options.options_base import INT64_MAX, MIB, RecordOptions, check_choice
 from tfrecord_io.options.record_types import checked_record_type
 from tfrecord_io.typing import OnError, OnNew, RecordTypeLike, SchemaLike
 
@@ -35,6 +35,7 @@ class FrameOptions(RecordOptions):
     on_error: OnError = "raise"
     limits: Limits = DEFAULT_LIMITS
 
+    none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error"})
     takes = staticmethod(without_report)  # which ``on_error``
 
     def __post_init__(self) -> None:

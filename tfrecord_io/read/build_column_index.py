@@ -1,4 +1,9 @@
-"""Write the column indexes of files, with the values that a read of the files gives."""
+"""Write the column indexes of files, with the values that a read of the files gives.
+
+A scan of files goes in; an index file for each data file comes out, as `FileIndex` says.
+
+Tests: tests/index/test_column_index.py and tests/index/test_find_index_writing.py.
+"""
 
 from __future__ import annotations
 

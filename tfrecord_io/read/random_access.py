@@ -31,6 +31,7 @@ from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.read import NumberOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import (
     Recovery,
@@ -58,7 +59,7 @@ from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnEr
 Key = str | bytes | int
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
 
-_OTHER = object()  # instead of a record that has another key than the one that found it
+_OTHER = object()  # in place of a record whose key is not the one that was looked up
 _ROW_BYTES = 4 * MIB  # of a record whose decoder is used for the next one, too
 
 
@@ -730,7 +731,16 @@ def open_random(
     FileNotFoundError, DecodeError, SchemaError
         As `read_tfrecord`.
     """
-    requested = NumberOptions.of_call(open_random, locals(), source)
+    requested = options_from_call(
+        NumberOptions,
+        open_random,
+        source,
+        columns=columns,
+        schema=schema,
+        on_error=on_error,
+        storage_options=storage_options,
+        filesystem=filesystem,
+    )
     if not isinstance(key, str | None):
         raise TypeError(f"key={key!r}: expected the name of one column")
     if keep is not None and (keep != "first" or key is None):

@@ -10,6 +10,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.options.did_you_mean import unknown_attribute
 from tfrecord_io.options.read import ReportOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -80,7 +81,14 @@ class RecordReader(ConsumedOnce[bytes]):
         filesystem: Any = None,
     ) -> None:
         super().__init__()
-        options = ReportOptions.of_call(RecordReader, locals(), source).with_report()
+        options = options_from_call(
+            ReportOptions,
+            RecordReader,
+            source,
+            on_error=on_error,
+            storage_options=storage_options,
+            filesystem=filesystem,
+        ).with_report()
         sources = resolve_sources(source, options, as_they_are=True)
         self._on_error = options.on_error
         recovery = recovery_of(options.on_error, sources)
@@ -124,11 +132,11 @@ class RecordReader(ConsumedOnce[bytes]):
         except Exception:
             raise
         except BaseException as interrupt:
-            self._interrupted(interrupt)
+            self._mark_interrupted(interrupt)
             raise
 
-    def _interrupted(self, interrupt: BaseException) -> None:
-        super()._interrupted(interrupt)
+    def _mark_interrupted(self, interrupt: BaseException) -> None:
+        super()._mark_interrupted(interrupt)
         self._ready.clear()
 
     def _after_fork(self) -> None:

@@ -104,7 +104,7 @@ def read_events(
     """
     if on_error is not None:
         checked_on_error(on_error, without_report)
-    storage, shown = Options.of_call(read_events, locals()).storage, check_progress(progress)
+    storage, shown = Options(storage_options=storage_options).storage, check_progress(progress)
     runs: list[str] = []
     scalars: list[_Scalar] = []
     files = list(_event_files(path, storage))

@@ -16,7 +16,6 @@ from tfrecord_io.options import LIMITS, ReadOptions
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.schema.column_selection import as_stored
 from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, equal_types, unpack
-from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import NESTED, is_composed
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -74,8 +73,8 @@ class EmbeddedSchemaCheck:
     def check(self, path: str, record: int, offset: int, content: bytes) -> SchemaError | SchemaRevision | None:
         """Check the embedded schema that a record carries; None if the plan covers it.
 
-        Returns a SchemaError if it contradicts the governing one, or that of the file's first record, a SchemaRevision
-        if it has more columns than the governing one.
+        Returns a SchemaError if the schema contradicts the governing schema or the one of the file's first record, and
+        a SchemaRevision if it has columns that the governing schema lacks.
         """
         if not self.obey:
             return self._compare_stored_form(path, record, offset, content)
@@ -90,7 +89,7 @@ class EmbeddedSchemaCheck:
                 if verdict is not None:
                     return verdict
                 schema = self._accepted.setdefault(content, embedded.schema)
-                if self.governing is not None and stored_index(schema) != stored_index(self.governing.schema):
+                if self.governing is not None and _has_other_index(schema, self.governing.schema):
                     self._index_differs = True
             self._paths.add(path)
             if record == 0:
@@ -188,6 +187,12 @@ class EmbeddedSchemaCheck:
         return None if merged is self.governing else SchemaRevision(merged, path, record, offset)
 
 
+def _has_other_index(schema: pa.Schema, other: pa.Schema) -> bool:
+    from tfrecord_io.schema.pandas_metadata import stored_index
+
+    return stored_index(schema) != stored_index(other)
+
+
 def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
     """The schema in the manifest of a dataset without records, as no record carries it; None for other sources."""
     shards = [source.shard for source in sources if source.shard is not None]
@@ -223,7 +228,7 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
     while len(united) > 1:  # in pairs: to join many categories with one schema after the other takes quadratic time
         united = [*map(merge, united[::2], united[1::2]), *united[len(united) // 2 * 2 :]]
     covered = frozenset(_digest(schema.content) for schema in schemas if schema.content is not None)
-    if united[0].conflicts:  # which name the first file that differs from those before it
+    if united[0].conflicts:  # each names the first file that differs from the files before
         return reduce(merge, schemas)
     return replace(united[0], united=united[0].united | covered)
 
