@@ -29,9 +29,9 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve_output import identity
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.tools import copy as copy_module
 from tfrecord_io.tools import store_copy
-from tfrecord_io.tools.copied_dataset import CopiedDataset
 from tfrecord_io.tools.file_transfer import Traffic
 
 pytestmark = pytest.mark.matrix
@@ -113,7 +113,7 @@ def test_an_error_after_a_copy_is_published_says_so(step: str, tmp_path: Path, m
     def fail(*_: Any) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    owner, name = {"settle": (CopiedDataset, "_settle"), "indexes": (copy_module._Mover, "_move_indexes")}[step]
+    owner, name = {"settle": (Publication, "_settle"), "indexes": (copy_module._Mover, "_move_indexes")}[step]
     monkeypatch.setattr(owner, name, fail)
     with pytest.raises(OSError, match="error; the new dataset is published nevertheless, and can be read") as caught:
         tfr.copy(tmp_path / "d", tmp_path / "e")
@@ -131,14 +131,14 @@ def test_a_copy_that_is_replaced_before_it_has_its_names_claims_nothing(
     store = Store(s3.url("root"), s3.storage_options)
     store.write("d/train@4")
     store.write("e/train@4", TABLE.slice(500))
-    real = CopiedDataset._settle
+    real = Publication._settle
 
-    def settle(self: CopiedDataset, *arguments: Any) -> None:
+    def settle(self: Publication, *arguments: Any) -> None:
         monkeypatch.undo()
         store.write("e/train@4", TABLE.slice(900), mode="overwrite")
         real(self, *arguments)
 
-    monkeypatch.setattr(CopiedDataset, "_settle", settle)
+    monkeypatch.setattr(Publication, "_settle", settle)
     with pytest.raises(OSError, match="another writer has written this dataset meanwhile: copy it again"):
         copied(store, "d/", store, "e/", mode="overwrite")
     assert store.read("e/") == TABLE.slice(900)

@@ -219,7 +219,7 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
     from tfrecord_io.cli import output as printed
     from tfrecord_io.storage.filesystem.locate import is_url
 
-    names = ("mode", "partition_by", "overwrite_where", "evolve")
+    names = ("mode", "partition_by", "overwrite_where", "evolve", "metadata")
     writing = {name: value for name in names if (value := keywords.pop(name)) is not None}
     _check_target(output, writing)
     output, on_stderr = (None, False) if output is None else output_path(output)
@@ -244,10 +244,11 @@ def _check_target(target: str | None, writing: Mapping[str, Any]) -> None:
     from tfrecord_io.file_formats.format_of_path import format_of_target
 
     if writing and target is None:
-        raise click.UsageError("--mode, --partition-by and --evolve are for -o TARGET, which is missing")
+        raise click.UsageError("--mode, --partition-by, --evolve and --metadata are for -o TARGET, which is missing")
     of_files = {**writing, "mode": None} if writing.get("mode") in get_args(FileMode) else writing
     if target is not None and any(of_files.values()) and format_of_target(target) is not None:
-        text = f"--append, --partition-by and --evolve are only for TFRecord, and '{target}' is another format"
+        options = "--append, --partition-by, --evolve and --metadata"
+        text = f"{options} are only for TFRecord, and '{target}' is another format"
         raise click.UsageError(text)
 
 

@@ -146,6 +146,14 @@ def pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str] 
     return parse
 
 
+def _metadata(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:
+    """NAME=TEXT pairs as a dict; texts may contain "=", as addresses do."""
+    for pair in texts:
+        if not all(pair.partition("=")[:2]):
+            raise click.BadParameter(f"'{pair}': expected {option.metavar}, such as source=https://example.com/logs")
+    return {name: text for name, _, text in (pair.partition("=") for pair in texts)} or None
+
+
 paths = click.argument("path", metavar="PATH...", nargs=-1, required=True, callback=_one_or_list)
 
 
@@ -214,8 +222,10 @@ def modes(
 
 
 def write_modes(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare --mode, --partition-by, --overwrite-where and --evolve."""
-    run = keyword("evolve", default=None)(command)
+    """Declare --mode, --partition-by, --overwrite-where, --evolve and --metadata."""
+    text = "Text that the manifest of the dataset keeps; may be repeated."
+    run = click.option("--metadata", multiple=True, metavar="NAME=TEXT", callback=_metadata, help=text)(command)
+    run = keyword("evolve", default=None)(run)
     text = "Write one folder for each value of these columns (day=1/); may be repeated."
     run = click.option("--partition-by", multiple=True, metavar="COLUMN,...", callback=_names_or_none, help=text)(run)
     text = "With --mode overwrite_partitions: replace all folders with this value; may be repeated."

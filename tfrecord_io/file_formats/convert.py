@@ -49,7 +49,7 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.interface import Entry, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate, path_text, storage_for
 from tfrecord_io.storage.paths.resolve_output import check_outside
-from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.storage.read.source import Source, metadata_of, total
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.resume_journal import SourceVersion, check_version, version_of
 from tfrecord_io.typing import (
@@ -357,10 +357,12 @@ def _convert(
         files_of: TableSource | RecordFiles = RecordFiles(inputs.scan()) if reads.records else inputs.plan_table()
         if reads.records:
             check_outside(paths, read_from, target, write_to, files_of.sources)
+            options = replace(options, source_metadata=metadata_of(files_of.sources))
         return convert_by_file(files_of, target, options, settings, progress, embedded)
     with inputs.open_rows() as rows:
         if isinstance(rows, Reader):
             check_outside(paths, read_from, target, write_to, rows.scan.sources)
+            options = replace(options, source_metadata=metadata_of(rows.scan.sources))
         return write(embedded(rows), target, options)
 
 

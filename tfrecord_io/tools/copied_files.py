@@ -311,5 +311,4 @@ def known_manifest(fs: FileSystem, listing: Listing, name: str) -> tuple[Manifes
         manifest = None
     if manifest is None:
         manifest = Manifest(stem_of(name) or "", "0" * 16, (), complete=False)
-    version = ManifestVersion(fs, entry.name, manifest.id, manifest.schema, manifest.partition_schema)
-    return manifest, version
+    return manifest, manifest.version(fs, entry.name)

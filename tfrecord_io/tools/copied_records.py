@@ -50,7 +50,7 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import plain_kind
 from tfrecord_io.storage.paths.file_names import folder_names
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.storage.read.source import Source, metadata_of, total
 from tfrecord_io.typing import InputPath
 from tfrecord_io.write.writer import write, written_schema
 
@@ -78,13 +78,14 @@ class CopiedRecords:
     def __init__(self, src: InputPath, options: CopyOptions, folders: Mapping[str, list[Source]] | None = None) -> None:
         typed = add_folder_types(src, options)
         options = typed if options.partitions == "features" else options
-        self.options, self.src = options, paths_of(src)
+        self.src = paths_of(src)
         self.largest = (0, 0, "")  # size, number and path of the largest record that was read
         self.folders: dict[str, list[Source]] = dict(folders or {})
         for source in resolve_sources(src, options, options.source) if folders is None else ():
             folder = folder_names(source.path, source.partitions) if options.partitions == "folders" else ""
             self.folders.setdefault(folder, []).append(source)
         self.sources = [source for of_folder in self.folders.values() for source in of_folder]
+        self.options = replace(options, source_metadata=metadata_of(self.sources))
         if options.partitions == "folders":
             _warn_of_lost_types(self.sources, typed.schema_overrides)
         self._folder_of = {id(source): folder for folder, of_folder in self.folders.items() for source in of_folder}

@@ -630,13 +630,13 @@ class _Mover:
             calls = [partial(self._move_shard, found, target, number, share) for number in planned.moved]
             first = [found.source(found.manifest.files[number]) for number in planned.moved[:1] if planned.by_store]
             self._together(calls, share, first)
-            target.publish_copy(self.target.listing)
+            target.publish(self.target.listing)
             self.target.written.add(manifest_name(planned.wanted.dataset))
             self._move_indexes(copied)
         except BaseException as error:
             target.discard(error)
             raise
-        target.old.warn_of_left()
+        target.warn_of_left()
 
     def _move_shard(self, found: FoundDataset, target: CopiedDataset, number: int, share: _Share) -> _Done:
         file, records = target.plan.wanted.files[number], self.options.verify == "records"

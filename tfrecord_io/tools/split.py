@@ -68,7 +68,8 @@ def merge(
     """Write the records of several files to one file, or to shards, in their order.
 
     Records are copied as bytes, and their checksums checked. The embedded schemas of the files are united, and the
-    result is stored in the first record of each file. Values in the names of folders (``day=1/``) become features.
+    result is stored in the first record of each file. Values in the names of folders (``day=1/``) become features. The
+    manifest of shards gets the metadata of the datasets, without those that contradict each other.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3, 4]}, "parts/x@2")

@@ -43,6 +43,7 @@ _PIECE = 1 << 20
 MOST_MANIFEST_BYTES = 256 * MIB  # about 2 million files
 ONLY_TAG = "ETag"  # a key of the description of an object in S3, of which fsspec states no checksum
 INCOMPLETE = "incomplete"  # a key of the description of an object that was pickled: it has little more than the version
+_ID = re.compile(rb'"id":\s*"([0-9a-f]{16})"')  # of a manifest; names of files have ids, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class ManifestVersion:
     id: str  # differs for each writing of the dataset
     schema: bytes | None
     partition_schema: bytes | None = None  # of the columns in folders' names
+    metadata: tuple[tuple[str, str], ...] = ()  # texts by name
 
     @property
     def path(self) -> str:
@@ -61,17 +63,22 @@ class ManifestVersion:
 
     def check_unchanged(self) -> None:
         """Raise ReplacedError if the dataset was replaced: files read before may be of the old one."""
-        id_pattern = re.compile(rb'"id":\s*"%s"' % self.id.encode())  # names of files have ids, too
         with suppress(FileNotFoundError):
             if is_remote(self.fs):
                 start = self.fs.read_object(self.name)  # by one request
             else:
                 start = read_whole(self.fs, Entry(self.name, None, False), 0)
-            if id_pattern.search(start) is not None:  # the first bytes have the id, as this package writes it
+            if _id_in(start) == self.id:  # the first bytes have the id, as this package writes it
                 return
         entry = self.fs.entry(self.name, is_file=True)
-        if entry is None or id_pattern.search(read_manifest(self.fs, entry)) is None:
+        if entry is None or _id_in(read_manifest(self.fs, entry)) != self.id:
             raise _replaced_error(self.path, "dataset")
+
+
+def _id_in(text: bytes) -> str | None:
+    """The id in the text of a manifest, or in its beginning: the first, as metadata may have one of this name, too."""
+    found = _ID.search(text)
+    return None if found is None else found[1].decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -784,3 +791,13 @@ class PlainFileReader(_RawFile):
 
     def close(self) -> None:
         """Others may read the file."""
+
+
+def metadata_of(sources: Iterable[Source]) -> dict[str, str]:
+    """The metadata of the datasets of these files; a name to which two of them give different texts is left out."""
+    manifests = {id(source.shard.manifest): source.shard.manifest for source in sources if source.shard is not None}
+    texts: dict[str, set[str]] = {}
+    for manifest in manifests.values():
+        for name, text in manifest.metadata:
+            texts.setdefault(name, set()).add(text)
+    return {name: found.pop() for name, found in texts.items() if len(found) == 1}
