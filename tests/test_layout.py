@@ -341,3 +341,25 @@ def test_no_dataset_is_left_in_the_root_of_the_repository() -> None:
     command = ["git", "ls-files", "*.tfrecord", "*_MANIFEST.json"]
     listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.splitlines()
     assert [name for name in listed if not name.startswith("tests/")] == []
+
+
+# Calls that take any number of arguments, or have no names for them: the kernel's and pyarrow's, and those of Cast.
+_BY_POSITION = "options inspection _copying pack attrgetter finalize debug TypeVar from_buffers sync cast".split()
+_MOST_BY_POSITION = 4
+
+
+def test_more_than_four_arguments_are_passed_by_name() -> None:
+    """A call with many arguments in a row is read only beside the signature, and two of them are easily swapped."""
+    found = []
+    for file, path in FILES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or any(isinstance(argument, ast.Starred) for argument in node.args):
+                continue
+            called = ast.unparse(node.func)
+            is_partial = called == "partial" and ast.unparse(node.args[0]) != "sync"  # of the function, its first
+            if len(node.args) - is_partial <= _MOST_BY_POSITION:
+                continue
+            name = ast.unparse(node.args[0]) if called == "partial" else called
+            if name.rpartition(".")[2] not in _BY_POSITION and "kernel" not in called and "value_cast" not in called:
+                found.append(f"{file}:{node.lineno}: {called}")
+    assert found == []

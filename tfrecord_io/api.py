@@ -20,9 +20,10 @@ from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions
 from tfrecord_io.options.read import DatasetOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path, selection_of
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.resolve_source import Files
 from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.registry import FRAMES, find_point
 from tfrecord_io.schema.schema import Schema
@@ -476,7 +477,7 @@ def write_tfrecord(
             return report
     if isinstance(scan := unwrap_scans(data), Scan):
         whole, storage = (None, DEFAULT_STORAGE) if scan.origin is None else (scan.origin[0], scan.origin[1].storage)
-        check_outside(whole, storage, path, options.storage, scan.sources)
+        check_outside(whole, storage, target=path, storage=options.storage, sources=scan.sources)
     return write(data, path, options)
 
 
@@ -629,8 +630,8 @@ def infer_schema(
         filesystem=filesystem,
         progress=progress,
     )
-    sources, options = selection_of(source, replace(asked.for_inspection(), schema="infer"), as_records=True)
-    planned = plan_scan(sources, options, whole=True, with_evidence=True)
+    files = Files.from_source(source, replace(asked.for_inspection(), schema="infer"), as_records=True)
+    planned = plan_scan(files.sources, files.options, whole=True, with_evidence=True)
     inferred = planned.inferred
     if inferred is not None and planned.error is None and planned.scan.resolved.source == "inferred":
         builder, first = planned.scan.compiled.builder, planned.sample[:1]
@@ -638,7 +639,7 @@ def infer_schema(
         suggestions = suggest_types(batches)
         inferred = InferredSchema(inferred, inferred.evidence, inferred.records, suggestions)
     planned.close()
-    if planned.error is not None and not options.damage.ends_quietly:
+    if planned.error is not None and not asked.damage.ends_quietly:
         raise planned.error
     if not asked.damage.is_strict and planned.reader.recovery is not None:
         planned.reader.recovery.skipped.warn()

@@ -36,17 +36,11 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.explanation import Explanation, explain_scan
 from tfrecord_io.read.explode import step_columns
 from tfrecord_io.read.lazy_scan import LazyScan
-from tfrecord_io.read.open_scan import (
-    apply_filter,
-    count_scan,
-    open_all,
-    open_scan,
-    plan_dataset,
-    read_scan,
-    refresh_scan,
-    skip_rows,
-)
+from tfrecord_io.read.live_scan import refresh_scan
+from tfrecord_io.read.narrow_scan import apply_filter, skip_rows
+from tfrecord_io.read.open_scan import count_scan, open_all, open_scan, read_scan
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_source import plan_dataset
 from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder
 from tfrecord_io.read.sources import as_list, is_source
 from tfrecord_io.training.iterator import ArrayIterator, iterate
@@ -567,11 +561,11 @@ class MixedDataset(Mixture, _DerivedDataset):
 
     def select(self, columns: Sequence[str] | str) -> MixedDataset:
         """Only some of the columns of the parts; see `Dataset.select`."""
-        return self.each(lambda part: part.select(columns))
+        return self.map_scans(lambda part: part.select(columns))
 
     def filter(self, filters: Any) -> MixedDataset:
         """Only the rows of the parts that meet a condition; see `Dataset.filter`. The weights stay as they are."""
-        return self.each(lambda part: apply_filter(part, filters)).rebalanced()
+        return self.map_scans(lambda part: apply_filter(part, filters)).rebalance()
 
 
 class WindowedDataset(Windows, _DerivedDataset):
@@ -748,9 +742,11 @@ def mix(
     for keyword, name in {"source_column": source_column, "balance": balance}.items():
         if not isinstance(name, str | None):
             raise TypeError(f"{keyword}={name!r}: expected the name of a column")
-    mixed = MixedDataset(same_columns(parts, source_column), row_shares, seed, stop, source_column)
+    mixed = MixedDataset(
+        same_columns(parts, source_column), row_shares, seed=seed, stop=stop, source_column=source_column
+    )
     check_equal([part.options for part in parts], ["on_error"])
-    return mixed if balance is None else mixed.balanced(balance)
+    return mixed if balance is None else mixed.balance(balance)
 
 
 def _scan_of(source: Any) -> LazyScan:

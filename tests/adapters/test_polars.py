@@ -23,7 +23,8 @@ from reading_modes import decoded_by, opened_scans
 from records import example, int64s, written
 from rounds import rounds
 from suites.conditions import VALUES, condition_files
-from tfrecord_io.read.open_scan import exclude_rows, read_scan
+from tfrecord_io.read.narrow_scan import exclude_rows
+from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.testing.adapter_suite import AdapterSuite
 
@@ -149,7 +150,7 @@ def test_a_column_in_a_zone_that_polars_cannot_hold_can_be_declared(tmp_path: Pa
 
 
 def test_decimals_of_few_bits(tmp_path: Path) -> None:
-    """polars reads the numbers of any decimals of Arrow as such of 128 bits, with what is behind them in memory."""
+    """polars reads decimals of any width as 128 bits, with the bytes behind them in memory."""
     values = [Decimal("1.25"), None, Decimal("-3.50")]
     small, medium = pa.array(values, pa.decimal32(5, 2)), pa.array(values, pa.decimal64(12, 2))
     table = pa.table(
@@ -287,8 +288,8 @@ def test_what_is_translated(files: list[Path], condition: pl.Expr, translated: s
 
     pushed: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        original = polars._translated
-        patch.setattr(polars, "_translated", lambda *given: pushed.append(original(*given)))
+        original = polars._translate_predicate
+        patch.setattr(polars, "_translate_predicate", lambda *given: pushed.append(original(*given)))
         tfr.scan_polars(files).filter(condition).collect()
     assert [None if found is None else SWAPPED.get(found.text, found.text) for found in pushed] == [translated]
 
@@ -353,3 +354,10 @@ def test_records_that_an_index_excludes_are_not_read(tmp_path: Path, monkeypatch
     assert tfr.scan_polars(tfr.dataset(path, limit=50)).filter(pl.col("n") == 70).collect().height == 0
     part = tfr.dataset(path).filter([("x", ">", 40)]).to_polars()
     assert part.filter(pl.col("n") < 43).collect()["x"].to_list() == [41, 42]
+
+
+def test_a_filter_after_a_number_of_rows_is_one_of_these_rows(tmp_path: Path) -> None:
+    """The folders that it excludes count."""
+    rows = {"n": [*range(5)] * 2, "day": [1] * 5 + [2] * 5}
+    tfr.write_tfrecord(rows, tmp_path / "d", partition_by="day")
+    assert tfr.scan_polars(tmp_path / "d").head(7).filter(pl.col("day") == 2).collect()["n"].to_list() == [0, 1]

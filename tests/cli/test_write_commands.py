@@ -78,6 +78,16 @@ def test_the_last_file_of_a_glob_is_not_replaced(run, command: str, path: Path, 
     )
 
 
+def test_a_dry_run_says_what_the_run_would_say(run, path: Path, tmp_path: Path) -> None:
+    """Nothing is replaced, so that a target which a glob may have expanded to is not asked about."""
+    files = [tmp_path / f"{name}.tfrecord" for name in "abc"]
+    for file in files:
+        file.write_bytes(path.read_bytes())
+    planned = run("copy", *files, "--dry-run")
+    assert planned.exit_code == 2
+    assert "several files, or a dataset, are copied to a directory" in planned.stderr
+
+
 def test_a_named_file_is_replaced(run, path: Path, tmp_path: Path) -> None:
     (target := tmp_path / "out" / "all").parent.mkdir()
     for flags in ([], [], ["--overwrite"]):

@@ -40,7 +40,7 @@ from tfrecord_io.cli.schema_text import schema_text
 from tfrecord_io.index.column_search import column_indexes
 from tfrecord_io.index.find_index import open_columns
 from tfrecord_io.index.record_index import RecordIndex
-from tfrecord_io.read.open_scan import indexed_fields
+from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, pack, unpack
 from tfrecord_io.schema.formats.tfds_info import shard_lengths

@@ -33,7 +33,7 @@ from tfrecord_io.index import column_index
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex, write_columns
 from tfrecord_io.index.find_index import open_columns
 from tfrecord_io.index.record_index import Fingerprint, RecordIndex
-from tfrecord_io.read.open_scan import indexed_fields
+from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs

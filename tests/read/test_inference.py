@@ -17,6 +17,7 @@ from strategies import blobs, example, floats, int64s, sequence_example
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.storage.paths.resolve import resolve_inputs
 
 VALUES = {"int64": int64s(1), "float": floats(0.5), "bytes": blobs(b"x")}
 PYTHON = {"int64": 1, "float": 0.5, "bytes": "x"}
@@ -150,7 +151,7 @@ def test_feature_lists_with_steps_of_several_types(engine: str, tmp_path: Path) 
 def test_columns_of_common_types_are_inferred_without_an_object_each(engine: str, tmp_path: Path) -> None:
     kinds = [int64s(1), floats(0.5), blobs(b"x")]
     record = example(**{f"c{at}": kinds[at % 3] for at in range(300)})
-    planned = plan_scan(written(tmp_path / "wide.tfrecord", [record] * 20), ReadOptions(), whole=True)
+    planned = plan_scan(resolve_inputs(written(tmp_path / "wide.tfrecord", [record] * 20)), ReadOptions(), whole=True)
     scan = planned.close()
     assert (len(scan.features), len(scan.schema)) == (300, 300)
     slot = Schema.__dict__["fields"]  # which is empty until the fields are asked for

@@ -22,7 +22,7 @@ from strategies import sequence_example
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import read_scan
-from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.resolve_source import plan_source
 
 N = 200
 
@@ -151,7 +151,7 @@ def test_only_a_whole_read_of_some_records_warns(tmp_path: Path, path: Path) -> 
 
 
 def test_pieces_and_workers_do_not_warn(path: Path) -> None:
-    scan = plan_scan(path, ReadOptions(schema={"klass": "int64"})).close()
+    scan = plan_source(path, ReadOptions(schema={"klass": "int64"}))
     with warned():
         assert sum(read_scan(piece).num_rows for piece in scan.split(3)) == N
         iterated(path, schema={"klass": "int64"}, worker=(0, 2))

@@ -16,14 +16,14 @@ from in_processes import batches_of, in_other_process, record_of, table_of_scan
 from records import blobs, example, framed, int64s, written
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import open_scan, read_scan
-from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.resolve_source import plan_source
 from tfrecord_io.read.scan import Scan
 
 ROWS = {"n": [1, 2, 3], "word": ["a", None, "c"]}
 
 
 def scan_of(path: Any, **keywords: Any) -> Scan:
-    return plan_scan(path, ReadOptions.from_keywords(keywords)).close()
+    return plan_source(path, ReadOptions.from_keywords(keywords))
 
 
 @pytest.fixture

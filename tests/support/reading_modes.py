@@ -16,8 +16,7 @@ from limited import set_limits
 from records import written
 from tfrecord_io.engine.filtering_decoder import DecodingChoice
 from tfrecord_io.index import column_index
-from tfrecord_io.read import open_scan as ways_in
-from tfrecord_io.read import reader
+from tfrecord_io.read import index_search, reader
 from tfrecord_io.read.byte_ranges import align_sources, split_sources
 from tfrecord_io.read.chunks import chunk_reader, segments
 from tfrecord_io.read.scan import Scan
@@ -44,7 +43,7 @@ def blocks_of(size: int) -> Iterator[None]:
 
 
 def pieces_of(source: Source, n: int) -> list[Source]:
-    """Those of `n` pieces of a file in which a record begins."""
+    """Split a file into `n` pieces, and keep those in which a record begins."""
     return [part for run in split_sources([source], n) for part in align_sources(run)]
 
 
@@ -57,14 +56,14 @@ def matching_records_only() -> Iterator[list[int]]:
         set_limits(
             patch, largest_share=(0.999, 0.999), least_piece_bytes=0, index_row_bytes=(0.001, 0.001), task_ranges=3
         )
-        search = ways_in.search_indexes
+        search = index_search.search_indexes
 
         def counted(*args: Any) -> Any:
             indexed = search(*args)
             used.extend([] if indexed is None else [len(indexed.sources)])
             return indexed
 
-        patch.setattr(ways_in, "search_indexes", counted)
+        patch.setattr(index_search, "search_indexes", counted)
         yield used
 
 

@@ -324,3 +324,11 @@ def test_a_relative_path_is_that_of_the_working_directory_in_which_it_was_opened
     assert tfr.read_table(path)["y"].to_pylist() == [3, 4]
     assert {file.path for file in writer.report.files} == set(tfr.dataset(path).files)
     assert list(tfr.RecordReader("records.tfrecord")) == [b"record"]
+
+
+def test_records_of_a_later_write_are_numbered_in_all(tmp_path: Path) -> None:
+    writer = tfr.open_writer(tmp_path / "a.tfrecord")
+    writer.write({"x": [1, 2, 3]})
+    with pytest.raises(tfr.errors.EncodeError, match="record 4: feature 'x': an integer is outside the range of int64"):
+        writer.write({"x": [4, 2**70]})
+    writer.discard()

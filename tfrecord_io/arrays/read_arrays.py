@@ -183,7 +183,9 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
             break
         except RowFault as fault:
             if reader.goes_on:
-                failure, table = _fitting(reader, representation, table, row_bytes, options.limits.expansion_bytes)
+                failure, table = _fitting(
+                    reader, representation, table=table, row_bytes=row_bytes, limit=options.limits.expansion_bytes
+                )
             else:
                 failure, table = fault, table.slice(0, fault.row)
             if failure is not None and not options.damage.ends_quietly:
@@ -251,7 +253,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         for batch in reader:
             if done + len(batch) > rows:
                 raise ValueError(f"the arrays of out= have {rows} rows, but there are more records; pass limit={rows}")
-            filled, failure = _fill(representation, batch, out, done, passes)
+            filled, failure = _fill(representation, batch, out=out, begin=done, passes=passes)
             done, read = done + filled, read + len(batch)
             if failure is not None:
                 error = reader.row_error(failure.renumber(read - len(batch) + failure.row))

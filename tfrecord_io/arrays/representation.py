@@ -108,11 +108,19 @@ class ColumnArrays:
         if form is not None and form.bins is not None and layout.packed:
             assert length is not None
             assert form.segments is not None
-            arrays = rows.pack(begin, end, form.bins, form.segments, form.bin_count, length, self.pad_value)
+            arrays = rows.pack(
+                begin,
+                end,
+                bins=form.bins,
+                segments=form.segments,
+                count=form.bin_count,
+                length=length,
+                fill=self.pad_value,
+            )
             return dict(zip((self.name, f"{self.name}/{SEGMENT_IDS}", f"{self.name}/{POSITIONS}"), arrays, strict=True))
         if form is not None and layout.bucketed:
             length = form.length
-        values = rows.pad(begin, end, self.pad_value, length, layout.multiple)
+        values = rows.pad(begin, end, fill=self.pad_value, length=length, multiple=layout.multiple)
         padded = self._add_mask(values, rows.valid, begin, end)
         return {**padded, **(sizes or {f"{self.name}/{LENGTH}": rows.lengths_of(begin, end)})}
 
@@ -237,7 +245,9 @@ class ColumnRepresentation:
                 self._refuse_longer(rows, layout.length)
             elif pads and budget is not None:
                 budget.take_padding(rows, mask_bytes, name)
-            return ColumnArrays(name, rows, ragged, pads and masked, value, layout, of_images=of_images)
+            return ColumnArrays(
+                name, rows, ragged=ragged, masked=pads and masked, pad_value=value, layout=layout, of_images=of_images
+            )
         kind = rows.values.dtype.kind
         if kind == "O" and self.decoder is not None and self.complete and self.layout.ragged is None:
             rows = Dense(stack_equal(rows.values))

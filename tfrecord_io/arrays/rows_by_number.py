@@ -22,7 +22,8 @@ from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
-from tfrecord_io.read.open_scan import open_indexed, open_scan
+from tfrecord_io.read.index_search import open_indexed
+from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.reader import NumberedRows
 from tfrecord_io.read.scan import Scan

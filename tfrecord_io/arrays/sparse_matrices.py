@@ -78,7 +78,7 @@ def _matrix(sparse: SparseColumn, at: int, field: pa.Field, positions: Mapping[s
     if index not in positions:
         advice = f"read '{index}', too: columns=[…, '{index}']"
         raise SchemaError("the indices of its values are not read", feature=field.name, expected=index, hint=advice)
-    return SparseMatrix(sparse.name, sparse.shape[0], at, positions[index], index)
+    return SparseMatrix(sparse.name, sparse.shape[0], values=at, indices=positions[index], index_name=index)
 
 
 def matrix_indices(values: Ragged, indices: Ragged, matrix: SparseMatrix) -> Ragged:

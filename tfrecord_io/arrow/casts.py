@@ -57,7 +57,9 @@ def value_cast(type_: pa.DataType, dictionary: pa.Array | None = None) -> Cast:
 
 def _from_int64(type_: pa.DataType) -> Cast:
     if type_ == pa.int64() or t.is_timestamp(type_) or t.is_duration(type_):
-        return lambda count, nulls, validity, values, _: fixed_width(type_, count, nulls, validity, values)
+        return lambda count, nulls, validity, values, _: fixed_width(
+            type_, count, nulls=nulls, validity=validity, values=values
+        )
     low, high = integer_range(type_)
     is_bool = t.is_boolean(type_)
     dtype = np.dtype(f"i{max(type_.bit_width // 8, 1)}")  # keeps the low bits, so it serves unsigned types as well
@@ -69,7 +71,7 @@ def _from_int64(type_: pa.DataType) -> Cast:
             raise _bad_value(bad, values, type_)
         # to pack int64 as bits is many times slower
         narrow = bitmap_of(values.astype(bool)) if is_bool else values.astype(dtype, copy=False)
-        return fixed_width(type_, count, nulls, validity, narrow)
+        return fixed_width(type_, count, nulls=nulls, validity=validity, values=narrow)
 
     return cast
 
@@ -99,7 +101,7 @@ def _from_float(type_: pa.DataType) -> Cast:
                 raise RowFault(row, reason, expected=str(type_), got=int(values[row]), hint=advice)
         if dtype == np.float16 and np.any(bad := np.isinf(cast_values) & ~np.isinf(values)):
             raise _bad_value(bad, values, type_)
-        return fixed_width(type_, count, nulls, validity, cast_values)
+        return fixed_width(type_, count, nulls=nulls, validity=validity, values=cast_values)
 
     return cast
 
@@ -112,7 +114,7 @@ def _from_bytes(type_: pa.DataType) -> Cast:
 
     def cast(count: int, nulls: int, validity: Array | None, values: Array, offsets: Array | None) -> pa.Array:
         assert offsets is not None
-        return variable_width(type_, count, nulls, validity, offsets, values)
+        return variable_width(type_, count, nulls=nulls, validity=validity, offsets=offsets, values=values)
 
     return cast
 
@@ -127,17 +129,17 @@ def _fixed_size(
         reason = f"a {type_} needs {width} bytes, the value has {sizes[row]}"
         raise RowFault(row, reason, expected=width, got=int(sizes[row]))
     data = scatter(values.reshape(-1, width), mask).reshape(-1) if nulls and width else values
-    return fixed_width(type_, count, nulls, validity, data)
+    return fixed_width(type_, count, nulls=nulls, validity=validity, values=data)
 
 
 def number_array(type_: pa.DataType, data: Array) -> pa.Array:
     """An array without nulls from the bytes of its numbers; of bools one byte each."""
     if t.is_boolean(type_):
-        return fixed_width(type_, len(data), 0, None, bitmap_of(data))
+        return fixed_width(type_, len(data), nulls=0, validity=None, values=bitmap_of(data))
     width = type_.bit_width // 8
     if data.ctypes.data % width:
         data = data.copy()
-    return fixed_width(type_, len(data) // width, 0, None, data)
+    return fixed_width(type_, len(data) // width, nulls=0, validity=None, values=data)
 
 
 def _decimal(
@@ -146,8 +148,10 @@ def _decimal(
     """From text; from integers; or from float32: the nearest decimal of the scale."""
     if offsets is None:
         numbers = pa.int64() if values.dtype == np.int64 else pa.float32()
-        return checked_cast(fixed_width(numbers, count, nulls, validity, values), type_)
-    return checked_cast(variable_width(pa.binary(), count, nulls, validity, offsets, values), type_)
+        return checked_cast(fixed_width(numbers, count, nulls=nulls, validity=validity, values=values), type_)
+    return checked_cast(
+        variable_width(pa.binary(), count, nulls=nulls, validity=validity, offsets=offsets, values=values), type_
+    )
 
 
 def other_kinds(type_: pa.DataType) -> tuple[Kind, ...]:

@@ -93,7 +93,9 @@ def image_header(data: bytes, path: str, feature: str | None = None) -> ImageHea
 def _header(image: Any, data: bytes) -> ImageHeader:
     name = "jpeg" if image.format == "MPO" else image.format.lower()  # a JPEG followed by others
     channels = 1 if image.mode.startswith("I;16") else _CHANNELS.get(image.mode, len(image.mode))
-    header = ImageHeader(name, image.height, image.width, image.mode, channels, bits_of(image, data))
+    header = ImageHeader(
+        name, image.height, width=image.width, mode=image.mode, channels=channels, bits=bits_of(image, data)
+    )
     if name == "tiff":  # of which Pillow states the size of the turned picture
         tiff = tiff_form(data)
         header = header if tiff is None else replace(header, height=tiff[0], width=tiff[1])

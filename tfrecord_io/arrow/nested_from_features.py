@@ -105,7 +105,13 @@ class _Parts:
         else:
             feature = self._stored[self._at].name
             lengths = number_view(self._items(slots))
-            self._refuse((lengths < 0) | (lengths > _LONGEST), lengths, slots, feature, "is not the length of a list")
+            self._refuse(
+                (lengths < 0) | (lengths > _LONGEST),
+                lengths,
+                slots=slots,
+                feature=feature,
+                reason="is not the length of a list",
+            )
             valid, offsets = self._valid(slots), offsets_of(lengths)
             inner = Slots(int(offsets[-1]), offsets[slots.rows], feature)
         values, _ = self.make(item, inner)
@@ -114,13 +120,19 @@ class _Parts:
             if slots.alive is not None and not slots.alive.all():  # there a list has any length
                 valid = slots.alive if valid is None else slots.alive & valid
             bad = lengths != size if valid is None else (lengths != size) & valid
-            self._refuse(bad, lengths, slots, feature, f"is the length of a list of {size}")
+            self._refuse(bad, lengths, slots=slots, feature=feature, reason=f"is the length of a list of {size}")
             if valid is not None:  # the values of a list that is null are nulls
                 index = (offsets[:-1, None] + np.arange(size)).reshape(-1)
                 values = values.take(pa.array(index, mask=np.repeat(~valid, size)))
             return pa.Array.from_buffers(type_, slots.count, [bitmap_buffer(valid)], children=[values]), valid
         width = offset_dtype(type_)
-        self._refuse(offsets[1:] > np.iinfo(width).max, offsets[1:], slots, feature, "is too many items for one batch")
+        self._refuse(
+            offsets[1:] > np.iinfo(width).max,
+            offsets[1:],
+            slots=slots,
+            feature=feature,
+            reason="is too many items for one batch",
+        )
         buffers = [bitmap_buffer(valid), pa.py_buffer(offsets.astype(width, copy=False))]
         return pa.Array.from_buffers(type_, slots.count, buffers, children=[values]), valid
 
@@ -168,7 +180,9 @@ class _Parts:
         codes = number_view(numbers).astype(np.int8)
         for states in (has_code, slots.alive):  # elsewhere a slot has any code
             codes = codes if states is None else np.where(states, codes, type_.type_codes[0]).astype(np.int8)
-        self._refuse(~np.isin(codes, type_.type_codes), codes, slots, feature, "is not a type of the union")
+        self._refuse(
+            ~np.isin(codes, type_.type_codes), codes, slots=slots, feature=feature, reason="is not a type of the union"
+        )
         pairs = zip(struct.children[1:], type_.type_codes, strict=True)
         children = [self.make(child, slots.within(codes == code))[0] for child, code in pairs]
         valid = present if slots.rows is not None else any_of([present, has_code], slots.count)
@@ -259,7 +273,9 @@ def _interval(type_: pa.DataType, parts: pa.Array) -> pa.Array:
     whole, valid = np.zeros(len(parts), INTERVAL_DTYPE), valid_mask(parts)
     for at, name in enumerate(INTERVAL_DTYPE.names or ()):
         whole[name] = number_view(parts.field(at))
-    return fixed_width(type_, len(parts), parts.null_count, None if valid is None else bitmap_of(valid), whole)
+    return fixed_width(
+        type_, len(parts), nulls=parts.null_count, validity=None if valid is None else bitmap_of(valid), values=whole
+    )
 
 
 def _dictionary(type_: pa.DataType, values: pa.Array) -> pa.Array:

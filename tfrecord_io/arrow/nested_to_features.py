@@ -90,7 +90,7 @@ def _store(node: Node, items: _Items, slots: Slots) -> list[pa.Array]:
         return _store_lists(node, items, slots)
     if isinstance(node, Struct):
         children = [replace(items, array=items.array.field(at), valid=None) for at in range(len(node.children))]
-        return _store_struct(node, items.mask(), children, slots, [None] * len(children))
+        return _store_struct(node, items.mask(), children=children, slots=slots, alive=[None] * len(children))
     return _store_values(node, items, slots)
 
 
@@ -155,7 +155,10 @@ def _store_struct(
     hidden = ~written if inside.alive is None else ~written & inside.alive
     ones = np.ones(slots.count, np.int64)
     count = int(np.count_nonzero(hidden))
-    return [fixed_width(pa.int64(), slots.count, slots.count - count, bitmap_of(hidden), ones), *columns]
+    return [
+        fixed_width(pa.int64(), slots.count, nulls=slots.count - count, validity=bitmap_of(hidden), values=ones),
+        *columns,
+    ]
 
 
 def _store_union(node: Node, items: _Items, slots: Slots) -> list[pa.Array]:
@@ -176,7 +179,7 @@ def _store_union(node: Node, items: _Items, slots: Slots) -> list[pa.Array]:
         else:  # an offset is one into the child of its type
             parts.append(_Items(child if len(child) else pa.nulls(1, child.type), np.where(of_type, index, 0)))
         alive.append(of_type)
-    return _store_struct(node, items.mask(), parts, slots, alive)
+    return _store_struct(node, items.mask(), children=parts, slots=slots, alive=alive)
 
 
 # ---- types that are stored as other ones
@@ -210,7 +213,10 @@ def _interval_parts(items: _Items, _: Slots) -> _Items:
     array = items.array
     whole = typed_view(array.buffers()[1], INTERVAL_DTYPE, array.offset, len(array))
     columns = [np.ascontiguousarray(whole[part.name]) for part in INTERVAL]
-    parts = [fixed_width(part.type, len(array), 0, None, at) for part, at in zip(INTERVAL, columns, strict=True)]
+    parts = [
+        fixed_width(part.type, len(array), nulls=0, validity=None, values=at)
+        for part, at in zip(INTERVAL, columns, strict=True)
+    ]
     return _Items(pa.StructArray.from_arrays(parts, fields=list(INTERVAL)), items.index, items.mask())
 
 
@@ -238,7 +244,7 @@ def _per_row(values: pa.Array, slots: Slots) -> pa.Array:
     present = slots.present
     nulls = 0 if present is None else rows - int(np.count_nonzero(present))
     bitmap = None if present is None else bitmap_of(present)
-    return list_array(pa.large_list(values.type), rows, nulls, bitmap, slots.rows, values)
+    return list_array(pa.large_list(values.type), rows, nulls=nulls, validity=bitmap, offsets=slots.rows, values=values)
 
 
 def _null_positions(valid: Array | None, slots: Slots) -> pa.Array:
@@ -253,7 +259,9 @@ def _null_positions(valid: Array | None, slots: Slots) -> pa.Array:
     counts = np.bincount(row, minlength=rows)
     bitmap, nulls = bitmap_of(counts > 0), int(np.count_nonzero(counts == 0))
     positions = int64_array(at - slots.rows[row])
-    return list_array(pa.large_list(pa.int64()), rows, nulls, bitmap, offsets_of(counts), positions)
+    return list_array(
+        pa.large_list(pa.int64()), rows, nulls=nulls, validity=bitmap, offsets=offsets_of(counts), values=positions
+    )
 
 
 def _both(a: Array | None, b: Array | None) -> Array | None:

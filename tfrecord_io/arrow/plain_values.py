@@ -44,7 +44,7 @@ def array_of_numbers(values: Array, is_valid: Array | None = None) -> pa.Array |
     data = bitmap_of(values) if values.dtype.kind == "b" else np.ascontiguousarray(values)
     nulls = 0 if is_valid is None else len(values) - int(np.count_nonzero(is_valid))
     validity = None if is_valid is None else bitmap_of(is_valid)
-    return fixed_width(pa.from_numpy_dtype(values.dtype), len(values), nulls, validity, data)
+    return fixed_width(pa.from_numpy_dtype(values.dtype), len(values), nulls=nulls, validity=validity, values=data)
 
 
 def array_of_values(values: Sequence[Any]) -> pa.Array | None:
@@ -68,4 +68,6 @@ def array_of_values(values: Sequence[Any]) -> pa.Array | None:
     offsets = offsets_of(np.array([len(part) for part in parts]))
     data = np.frombuffer(b"".join(parts), np.uint8)
     nulls = len(parts) - int(np.count_nonzero(is_valid))
-    return variable_width(_BYTES[kind], len(parts), nulls, bitmap_of(is_valid), offsets, data)
+    return variable_width(
+        _BYTES[kind], len(parts), nulls=nulls, validity=bitmap_of(is_valid), offsets=offsets, values=data
+    )

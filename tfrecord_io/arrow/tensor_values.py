@@ -83,7 +83,7 @@ def tensors_of(
             data = data.reshape(len(storage), size)[valid].reshape(-1) if size else data[:0]
         present = len(storage) if valid is None else int(np.count_nonzero(valid))
         offsets = np.arange(present + 1, dtype=np.int64) * size
-        return TensorValues(element, data, offsets, tuple(shape), valid)  # type: ignore[arg-type]  # none is unknown
+        return TensorValues(element, data, offsets=offsets, shapes=tuple(shape), valid=valid)  # type: ignore[arg-type]  # none is unknown
     return _variable_tensors(storage, element, type_, valid)
 
 
@@ -287,7 +287,7 @@ def _variable_tensors(storage: pa.Array, element: Element, type_: pa.DataType, v
         at = int(np.searchsorted(begins, int(np.asarray(values.is_null()).argmax()), side="right")) - 1
         raise _inner_null(int(rows[at]))
     order = permutation_of(type_) or tuple(range(ndim))
-    _refuse_misfits(shapes, shapes[:, order], axes_of(type_), np.diff(begins), rows)
+    _refuse_misfits(shapes, shapes[:, order], axes=axes_of(type_), counts=np.diff(begins), rows=rows)
     width = _width(element)
     data, offsets = _bytes_of(values, width), begins * width
     if list(order) != sorted(order):
@@ -295,7 +295,7 @@ def _variable_tensors(storage: pa.Array, element: Element, type_: pa.DataType, v
         for begin, end, shape in zip(offsets[:-1], offsets[1:], shapes.tolist(), strict=True):
             pieces.append(data[begin:end].reshape(*shape, width).transpose(*order, len(order)).reshape(-1))
         data, shapes = np.concatenate(pieces), shapes[:, order]
-    return TensorValues(element, data, offsets, shapes[:, : ndim - len(element.inner)], valid)
+    return TensorValues(element, data, offsets=offsets, shapes=shapes[:, : ndim - len(element.inner)], valid=valid)
 
 
 def _refuse_misfits(stored: Array, logical: Array, axes: tuple[int | None, ...], counts: Array, rows: Array) -> None:
@@ -321,7 +321,9 @@ def from_ndarray(values: Array, valid: Array | None = None) -> tuple[pa.Array, E
     ([28, 28], 'uint8')
     """
     element = element_of_dtype(values.dtype)
-    return _fixed_shape_array(element, values.shape[1:], len(values), _payload_of(values, element), valid), element
+    return _fixed_shape_array(
+        element, values.shape[1:], rows=len(values), data=_payload_of(values, element), valid=valid
+    ), element
 
 
 def shape_of_cells(cells: Sequence[Array | None]) -> tuple[Element, tuple[int | None, ...]]:
@@ -354,12 +356,12 @@ def cells_to_tensors(cells: Sequence[Array | None], element: Element, shape: tup
         stacked = np.zeros((len(cells), *fixed), element.dtype)
         for row, array in zip(np.flatnonzero(present), arrays, strict=True):
             stacked[row] = array
-        return _fixed_shape_array(element, fixed, len(cells), _payload_of(stacked, element), valid)
+        return _fixed_shape_array(element, fixed, rows=len(cells), data=_payload_of(stacked, element), valid=valid)
     pieces = [_payload_of(array, element) for array in arrays]
     matrix = np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), len(shape))
     data = np.concatenate([np.empty(0, np.uint8), *pieces])
     offsets = offsets_of(np.fromiter(map(len, pieces), np.int64, len(pieces)))
-    return tensor_array(TensorValues(element, data, offsets, matrix, valid), len(cells))
+    return tensor_array(TensorValues(element, data, offsets=offsets, shapes=matrix, valid=valid), len(cells))
 
 
 def _present(cells: Sequence[Array | None]) -> Array:
@@ -377,7 +379,7 @@ def tensor_array(tensors: TensorValues, rows: int, type_: pa.DataType | None = N
         if valid is not None:
             size = int(np.prod(tensors.shapes)) * element.itemsize
             data = scatter(data.reshape(len(tensors), size), valid).reshape(-1)
-        return _fixed_shape_array(element, tensors.shapes, rows, data, valid, type_)
+        return _fixed_shape_array(element, tensors.shapes, rows=rows, data=data, valid=valid, type_=type_)
     matrix = np.asarray(tensors.shapes, np.int64)
     if matrix.size and matrix.max() > np.iinfo(np.int32).max:
         raise EncodeError("a shape has an axis of more than 2147483647", hint="reshape the arrays")
@@ -392,9 +394,14 @@ def tensor_array(tensors: TensorValues, rows: int, type_: pa.DataType | None = N
     if offsets[-1] > np.iinfo(np.int32).max:
         raise EncodeError("a batch of tensors has more than 2147483647 values", hint="pass smaller batches")
     lists, shapes = (type_.storage_type.field(at).type for at in (0, 1))
-    flat = fixed_width(pa.int32(), axes.size, 0, None, np.ascontiguousarray(axes).reshape(-1))
+    flat = fixed_width(pa.int32(), axes.size, nulls=0, validity=None, values=np.ascontiguousarray(axes).reshape(-1))
     sizes = pa.Array.from_buffers(shapes, rows, [None], 0, children=[flat])
-    return _tensors(type_, rows, valid, [list_array(lists, rows, 0, None, offsets, _values(element, data)), sizes])
+    return _tensors(
+        type_,
+        rows,
+        valid,
+        [list_array(lists, rows, nulls=0, validity=None, offsets=offsets, values=_values(element, data)), sizes],
+    )
 
 
 def element_of_dtype(dtype: Any) -> Element:
@@ -448,4 +455,4 @@ def _values(element: Element, data: Array) -> pa.Array:
     width = _width(element)
     if data.ctypes.data % min(width, 8) and not pa.types.is_fixed_size_binary(element.arrow):
         data = data.copy()
-    return fixed_width(element.arrow, data.size // width, 0, None, data)
+    return fixed_width(element.arrow, data.size // width, nulls=0, validity=None, values=data)

@@ -14,6 +14,7 @@ from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import DTYPE_KEY, element_of
 from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.suggest_types import Suggestion, suggest_types
@@ -33,21 +34,22 @@ from tfrecord_io.schema.types import is_list_like
 
 
 def schema_text(schema: Schema | pa.Schema, format: str) -> str:
-    """The schema in one of the `_FORMATS`."""
+    """Write a schema in one of the `_FORMATS`."""
     return _FORMATS[format](Schema.parse(schema))
 
 
 def resolve_schema(
     path: Any, format: str | None, keywords: Mapping[str, Any]
 ) -> tuple[Schema, str, tuple[Suggestion, ...]]:
-    """The schema to print, its source, and how columns of an inferred schema can be read as something better.
+    """Return the schema to print, its source, and suggestions for columns of an inferred schema.
 
-    For TFX and TensorFlow the features that every record has are required, for which all records are read, and columns
-    of folders are left out, which no record has; "feature_description" also lists the companion features of tensors.
+    For TFX and TensorFlow, all records are read, as features that every record has are required, and partition columns
+    are left out, as no record has them; "feature_description" also lists the companion features of tensors.
     """
     strict = format in ("tfx", "feature_description")
     options = ReadOptions.from_keywords(keywords).for_inspection()
-    planned = plan_scan(path, options, whole=strict, with_evidence=strict, keeps_conflicts=True)
+    files = resolve_sources(path, options)
+    planned = plan_scan(files, options, whole=strict, with_evidence=strict, keeps_conflicts=True)
     suggestions: tuple[Suggestion, ...] = ()
     with Reader(planned) as reader:
         reader.report.skipped.warn()

@@ -107,7 +107,9 @@ class RecoveringStream(DecompressedStream):
         begin = self.raw_offset
         self._ended = True
         end = begin + self._rest_of_file(begin)
-        self.gaps.append(Gap(begin, end, self.offset, error.reason, error.hint, error.hint_cli))
+        self.gaps.append(
+            Gap(begin, end, offset=self.offset, reason=error.reason, hint=error.hint, hint_cli=error.hint_cli)
+        )
 
     def _rest_of_file(self, begin: int) -> int:
         if self._source.size is not None:

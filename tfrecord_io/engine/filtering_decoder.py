@@ -221,7 +221,7 @@ class FilteringDecoder:
             most_records = max_records if max_records < 0 else max_records - records
             if room is not None:
                 most_records = max(room, 1) if most_records < 0 else min(max(room, 1), most_records)
-            step = self._step(block, at, most_records, limit, final, must_filter=must_filter)
+            step = self._step(block, at, most=most_records, limit=limit, final=final, must_filter=must_filter)
             fault = step.fault and replace(step.fault, record=step.fault.record + records)
             records, at = records + step.records, at + step.consumed
             if fault is not None or step.embedded:
@@ -326,8 +326,10 @@ class FilteringDecoder:
         if passing:
             choice.of_columns = (main.column_bytes - column_bytes) / passing
         if fault is not None:
-            return self._up_to(fault, block, at, kept, lengths[: fault.record], was_sequence)
-        self._count(rows, size, first.counts - counts, lengths, kept)
+            return self._up_to(
+                fault, block, at=at, kept=kept, lengths=lengths[: fault.record], was_sequence=was_sequence
+            )
+        self._count(rows, size, counts=first.counts - counts, lengths=lengths, kept=kept)
         self._stopped = first if progress.embedded else None
         fault = progress.fault
         if fault is not None and fault.code is FaultCode.TOO_MANY_FEATURES:  # of as many as the whole plan allows
@@ -355,7 +357,7 @@ class FilteringDecoder:
         if rows:
             again.feed(block, at, max_records=rows)
         size = int(lengths.sum())
-        self._count(rows, size, again.counts, lengths, kept[kept < rows])
+        self._count(rows, size, counts=again.counts, lengths=lengths, kept=kept[kept < rows])
         consumed = size + rows * FRAME_BYTES
         return _Step(rows, consumed, replace(fault, offset=at + consumed))
 

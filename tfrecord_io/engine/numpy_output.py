@@ -60,7 +60,17 @@ def row_views(values: Array, offsets: Array, valid: Array | None) -> Array:
     rows = np.full(len(offsets) - 1, None, object)
     offsets = np.ascontiguousarray(offsets, np.int64)
     place, data, dtype = rows.ctypes.data, values.ctypes.data, values.dtype
-    _kernel().row_views(NUMPY_API, place, values, dtype, data, dtype.itemsize, values.flags.writeable, valid, offsets)
+    _kernel().row_views(
+        NUMPY_API,
+        items=place,
+        values=values,
+        dtype=dtype,
+        data=data,
+        item_size=dtype.itemsize,
+        writable=values.flags.writeable,
+        valid=valid,
+        offsets=offsets,
+    )
     return rows
 
 
@@ -112,7 +122,9 @@ def padded_rows(values: Array, offsets: Array, length: int, fill: Any) -> Array:
     if values.dtype.kind in "OT":
         out = np.full(shape, fill, values.dtype)
         starts, lengths = offsets[:-1], np.diff(offsets)
-        copy_runs(values, starts, lengths, out.reshape(rows * length, *inner), np.arange(rows) * length)
+        copy_runs(
+            values, starts, lengths=lengths, out=out.reshape(rows * length, *inner), places=np.arange(rows) * length
+        )
         return out
     out = np.empty(shape, values.dtype)
     if out.size:

@@ -45,7 +45,7 @@ def message_classes(
         message.options.map_entry = base.endswith("Entry")
         for field in fields.split(",") if fields else ():
             field_name, number, type_ = field.split()
-            _add_field(message, field_name, int(number), type_, package, enums)
+            _add_field(message, field_name, number=int(number), type_=type_, package=package, enums=enums)
     for name, values in enums.items():
         outer, _, base = name.rpartition(".")
         enum = (protos[outer] if outer else proto).enum_type.add(name=base)

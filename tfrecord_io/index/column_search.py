@@ -132,7 +132,11 @@ class ColumnSearch:
             with open_columns(index_source, whole, file, source.span, **about) as (columns, index):
                 if len(columns.numbers) > most_rows:
                     return None
-                values = _values(wanted, columns, index, source, file) if wanted and columns.is_certain else None
+                values = (
+                    _values(wanted, columns, index=index, source=source, file=file)
+                    if wanted and columns.is_certain
+                    else None
+                )
                 if values is not None:
                     return values
                 if not self.parts:
@@ -368,7 +372,16 @@ class PickedFrames:
             end = max(begin + 1, min(fitting, int(numbers.searchsorted(numbers[begin] + LIMITS.task_ranges))))
             ranges = int(numbers[end - 1] - numbers[begin]) + 1
             part = slice(begin, end)
-            self._tasks.append(_Task(matches.file, matches.size, matches.version, begins[part], ends[part], ranges))
+            self._tasks.append(
+                _Task(
+                    matches.file,
+                    matches.size,
+                    version=matches.version,
+                    begins=begins[part],
+                    ends=ends[part],
+                    ranges=ranges,
+                )
+            )
             begin = end
         return range(first, len(self._tasks))
 

@@ -153,7 +153,7 @@ def read_index(
             return index
     with open_random_access(index_source) as opened:
         index = RecordIndex.read(opened)
-    _check_records(index, index_source, source, file, checks)
+    _check_records(index, index_source, source=source, file=file, checks=checks)
     logger.debug("index used: %s", index_source.path)
     return index
 
@@ -189,7 +189,7 @@ def open_columns(
             yield columns, None
             return
         index = known if known is not None and len(columns.numbers) == len(known) else columns.records()
-        if reason := _mismatch(columns, index, index_source, source, file):
+        if reason := _mismatch(columns, index, index_source=index_source, source=source, file=file):
             reason = f"the column index does not match {printable(source.path)}: {reason}"
             raise CorruptRecordError(reason, path=columns.path, hint=f"{REWRITE_COLUMNS}, or delete it")
         logger.debug("column index used: %s", index_source.path)
@@ -339,7 +339,9 @@ class KnownCounts:
         if index is not None and (prefer_index or not _takes_longer(index, source)):
             with open_random_access(source) as file:
                 checks = Checks.from_check_crc(self.options.check_crc)
-                use = partial(_rows_of, index, source, file, self.options.limits.record_bytes, checks)
+                use = partial(
+                    _rows_of, index, source, file=file, longest=self.options.limits.record_bytes, checks=checks
+                )
                 count, text = unless_stale(use, is_named=prefer_index)
             warn_of_stale([text])
         return self._from_tfds(source) if count is None else count

@@ -34,7 +34,7 @@ from tfrecord_io.options import LIMITS, MIB, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter, logger
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
-from tfrecord_io.read.open_scan import indexed_fields
+from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.plan_random_access import plan_records
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
@@ -148,7 +148,7 @@ def _build_one(
         is_copied_later = source.shard is not None and source.shard.staged is not None  # to its name
         sink, version = OutputStream(output), "" if is_copied_later else files.version(file)
         about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
-        write_columns(sink, name, index, schema, batches(), content, **about)
+        write_columns(sink, name, records=index, schema=schema, batches=batches(), fingerprint=content, **about)
     logger.info("written: %s, the index of %s", source.path + COLUMNS_SUFFIX, counted(len(index), "record"))
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
 

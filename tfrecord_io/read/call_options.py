@@ -8,7 +8,7 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from tfrecord_io.options import Options, TransferOptions
+from tfrecord_io.options import Options, ReadOptions, TransferOptions
 from tfrecord_io.options.dataset_keywords import OF_PLAIN_FILES, OF_SELECTION, REFUSED, REPORTS_ALL
 from tfrecord_io.options.options_base import separate_filesystem
 from tfrecord_io.read.scan import Scan, unwrap_scans
@@ -88,6 +88,12 @@ def differing(name: str, call: Callable[..., Any] | None = None) -> ValueError:
     """The error for a keyword that a dataset decides, of which the call states another value."""
     reason = f"{name}= differs from that of the dataset, which says how its files are read"
     return ValueError(f"{'' if call is None else f'{call.__name__}: '}{reason}: tfr.dataset(path, {name}=…)")
+
+
+def pace_options(options: ReadOptions) -> dict[str, Any]:
+    """The options of a read that a call may state instead of those of a dataset; a report gets what that collects."""
+    names = PACE if options.damage.receive is None else PACE | {"on_error"}
+    return {name: getattr(options, name) for name in names}
 
 
 def add_path_column(names: tuple[str, ...], paths: str | None) -> tuple[str, ...]:

@@ -56,11 +56,23 @@ def resolve_sources(
     the dataset has no such split, or not these rows, or has several configurations; SchemaError if its
     ``dataset_info.json`` is damaged.
     """
-    split: Any = options.split
-    storage = storage or options.storage
     path, options = resolve_selection(path, options)
     if isinstance(path, Scan):
         return _dataset_sources([path], options, as_they_are)
+    return find_sources(path, options, storage, as_they_are=as_they_are, **how)
+
+
+def find_sources(
+    path: Any,
+    options: FrameOptions | CopyOptions,
+    storage: StorageOptions | None = None,
+    *,
+    as_they_are: bool = False,
+    **how: Any,
+) -> list[Source]:
+    """Find the files of a path, of a file object, or of a list of those and datasets; see `resolve_sources`."""
+    split: Any = options.split
+    storage = storage or options.storage
     is_list = isinstance(path, list | tuple)
     has_datasets = is_list and any(isinstance(item, Scan) for item in path)  # which have splits of their own
     if has_datasets:
@@ -170,7 +182,7 @@ def _open_content(source: Source) -> Source:
     from tfrecord_io.format.format_registry import format_of_records
 
     format = format_of_records(source.path, CODECS.without_suffix(source.path))
-    return source if format is None else _record_source(format, source, 0, None, None)
+    return source if format is None else _record_source(format, source, begin=0, end=None, length=None)
 
 
 def _record_source(format: Format, source: Source, begin: int, end: int | None, length: int | None) -> Source:

@@ -17,7 +17,7 @@ from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.index.column_search import PickedSource
 from tfrecord_io.read.chunks.chunk_reader import reads_on
-from tfrecord_io.read.open_scan import reason_not_to_search, search_indexes
+from tfrecord_io.read.index_search import reason_not_to_search, search_indexes
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 
@@ -133,10 +133,10 @@ def explain_scan(scan: Scan) -> Explanation:
     return Explanation(
         tuple(sorted(files, key=lambda file: order[file.path])),
         tuple(opened.features.names),
-        tuple(_filters(opened)),
-        use,
-        scan.chosen_range,
-        _requests(opened),
+        filters=tuple(_filters(opened)),
+        index=use,
+        rows=scan.chosen_range,
+        requests=_requests(opened),
     )
 
 
@@ -173,7 +173,7 @@ def _read(needed: Scan, opened: Scan) -> Iterator[FilePlan]:
             records = file.count
             if records is None and source.shard is not None and source.span is None:
                 records = source.shard.records
-            plan = FilePlan(source.path, "whole", "", records, source.size)
+            plan = FilePlan(source.path, "whole", why="", records=records, bytes=source.size)
         paths.add(plan.path)
         yield plan
     for source in needed.sources:

@@ -162,7 +162,9 @@ def name_contradicted_record(chunk: DecodedChunk, observations: Mapping[str, Obs
         chunk.error = both
         return
     if expected in Kind.__members__ and Kind[expected] is not Kind.NONE:  # two steps of one feature list
-        chunk.error = contradiction(name, record, Kind[expected].description, record, got.description)
+        chunk.error = contradiction(
+            name, record, expected=Kind[expected].description, after=record, got=got.description
+        )
 
 
 def folded_columns(

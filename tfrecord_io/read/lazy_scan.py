@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.open_scan import plan_sources
+from tfrecord_io.read.resolve_source import plan_sources
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import absolute_paths
 from tfrecord_io.storage.read.source import Source, is_elsewhere, working_directory

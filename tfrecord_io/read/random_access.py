@@ -30,7 +30,7 @@ from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.limits import Expansion
-from tfrecord_io.options.read import NumberOptions
+from tfrecord_io.options.read import NumberOptions, ReadOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import (
@@ -41,19 +41,16 @@ from tfrecord_io.read.chunks.recovery import (
     is_damage,
     recovery_of,
 )
-from tfrecord_io.read.open_scan import (
-    add_condition_columns,
-    apply_filter,
-    column_search,
-    indexed_fields,
-    matching_numbers,
-    numbered_files,
-)
+from tfrecord_io.read.index_search import column_search, indexed_fields, matching_numbers
+from tfrecord_io.read.narrow_scan import add_condition_columns, apply_filter
 from tfrecord_io.read.plan_random_access import index_around_damage, plan_records
 from tfrecord_io.read.report import ReadReport
+from tfrecord_io.read.resolve_source import add_selection, resolve_source
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import ChosenRecords
 from tfrecord_io.storage.read.block_reader import Bytes
+from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnError, Path, SchemaLike, StorageLike
 
 Key = str | bytes | int
@@ -188,7 +185,9 @@ class RandomAccess(Closing, Shared):
             return False
         path, record, offset = self._origin(location)
         end = self._files.offset(location[0], record + 1)
-        region = SkippedRegion(path, offset, end, error.detail, record, type(error).__name__)
+        region = SkippedRegion(
+            path, offset, end=end, reason=error.detail, records_before=record, error=type(error).__name__
+        )
         with self._lock:
             if location not in self._left_out and self._recovery.accept(region, location[0], error):
                 self._left_out.add(location)
@@ -747,7 +746,7 @@ def open_random(
         raise ValueError(f'keep={keep!r}: expected "first", with key=')
     sampling: OnError = "raise" if requested.damage.is_strict else "skip"  # a callable is asked when records are read
     sampling_options = replace(requested, threads=1, on_error=sampling)
-    sources, options, part = numbered_files(source, sampling_options)
+    sources, options, part = _numbered_files(source, sampling_options)
     recovery = recovery_of(requested.on_error, sources)
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
@@ -770,3 +769,17 @@ def open_random(
     files.forget()
     records.report.skipped.warn()
     return records
+
+
+def _numbered_files(source: Any, options: ReadOptions) -> tuple[list[Source], ReadOptions, Scan | None]:
+    """The files whose records are read by number, how to read them, and the scan of a part of a dataset.
+
+    The scan, which has the dataset's schema, is None for anything else.
+    """
+    found = resolve_source(source, options)
+    if isinstance(found, Scan):
+        return list(found.sources), add_selection(options, found), found if found.origin is None else None
+    if any(isinstance(file.derived, ChosenRecords) for file in found.sources):  # to begin with the schema of others
+        reason = "a piece of a dataset beside other sources is read from the first record to the last"
+        raise ValueError(f"{reason}: open it by itself, or pass the whole dataset")
+    return list(found.sources), found.options, None

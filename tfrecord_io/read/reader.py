@@ -286,7 +286,12 @@ class Reader(BatchStream):
         else:
             may_pass = None if planned.early is None else planned.early.may_pass
             parts, fault, left_out = chunk_batches(
-                chunk, self._builder, self._expansion, self._planned.reader.recovery, planned.budget, may_pass
+                chunk,
+                self._builder,
+                expansion=self._expansion,
+                recovery=self._planned.reader.recovery,
+                budget=planned.budget,
+                may_pass=may_pass,
             )
         if chunk.ends_batch and not planned.whole:
             self._expansion = Expansion(scan.options.limits.expansion_bytes)
@@ -454,7 +459,7 @@ class Reader(BatchStream):
     def leave_out(self, fault: RowFault) -> bool:
         """Leave out the row of a fault, counted from the first row delivered, if it may be; it counts as skipped."""
         file, path, record = self.origins.place(fault.row)
-        left_out = leave_out(self._planned.reader.recovery, fault, path, file, record)
+        left_out = leave_out(self._planned.reader.recovery, fault, path=path, file=file, record=record)
         self.report.records -= left_out
         return left_out
 

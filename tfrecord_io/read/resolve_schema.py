@@ -39,7 +39,6 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     schemas_are_stated,
     unite_embedded,
 )
-from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import Planned, plan_read
 from tfrecord_io.read.record_checks import (
@@ -85,7 +84,7 @@ class Assumptions:
 
 
 def plan_scan(
-    path: Any,
+    sources: Sequence[Source],
     options: ReadOptions,
     *,
     whole: bool = False,
@@ -101,13 +100,13 @@ def plan_scan(
     The schema is the first of: ``schema=``, the embedded schema of the files, that of a sidecar file, the one inferred
     from the values, where bytes with companion features become tensors.
 
-    `path` is as in `tfrecord_io.read_table`, or a list of `Source`. `whole` and `with_index`: see `Scan`.
+    `sources` are the files, as `resolve_sources` finds them. `whole` and `with_index`: see `Scan`.
     `with_evidence`: the evidence for an inferred schema is kept in `Planned.inferred`. `only_sample`: the caller closes
     the plan, nothing behind the sample is read in advance. `embedded` is the embedded schema of the files, if known;
     if `has_united`, it covers all files, or they have none if it is None: it is not looked for. `keeps_conflicts`: a
     read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
-    sources, stated_options = resolve_sources(path, options), options
+    stated_options = options
     if options.declares_schema and not takes_payloads(options.record_type) and _has_open_shapes(options):
         from tfrecord_io.read.resolve_shapes import close_shapes
 
@@ -572,7 +571,15 @@ class _Planner:
         )
         failed, error = next(((i, c.error) for i, c in enumerate(sample) if c.error is not None), (None, None))
         observations = {**assumptions.declared, **columns.observations}
-        return _Sample(sample, names, columns.contested, observations, budget, failed, error)
+        return _Sample(
+            sample,
+            names,
+            contested=columns.contested,
+            observations=observations,
+            budget=budget,
+            failed=failed,
+            error=error,
+        )
 
     def _revise(self, assumptions: Assumptions, sample: _Sample) -> Assumptions | None:
         """The assumptions without those that the schemas or the types in a sample disprove; None if none is."""

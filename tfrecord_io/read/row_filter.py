@@ -106,7 +106,9 @@ class RowFilter:
         may_pass = np.ones(rows, bool)
 
         def make(begin: int, end: int) -> Array | RowFault:
-            batch = batch_or_fault(builder, columns, rows, Expansion(max_expansion), begin, end)
+            batch = batch_or_fault(
+                builder, columns, rows=rows, expansion=Expansion(max_expansion), begin=begin, end=end
+            )
             return batch if isinstance(batch, RowFault) else self._mask_up_to_refused(batch)
 
         for begin, end, part in fitting_parts(rows, make, lambda fault: True):

@@ -1,8 +1,8 @@
 """Resolve the source of a call: a path, a file object, a dataset or a piece of one, or a list of those.
 
 A path is found by `tfrecord_io.storage.paths.resolve`. A dataset, as a `Scan`, has its files already, its options
-(`Options.from_keywords` brings them to a call) and a selection. Calls that read rows narrow the scan itself
-(`apply_selection` in `tfrecord_io.read.open_scan`). Calls that go through records get files which have the selected
+(`options_from_call` brings them to a call) and a selection. Calls that read rows narrow the scan itself
+(`resolve_source` in `tfrecord_io.read.resolve_source`). Calls that go through records get files which have the selected
 records only (`record_sources`), and calls that change or check files get their paths (`whole_files`). Where a dataset
 states what a call does not take, that is an error, when the options of the call are made.
 """
@@ -85,11 +85,14 @@ def one_path(source: Any, verb: str) -> str | os.PathLike[str]:
     return path
 
 
-def resolve_selection(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
+def resolve_selection(
+    source: Any, options: AnyOptions, *, whole: bool = False, keeps_filter: bool = False
+) -> tuple[Any, AnyOptions]:
     """Resolve the source of a call to files and a selection: a dataset without a schema becomes its files.
 
     A dataset without a schema is thus read as its path would be. A dataset with a schema becomes its files, too, if the
-    call has further options for reading, or if the read is `whole` and the schema was taken from the first rows only.
+    call has further options for reading, or if the read is `whole` and the schema was taken from the first rows only;
+    with `keeps_filter` not if it has a filter, whose rows are found under its schema.
     Several parts of one dataset become one scan of their rows. ValueError if the call has further options for reading,
     and both the call and the dataset select rows or columns: no single read does that.
     """
@@ -113,6 +116,8 @@ def resolve_selection(source: Any, options: AnyOptions, *, whole: bool = False) 
     if selected and not is_one:
         if more and not getattr(options, "inspects", False):
             raise differing(more[0])
+        return source, options
+    if keeps_filter and "filters" in selected:
         return source, options
     return list(source.sources), of_columns.changed(**selected) if selected else of_columns
 

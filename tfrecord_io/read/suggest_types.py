@@ -220,7 +220,9 @@ class _Sizes:
         shape_text = f"whose shape is in '{names}'," if isinstance(names, str) else f"of {' × '.join(map(str, names))}"
         reason = f"{what} {shape_text} in all {len(lengths)} sampled records"
         axes = f"({','.join(map(str, names))})" if isinstance(names, tuple) else names
-        return Suggestion(name, reason, _field_text(dtype, names), f"tensor({dtype},{axes})", tuple(others))
+        return Suggestion(
+            name, reason, schema=_field_text(dtype, names), type=f"tensor({dtype},{axes})", others=tuple(others)
+        )
 
     def _fitting(
         self, name: str, lengths: Array, present: Array, *, is_bytes: bool

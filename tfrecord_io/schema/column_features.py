@@ -168,12 +168,12 @@ def leaves(field: pa.Field) -> list[Leaf]:
     """
     kind = plain_kind(field.type)
     if kind is not None and not field.metadata:
-        return [Leaf(field.name, (), field.type, kind, Layout.SCALAR)]
+        return [Leaf(field.name, (), type=field.type, kind=kind, layout=Layout.SCALAR)]
     kind = plain_list_kind(field.type)
     if kind is not None and not field.metadata and not field.type.value_field.metadata:
-        return [Leaf(field.name, (), relist(field.type, field.type.value_type), kind, Layout.LIST)]
+        return [Leaf(field.name, (), type=relist(field.type, field.type.value_type), kind=kind, layout=Layout.LIST)]
     collected: list[Leaf] = []
-    _collect(field, field.name, (), None, LIST, collected)
+    _collect(field, field.name, path=(), outer=None, encoding=LIST, collected=collected)
     return collected
 
 
@@ -192,15 +192,22 @@ def _collect(
         if type.num_fields == 0:
             raise UnsupportedType(feature, "a struct without fields has no values to write", "leave the column out")
         for child in type:
-            _collect(child, f"{feature}/{child.name}", (*path, child.name), outer, encoding, collected)
+            _collect(
+                child,
+                f"{feature}/{child.name}",
+                path=(*path, child.name),
+                outer=outer,
+                encoding=encoding,
+                collected=collected,
+            )
     elif is_any_tensor(type):
-        collected.append(_tensor_leaf(field.with_type(type), feature, path, outer, encoding))
+        collected.append(_tensor_leaf(field.with_type(type), feature, path=path, outer=outer, encoding=encoding))
     elif is_list_like(type):
         if outer is not None:
             advice = 'write it with record_type="sequence_example", declare a tensor with schema='
             reason = f"a list of lists ({field.type}) cannot be stored in an Example"
             raise UnsupportedType(feature, reason, f"{advice}, or flatten it")
-        _collect(type.value_field, feature, path, type, encoding, collected)
+        _collect(type.value_field, feature, path=path, outer=type, encoding=encoding, collected=collected)
     else:
         logical = type if outer is None else relist(outer, type)
         kind = kind_of(type, feature)
@@ -209,7 +216,7 @@ def _collect(
             kind, layout = Kind.BYTES, Layout.SCALAR
         else:
             encoding = LIST
-        collected.append(Leaf(feature, path, logical, kind, layout, encoding))
+        collected.append(Leaf(feature, path, type=logical, kind=kind, layout=layout, encoding=encoding))
 
 
 def _has_one_value(encoding: str, type: pa.DataType, feature: str) -> bool:
@@ -463,9 +470,15 @@ def _plain_tree(type_: pa.DataType, feature: str, depth: int, features: Iterator
     type_ = drop_run_ends(type_)
     if t.is_struct(type_):
         fields = [_plain_tree(child.type, f"{feature}/{child.name}", depth, features) for child in type_]
-        return PlainStruct(type_, feature, depth, (), tuple(fields))
+        return PlainStruct(type_, feature, depth=depth, fields=(), children=tuple(fields))
     if is_list_like(type_) and has_struct(type_):
-        return PlainLists(type_, feature, depth, (), (_plain_tree(type_.value_type, feature, depth + 1, features),))
+        return PlainLists(
+            type_,
+            feature,
+            depth=depth,
+            fields=(),
+            children=(_plain_tree(type_.value_type, feature, depth + 1, features),),
+        )
     leaf = next(features)
     return Values(type_, feature, depth, (set_encoding(pa.field(leaf.feature, leaf.type), leaf.encoding),))
 
@@ -474,9 +487,11 @@ def nested_tree(field: pa.Field) -> Node:
     """The tree of a column that is stored as several features, or as JSON; UnsupportedType if it cannot be."""
     if encoding_of(field) == JSON:
         types = (field.type, json_type(field.type))
-        children = tuple(_node(pa.field(field.name, type_), field.name, 0, LIST, 0) for type_ in types)
-        return AsJson(field.type, field.name, 0, (pa.field(field.name, pa.string()),), children)
-    return _node(set_encoding(field, None), field.name, 0, LIST, 0)
+        children = tuple(
+            _node(pa.field(field.name, type_), field.name, depth=0, encoding=LIST, level=0) for type_ in types
+        )
+        return AsJson(field.type, field.name, depth=0, fields=(pa.field(field.name, pa.string()),), children=children)
+    return _node(set_encoding(field, None), field.name, depth=0, encoding=LIST, level=0)
 
 
 def _node(
@@ -499,19 +514,29 @@ def _node(
     if (row := representation_of(type_)) is not None:
         stored = set_extension_encoding(field.with_type(row.stored(type_)), None)
         child = inner(stored, feature, depth, filled=filled, of_map=row.name == "map")
-        return Represented(type_, feature, depth, (), (child,))
+        return Represented(type_, feature, depth=depth, fields=(), children=(child,))
     if is_list_like(type_):
         lengths = pa.field(f"{feature}/ragged_row_lengths_{depth - 1}", _NUMBERS)
         features = (lengths, _nulls(lengths.name)) if depth else ()
-        return Lists(type_, feature, depth, features, (inner(type_.value_field, feature, depth + 1, filled=of_map),))
+        return Lists(
+            type_,
+            feature,
+            depth=depth,
+            fields=features,
+            children=(inner(type_.value_field, feature, depth + 1, filled=of_map),),
+        )
     if t.is_struct(type_):
         children = tuple(
             inner(child, f"{feature}/{child.name}", depth, filled=filled and not at) for at, child in enumerate(type_)
         )
         if not depth:
-            return Struct(type_, feature, 0, (pa.field(f"{feature}/not_null", pa.int64()),), children)
+            return Struct(
+                type_, feature, depth=0, fields=(pa.field(f"{feature}/not_null", pa.int64()),), children=children
+            )
         items = () if children else (pa.field(stem, _NUMBERS),)
-        return Struct(type_, feature, depth, items if filled else (*items, _nulls(stem)), children)
+        return Struct(
+            type_, feature, depth=depth, fields=items if filled else (*items, _nulls(stem)), children=children
+        )
     encoding = _encoding_of_values(encoding, type_)
     if not depth:
         return Values(type_, feature, 0, (set_encoding(pa.field(feature, type_), encoding),))

@@ -69,7 +69,7 @@ def scalar(
     if is_list_like(type_) or is_any_tensor(type_):
         reason = f"expected a type of single values, got {type_name(type_)}"
         raise SchemaError(reason, got=str(type_), hint="use list_() or tensor()")
-    return _field(type_, feature, encoding, required, default, part=part, empty=empty)
+    return _field(type_, feature, encoding=encoding, required=required, default=default, part=part, empty=empty)
 
 
 @check_keywords
@@ -112,7 +112,9 @@ def list_(
     except (ValueError, TypeError) as error:
         raise SchemaError(f"{length!r} is not a number of values", expected="a number", got=length) from error
     metadata = None if form is None else form.metadata(in_list=True)
-    return _field(whole, feature, encoding, required, default, part=part, metadata=metadata, empty=empty)
+    return _field(
+        whole, feature, encoding=encoding, required=required, default=default, part=part, metadata=metadata, empty=empty
+    )
 
 
 @check_keywords
@@ -172,8 +174,17 @@ def image(
     from tfrecord_io.schema.image_form import ImageForm
 
     axes = None if shape is None else as_shape(shape)
-    metadata = ImageForm(axes, mode, resize, fit, orient, draft, resample).metadata()  # type: ignore[arg-type]
-    return _field(pa.binary(), feature, LIST, required, default, axes, metadata=metadata, empty=empty)
+    metadata = ImageForm(axes, mode, resize=resize, fit=fit, orient=orient, draft=draft, resample=resample).metadata()  # type: ignore[arg-type]
+    return _field(
+        pa.binary(),
+        feature,
+        encoding=LIST,
+        required=required,
+        default=default,
+        shape=axes,
+        metadata=metadata,
+        empty=empty,
+    )
 
 
 @check_keywords
@@ -220,21 +231,30 @@ def tensor(
         ``numpy.save`` writes.
     """
     if (source := _shape_source(dtype, shape)) is not None:
-        return _stated_tensor(source, feature, encoding, required, default, empty)
+        return _stated_tensor(source, feature, encoding=encoding, required=required, default=default, empty=empty)
     axes = as_shape(shape)
     value = _element(dtype)
     if isinstance(value, Element):
         # `Field` refuses unknown encodings.
         is_self_describing = TENSOR_ENCODINGS.has(encoding) and encoding_rules(encoding).self_describing
         if not axes and not is_self_describing and value.plain is not None:
-            return _field(value.plain, feature, encoding, required, default, empty=empty)
+            return _field(value.plain, feature, encoding=encoding, required=required, default=default, empty=empty)
         type_, metadata = tensor_type(value, axes), dtype_metadata(value)
-        return _field(type_, feature, encoding, required, default, axes, metadata=metadata, empty=empty)
+        return _field(
+            type_,
+            feature,
+            encoding=encoding,
+            required=required,
+            default=default,
+            shape=axes,
+            metadata=metadata,
+            empty=empty,
+        )
     encoding = LIST if encoding == BY_WIRE else encoding
     if not axes:
-        return _field(value, feature, encoding, required, default, empty=empty)
+        return _field(value, feature, encoding=encoding, required=required, default=default, empty=empty)
     type_ = pa.list_(value) if None in axes else pa.list_(value, fixed_part(axes))
-    return _field(type_, feature, encoding, required, default, axes, empty=empty)
+    return _field(type_, feature, encoding=encoding, required=required, default=default, shape=axes, empty=empty)
 
 
 def _shape_source(dtype: Any, shape: Any) -> ShapeSource | None:

@@ -75,7 +75,7 @@ def join(name: str, a: Observation, b: Observation) -> Observation:
         forms = ("a context feature" if seen.steps is None else "a feature list" for seen in (a, b))
         raise _conflict(name, a, b, *forms)
     if _have_two_kinds(a, b):
-        raise _conflict(name, a, b, a.kind.description, b.kind.description)
+        raise _conflict(name, a, b=b, is_a=a.kind.description, is_b=b.kind.description)
     steps = join(name, a.steps, b.steps) if a.steps and b.steps else a.steps or b.steps
     return Observation(
         kind=_joined_kind(a, b),
@@ -182,7 +182,7 @@ def _value_type(seen: Observation, text: bool, large: bool) -> pa.DataType:
 def _conflict(name: str, a: Observation, b: Observation, is_a: str, is_b: str) -> SchemaError:
     sides = [(s.valued or s.first or RecordRef(None, -1), form) for s, form in ((a, is_a), (b, is_b))]
     (before, expected), (after, got) = sorted(sides, key=lambda side: side[0].order())
-    return contradiction(name, before, expected, after, got)
+    return contradiction(name, before, expected=expected, after=after, got=got)
 
 
 def contradiction(name: str, before: RecordRef, expected: str, after: RecordRef, got: str) -> SchemaError:

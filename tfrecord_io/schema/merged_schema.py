@@ -73,7 +73,9 @@ def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
     is_covered &= len(united) == len(a.schema)
     if is_covered and all(f.equals(g, check_metadata=True) for f, g in zip(united, a.schema, strict=True)):
         return a
-    return EmbeddedSchema(describe_both(united, a.schema, b.schema), dictionaries, a.path, origins, conflicts)
+    return EmbeddedSchema(
+        describe_both(united, a.schema, b.schema), dictionaries, path=a.path, origins=origins, conflicts=conflicts
+    )
 
 
 def prefer_read_files(every: EmbeddedSchema, read: EmbeddedSchema) -> EmbeddedSchema:

@@ -230,7 +230,7 @@ class RecordColumn(OpenPlainFile):
             last = int(chunk.ends.searchsorted(begin + len(buffer))) + 1
             skip = at - int(chunk.ends[row] - chunk.lengths[row] - FRAME_BYTES)
             starts, lengths = chunk.starts[row:last], chunk.lengths[row:last]
-            done += self._engine.frame_window(chunk.data, starts, lengths, skip, buffer[done:])
+            done += self._engine.frame_window(chunk.data, starts, lengths=lengths, skip=skip, out=buffer[done:])
         return done
 
 

@@ -155,10 +155,17 @@ def _check_one(source: Source, file: Source | None, options: FrameOptions, meter
                 reason = "the file has no index"
                 raise CorruptRecordError(reason, path=source.path, hint="write one with tfr index")
             how = {"checks": Checks.from_check_crc(options.check_crc)}
-            index, error = compare_index(source, file, ranges, options.limits.record_bytes, meter, **how), None
+            index, error = (
+                compare_index(
+                    source, file, ranges=ranges, max_record_bytes=options.limits.record_bytes, progress=meter, **how
+                ),
+                None,
+            )
         except TFRecordError as raised:
             index, error = RecordIndex.from_sizes([]), raised
-        return FileIndex(source.path, None if file is None else file.path, len(index), ranges.size, error)
+        return FileIndex(
+            source.path, None if file is None else file.path, records=len(index), bytes=ranges.size, error=error
+        )
 
 
 def compare_index(

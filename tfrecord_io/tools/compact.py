@@ -203,7 +203,7 @@ def _joined_runs(
 
 
 def _open_sink(output: OutputFile, options: CopyOptions) -> FrameSink:
-    """The sink of a joined shard, in the compression of the first of those that it replaces."""
+    """Open the sink of a joined shard, in the compression of the first shard that it replaces."""
     codec = CODECS.of_path(output.path)
     return FrameSink(
         output.path,

@@ -17,8 +17,8 @@ from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import count_scan
 from tfrecord_io.read.report import end_read
+from tfrecord_io.read.resolve_source import resolve_source
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import resolve_selection
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.typing import UNSET, InputPath, OnError, Path, ProgressLike, StorageLike, Unset
 
@@ -82,12 +82,12 @@ def count(
         progress=progress,
     )
     reads_all = bool(check_crc)
-    path, options = resolve_selection(source, options)
-    if isinstance(path, Scan) and (path.chooses_rows or path.chooses_columns):
-        path = replace(path.with_options(columns=None), selected=None)
+    found = resolve_source(source, options)
+    if isinstance(found, Scan) and (found.chooses_rows or found.chooses_columns):
+        found = replace(found.with_options(columns=None), selected=None)
         if index is None and not reads_all and options.damage.is_strict:
-            return count_scan(path)
-    sources = resolve_sources(path, options)
+            return count_scan(found)
+    sources = resolve_sources(found, options) if isinstance(found, Scan) else found.sources
     recovery = recovery_of(options.on_error, sources)
     record_counts = KnownCounts(options)
     if index is not None and (reads_all or not record_counts.may_be_plain):

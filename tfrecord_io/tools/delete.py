@@ -32,7 +32,7 @@ from tfrecord_io.read.build_column_index import index_columns
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.open_scan import column_search
+from tfrecord_io.read.index_search import column_search
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -420,7 +420,7 @@ class _Deletion:
         removed = sum(len(file_rows.rows) for file_rows in files_with_rows)
         folders: tuple[str, ...] = ()
         if self._dataset is not None:
-            gone = {self._dataset.path_of(each.source) for each in self._dropped}
+            gone = {self._dataset.path_of(file_rows.source) for file_rows in self._dropped}
             left = {os.path.dirname(file.path) for file in self._dataset.manifest.files if file.path not in gone}
             folders = tuple(dict.fromkeys(f for f in map(os.path.dirname, sorted(gone)) if f not in left))
         return DeleteReport(
@@ -429,8 +429,8 @@ class _Deletion:
             kept=self._records - removed,
             bytes=sum(file_rows.source.size or 0 for file_rows in files_with_rows),
             written_bytes=self._written_bytes,
-            dropped=tuple(each.source.path for each in self._dropped),
-            rewritten=tuple(each.source.path for each in self._rewritten),
+            dropped=tuple(file_rows.source.path for file_rows in self._dropped),
+            rewritten=tuple(file_rows.source.path for file_rows in self._rewritten),
             folders=folders,
             dry_run=self._dry_run,
         )

@@ -14,9 +14,9 @@ from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
-from tfrecord_io.read.open_scan import selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.resolve_source import Files
 from tfrecord_io.schema.column_features import shown_type
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -102,7 +102,8 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
     """
     options = options_from_call(ReadOptions, read_metadata, source, storage_options=storage_options, threads=1)
     options = options.for_inspection()
-    sources, options = selection_of(source, options)
+    found = Files.from_source(source, options)
+    sources, options = list(found.sources), found.options
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
     files, contents = [], dict[bytes, str]()
@@ -119,4 +120,6 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
         reader.report.skipped.warn()
     size = total(file.bytes for file in files)
     records = 0 if size == 0 else total(None if source.shard is None else source.shard.records for source in sources)
-    return Metadata(tuple(files), size, records, schema, schema_source, metadata_of(sources))
+    return Metadata(
+        tuple(files), size, records=records, schema=schema, schema_source=schema_source, metadata=metadata_of(sources)
+    )

@@ -221,10 +221,12 @@ class _ImageCheck:
                 facts = {what: values[name][row] for what, name in of_image.items()}
                 scalar = batch.column(column)[row]
                 if not is_list_like(scalar.type):
-                    yield partial(self._check, row, column, scalar, facts, "")
+                    yield partial(self._check, row, column, scalar=scalar, facts=facts, where="")
                     continue
                 for number, item in enumerate(scalar.values or ()):
-                    yield partial(self._check, row, column, item, facts, f"image {number} of its list: ")
+                    yield partial(
+                        self._check, row, column, scalar=item, facts=facts, where=f"image {number} of its list: "
+                    )
 
     def _check(
         self, row: int, column: str, scalar: pa.Scalar, facts: Mapping[str, Any], where: str

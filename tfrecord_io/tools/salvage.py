@@ -220,7 +220,7 @@ def salvage(
     if len(nowhere) < len(sources):  # else opening one is an error
         missing += nowhere
         sources = [file for file in sources if file.path not in nowhere]
-    check_outside(src, options.source, dst, options.target, sources)
+    check_outside(src, options.source, target=dst, storage=options.target, sources=sources)
     targets = plan_targets(sources, dst, options.target, report)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         files = SalvageWriter(targets, options, dry_run, bar).run()

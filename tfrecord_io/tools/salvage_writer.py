@@ -413,7 +413,9 @@ class SalvageWriter:
                 sink.finish()
                 contents.update(() if content is None and not records.lost_first else (content,))
                 results.append(replace(result, target=sink.path) if target.folder else result)
-                shard = WrittenShard(index, sink.records, sink.bytes, sink.crc32c, sink.output, folder=target.folder)
+                shard = WrittenShard(
+                    index, sink.records, bytes=sink.bytes, crc32c=sink.crc32c, output=sink.output, folder=target.folder
+                )
                 shards.append(shard)
                 if target.folder:
                     dataset.store(shard)

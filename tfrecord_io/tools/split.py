@@ -26,8 +26,8 @@ from tfrecord_io.tools.record_outputs import record_outputs
 from tfrecord_io.tools.split_assignment import (
     MOST_PARTS,
     group_labels,
-    labelled,
     random_labels,
+    split_by_label,
     stratified_labels,
     value_labels,
 )
@@ -397,6 +397,6 @@ def _copy_parts(copied: CopiedRecords, dst: str, names: Sequence[str], labels: A
     directory = dst if dst.endswith("/") else f"{dst}/"
     files = [f"{name}{suffix}" for name in names]
     with new_parent(directory, copied.options.target), record_outputs(copied, directory, files) as outputs:
-        for number, folder, frames in labelled(copied, labels):
+        for number, folder, frames in split_by_label(copied, labels):
             outputs[number].folder(folder).write(frames)
     return {name: output.report for name, output in zip(names, outputs, strict=True)}

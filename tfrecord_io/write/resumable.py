@@ -142,7 +142,14 @@ class ResumableWriter:
             if begun is None and existing is not None and _is_made_of(existing, sources, conversion):
                 target = DistributedTarget(output, options.storage, change, existing.id, resumable=True)
                 writer = DistributedWriter(target, options)
-                yield cls(writer, journal, digest, conversion, {}, published=writer.report_of(existing))
+                yield cls(
+                    writer,
+                    journal,
+                    schema=digest,
+                    conversion=conversion,
+                    finished={},
+                    published=writer.report_of(existing),
+                )
                 return
             if begun is None and existing is not None and not overwrite:
                 reason, effect = _why_other(existing, [_made_of(source, conversion) for source in sources])
@@ -159,7 +166,14 @@ class ResumableWriter:
                 journal.write(now, overwrite=begun is not None)
                 locks.enter_context(journal.hold_lock())
             replaced = existing if overwrite else None
-            yield cls(DistributedWriter(target, options), journal, digest, conversion, finished, replaced)
+            yield cls(
+                DistributedWriter(target, options),
+                journal,
+                schema=digest,
+                conversion=conversion,
+                finished=finished,
+                replaced=replaced,
+            )
 
     @cached_property
     def made_before(self) -> dict[str, ManifestFile]:

@@ -132,7 +132,13 @@ class ShardedSink(Sink):
             assert sizes is not None
             return Piece(frames, records, parts=self._split_by_folder(frames, sizes, self._columns.take(row, records)))
         shard = bisect_right(self._ranges, row, key=attrgetter("start")) - 1 if self._ranges is not None else 0
-        return Piece(frames, records, sizes, get_engine().crc32c(data) if self.compression is None else None, shard)
+        return Piece(
+            frames,
+            records,
+            sizes=sizes,
+            crc32c=get_engine().crc32c(data) if self.compression is None else None,
+            number=shard,
+        )
 
     def _split_by_folder(self, frames: Array, sizes: Array, numbers: Array) -> tuple[Piece, ...]:
         """The frames of each folder, in their order; `numbers` are those of the frames' folders."""
@@ -144,7 +150,7 @@ class ShardedSink(Sink):
         ends = np.append(0, np.cumsum(sizes))
         bounds = pairwise([*first.tolist(), len(sizes)])
         return tuple(
-            Piece(data[ends[begin] : ends[end]], end - begin, sizes[begin:end], None, number)
+            Piece(data[ends[begin] : ends[end]], end - begin, sizes=sizes[begin:end], crc32c=None, number=number)
             for number, (begin, end) in zip(folders.tolist(), bounds, strict=True)
         )
 
@@ -224,7 +230,14 @@ class ShardedSink(Sink):
 
     def _written_shard(self, folder: int, number: int) -> WrittenShard:
         shard = self._shards[folder, number]
-        return WrittenShard(number, shard.records, shard.bytes, shard.crc32c, shard.output, folder=self._names[folder])
+        return WrittenShard(
+            number,
+            shard.records,
+            bytes=shard.bytes,
+            crc32c=shard.crc32c,
+            output=shard.output,
+            folder=self._names[folder],
+        )
 
     def finish(self) -> None:
         """Complete all shards."""
@@ -240,7 +253,7 @@ class ShardedSink(Sink):
             for folder in self._spool.numbers():
                 for frames in self._spool.parts(folder):
                     sizes = frame_sizes(frames)
-                    self._distribute(Piece(frames, len(sizes), sizes, None, folder))
+                    self._distribute(Piece(frames, len(sizes), sizes=sizes, crc32c=None, number=folder))
                 self._end_folders()
             self._spool.close()
         self._wait()

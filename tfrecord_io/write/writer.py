@@ -663,7 +663,7 @@ class SliceEncoder:
             if self._fields is None:
                 return PayloadEncoder(self._engine, batch, row)
             rounded = None if self.plan.float64 == "error" else rounding.add
-            return MessageEncoder(self._fields, batch, row, self._engine, rounded)
+            return MessageEncoder(self._fields, batch, row=row, engine=self._engine, rounded=rounded)
         arrow = None if reader is None else reader.read(batch)
         plan, read_columns = replace(self.plan, rounding=rounding), () if arrow is None else arrow.taken
         columns = encode_columns(batch, plan, row_base=row, taken=read_columns)

@@ -1,4 +1,4 @@
-"""Which records a report examines, and that it says so."""
+"""Records that a report examines, and its statement about them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
-from tfrecord_io.read.open_scan import plan_dataset
+from tfrecord_io.read.resolve_source import plan_dataset
 
 RECORDS = 20_000
 

@@ -17,7 +17,7 @@ from rounds import each_step
 from servers import CHANGES, Bucket, around_requests
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import read_scan
-from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.resolve_source import plan_source
 from tfrecord_io.storage.write import place_remote
 from tfrecord_io.storage.write.place_remote import RemotePlace
 from tfrecord_io.storage.write.publication import Publication
@@ -205,7 +205,7 @@ def test_a_scan_survives_that_its_shards_get_their_final_names(s3: Bucket, monke
     real = Publication._settle
 
     def complete(self: Any, *arguments: Any) -> None:
-        scan = plan_scan(folder, ReadOptions(filesystem=fs)).scan
+        scan = plan_source(folder, ReadOptions(filesystem=fs))
         kept.extend([scan, pickle.dumps(scan), tfr.open_random(tfr.dataset(folder, filesystem=fs))])
         real(self, *arguments)
 

@@ -43,8 +43,8 @@ class Companions:
         shape, dtype = companions(self.feature)
         return CompanionColumns(
             self,
-            _as(columns.get(shape), shape, rows, Kind.INT64, Layout.LIST),
-            _as(columns.get(dtype), dtype, rows, Kind.BYTES, Layout.SCALAR),
+            _as(columns.get(shape), shape, rows=rows, kind=Kind.INT64, layout=Layout.LIST),
+            _as(columns.get(dtype), dtype, rows=rows, kind=Kind.BYTES, layout=Layout.SCALAR),
         )
 
 

@@ -179,10 +179,10 @@ def _nest(a: Composite, mask: Array, values: pa.Array, levels: list[_Level]) -> 
         if isinstance(level, int):
             values = pa.Array.from_buffers(level_type, len(values) // level, [None], 0, children=[values])
         else:
-            values = wrap(level_type, len(level), 0, None, offsets_of(level), values)
+            values = wrap(level_type, len(level), nulls=0, validity=None, offsets=offsets_of(level), values=values)
     outer = np.full(rows - nulls, levels[0]) if isinstance(levels[0], int) else levels[0]
     offsets = offsets_of(scatter(outer, mask))
-    column = wrap(type_, rows, nulls, bitmap_of(mask) if nulls else None, offsets, values)
+    column = wrap(type_, rows, nulls=nulls, validity=bitmap_of(mask) if nulls else None, offsets=offsets, values=values)
     return pa.ExtensionArray.from_storage(a.type, column) if a.is_tensor else column
 
 

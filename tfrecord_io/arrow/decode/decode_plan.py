@@ -93,7 +93,15 @@ def plan_columns(
             splits = is_adaptive or _takes_other_kinds(leaf, promoted is None or promoted(field.column))
             if field.empty is not None and layout is Layout.SCALAR:
                 layout = Layout.ANY  # `empties_to_nulls` makes it scalar
-            columns[key] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps, splits)
+            columns[key] = PlanColumn(
+                leaf.feature,
+                kind,
+                layout=layout,
+                text=_text(leaf, text),
+                required=required,
+                steps=in_steps,
+                splits=splits,
+            )
             if (source := ShapeSource.from_metadata(field.metadata, field.feature)) is not None:
                 parts = (False, True) if in_steps else (False,)
                 along |= {(n, steps): _any_column(n, steps) for n in source.features for steps in parts}
@@ -128,7 +136,14 @@ def _plain_column(field: Field, text: Text, in_steps: bool) -> PlanColumn | None
     if kind is None or field.encoding != LIST or COMPOSITE_KEY in field.metadata:
         return None
     check = text if is_text(value) else Text.NO
-    return PlanColumn(field.feature, kind, layout, check, bool(field.required) and field.default is None, in_steps)
+    return PlanColumn(
+        field.feature,
+        kind,
+        layout=layout,
+        text=check,
+        required=bool(field.required) and field.default is None,
+        steps=in_steps,
+    )
 
 
 def _read_twice(feature: str) -> SchemaError:
@@ -201,7 +216,7 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
         return [leaf for stored in built.fields for leaf in leaves(stored)]
     kind = plain_kind(field.type)
     if kind is not None and field.encoding == LIST:
-        return [Leaf(field.feature, (), field.type, kind, Layout.SCALAR)]
+        return [Leaf(field.feature, (), type=field.type, kind=kind, layout=Layout.SCALAR)]
     column = _column(field)
     if in_steps and is_list_like(column.type):
         column = column.with_type(column.type.value_type)

@@ -101,7 +101,14 @@ def _cell_restore(leaf: Leaf, encoding: TensorEncoding, dictionary: pa.Array | N
             values = encode(plain)
         if is_list:
             offsets = offsets_of(scatter(counts, mask))
-            return wrap(leaf.type, column.rows, column.null_count, column.validity, offsets, values)
+            return wrap(
+                leaf.type,
+                column.rows,
+                nulls=column.null_count,
+                validity=column.validity,
+                offsets=offsets,
+                values=values,
+            )
         return values.take(pa.array(np.cumsum(mask) - 1, mask=~mask)) if column.null_count else values
 
     return restore
@@ -113,13 +120,20 @@ def _nulls(rows: int, type_: pa.DataType, no_values: pa.Array) -> pa.Array:
         return pa.nulls(rows, type_)
     if not is_list_like(type_):
         return no_values.take(pa.nulls(rows, pa.int64()))
-    return wrap(type_, rows, rows, np.zeros(-(-rows // 8), np.uint8), np.zeros(rows + 1, np.int64), no_values)
+    return wrap(
+        type_,
+        rows,
+        nulls=rows,
+        validity=np.zeros(-(-rows // 8), np.uint8),
+        offsets=np.zeros(rows + 1, np.int64),
+        values=no_values,
+    )
 
 
 def _numbers(
     encoding: TensorEncoding, element: Element, type_: pa.DataType, shape: Shape, column: ColumnBuffers, mask: Array
 ) -> tuple[Array, pa.Array]:
-    cells = decode_cells(encoding, column, mask, element, shape)
+    cells = decode_cells(encoding, column, mask=mask, element=element, shape=shape)
     width = element.itemsize
     bad = cells.sizes % width != 0 if shape else cells.sizes != width
     if bad.any():
@@ -141,6 +155,8 @@ def _text(
         counts = np.fromiter(map(len, cells), np.int64, len(cells))
         flat = [text for cell in cells for text in cell]
         ends = offsets_of(np.fromiter(map(len, flat), np.int64, len(flat)))
-        plain = variable_width(pa.binary(), len(flat), 0, None, ends, np.frombuffer(b"".join(flat), np.uint8))
+        plain = variable_width(
+            pa.binary(), len(flat), nulls=0, validity=None, offsets=ends, values=np.frombuffer(b"".join(flat), np.uint8)
+        )
         with faults_of_lists(counts=counts):
             return counts, plain if type_ == pa.binary() else checked_cast(plain, type_)

@@ -59,13 +59,22 @@ def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
             return pa.nulls(column.rows, leaf.type)
         column = widen(column, column.kind if column.kind in kinds else kind, layout)
         if value is leaf.type:
-            return _values(text, cast, column, column.rows, column.null_count, column.validity)
+            return _values(
+                text, cast, column=column, count=column.rows, nulls=column.null_count, validity=column.validity
+            )
         assert column.values is not None
         assert column.offsets is not None
         count = len(column.values) if column.value_offsets is None else len(column.value_offsets) - 1
         with faults_of_lists(column.offsets):
-            values = _values(text, cast, column, count, 0, None)
-        return wrap(leaf.type, column.rows, column.null_count, column.validity, column.offsets, values)
+            values = _values(text, cast, column=column, count=count, nulls=0, validity=None)
+        return wrap(
+            leaf.type,
+            column.rows,
+            nulls=column.null_count,
+            validity=column.validity,
+            offsets=column.offsets,
+            values=values,
+        )
 
     return restore
 
@@ -96,7 +105,9 @@ def feature_list_array(type_: pa.DataType, step: Restore, column: ColumnBuffers)
         raise RowFault(first_valid(column), reason, expected="a feature list")
     with faults_of_lists(column.offsets):
         values = step(column.steps)
-    return wrap(type_, column.rows, column.null_count, column.validity, column.offsets, values)
+    return wrap(
+        type_, column.rows, nulls=column.null_count, validity=column.validity, offsets=column.offsets, values=values
+    )
 
 
 def wrap(
@@ -104,7 +115,7 @@ def wrap(
 ) -> pa.Array:
     """Cut `values` into rows of the list `type_`; a fixed size is checked."""
     if not t.is_fixed_size_list(type_):
-        return list_array(type_, rows, nulls, validity, offsets, values)
+        return list_array(type_, rows, nulls=nulls, validity=validity, offsets=offsets, values=values)
     size = type_.list_size
     mask = mask_of(validity if nulls else None, rows)
     counts = np.diff(offsets)
@@ -125,7 +136,9 @@ def _spread(values: pa.Array, mask: Array, size: int) -> pa.Array:
     type_ = values.type
     if is_number(type_):
         numbers = scatter(number_view(values).reshape(-1, size), mask).reshape(-1) if size else number_view(values)
-        return fixed_width(type_, len(numbers), 0, None, bitmap_of(numbers) if t.is_boolean(type_) else numbers)
+        return fixed_width(
+            type_, len(numbers), nulls=0, validity=None, values=bitmap_of(numbers) if t.is_boolean(type_) else numbers
+        )
     if size < _WIDE:
         slots = np.repeat(mask, size)
         return values.take(pa.array(np.cumsum(slots) - 1, mask=~slots))
@@ -157,7 +170,10 @@ def _values(text: bool, cast: Cast, column: ColumnBuffers, count: int, nulls: in
     assert values is not None
     if text and column.binary_row >= 0:  # the engine has found bytes that are not text, which the plan only tracked
         assert offsets is not None
-        checked_cast(variable_width(pa.binary(), count, nulls, validity, offsets, values), pa.string())
+        checked_cast(
+            variable_width(pa.binary(), count, nulls=nulls, validity=validity, offsets=offsets, values=values),
+            pa.string(),
+        )
     return cast(count, nulls, validity, values, offsets)
 
 

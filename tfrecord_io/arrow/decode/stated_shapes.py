@@ -216,7 +216,11 @@ def _repeat_rows(column: ColumnBuffers, counts: Array) -> ColumnBuffers:
     rows = np.repeat(np.arange(column.rows), counts)
     mask = column_mask(column)[rows]
     repeated = ColumnBuffers(
-        column.name, column.kind, column.layout, len(rows), int(len(rows) - np.count_nonzero(mask))
+        column.name,
+        column.kind,
+        layout=column.layout,
+        rows=len(rows),
+        null_count=int(len(rows) - np.count_nonzero(mask)),
     )
     repeated.validity = None if mask.all() else bitmap_of(mask)
     bounds = column.offsets if column.layout is Layout.LIST else column.value_offsets

@@ -73,7 +73,7 @@ class TensorColumn:
         encoding = self._encoding.for_kind(column.kind, self._element)
         if companion is not None:
             companion.refuse_counts(mask, self._shape, self._counts(column))
-        cells = decode_cells(encoding, column, mask, self._element, self._shape)
+        cells = decode_cells(encoding, column, mask=mask, element=self._element, shape=self._shape)
         if companion is not None and column.kind is Kind.BYTES:
             companion.refuse_dtype(mask, self._element, scatter(cells.sizes, mask))
         self._refuse_sizes(cells, mask, companion)
@@ -113,7 +113,7 @@ class TensorColumn:
         else:
             shapes = self._shapes(cells, mask, companion)
         valid = None if mask.all() else mask
-        tensors = TensorValues(self._element, cells.data, offsets_of(cells.sizes), shapes, valid)
+        tensors = TensorValues(self._element, cells.data, offsets=offsets_of(cells.sizes), shapes=shapes, valid=valid)
         return tensor_array(tensors, len(mask), self._type)
 
     def _shapes(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> Array:

@@ -47,13 +47,13 @@ def component_columns(composite: Composite, array: pa.Array, column: str, row_ba
     items, per_row = array.flatten(), counts
     lengths: list[pa.Array] = []
     for name in composite.lengths:
-        _refuse_nulls(composite, items, per_row, "a list inside", column, row_base)
+        _refuse_nulls(composite, items, per_row=per_row, part="a list inside", column=column, row_base=row_base)
         of_each = list_lengths(items)
         if name is not None:
             lengths.append(_rows(int64_array(of_each), per_row, mask))
         per_row = np.diff(offsets_of(of_each)[offsets_of(per_row)])
         items = items.flatten()
-    _refuse_nulls(composite, items, per_row, "a value", column, row_base)
+    _refuse_nulls(composite, items, per_row=per_row, part="a value", column=column, row_base=row_base)
     return [_rows(items, per_row, mask), *lengths]
 
 
@@ -61,7 +61,14 @@ def _rows(values: pa.Array, counts: Array, mask: Array) -> pa.Array:
     """Values as a list for each row, which is null where the mask is False."""
     nulls = int(len(mask) - np.count_nonzero(mask))
     type_ = pa.list_(values.type)
-    return list_array(type_, len(mask), nulls, bitmap_of(mask) if nulls else None, offsets_of(counts), values)
+    return list_array(
+        type_,
+        len(mask),
+        nulls=nulls,
+        validity=bitmap_of(mask) if nulls else None,
+        offsets=offsets_of(counts),
+        values=values,
+    )
 
 
 def _refuse_nulls(composite: Composite, items: pa.Array, per_row: Array, part: str, column: str, row_base: int) -> None:

@@ -63,7 +63,7 @@ def encode_columns(
             continue
         array = batch.column(number)
         if in_steps:
-            columns.extend(_encode_steps(parts, array, name, row_base, plan, stated))
+            columns.extend(_encode_steps(parts, array, name=name, row_base=row_base, plan=plan, stated=stated))
             continue
         tree = plan.trees[number]
         if tree is None and plain_kind(array.type) is not None and parts[0].encoding == LIST:  # nothing to flatten
@@ -71,11 +71,11 @@ def encode_columns(
             columns.append(_encode_values(parts[0], rows, array, plan))
             continue
         for leaf, (rows, values) in zip(parts, _write_column(array, tree, name, row_base), strict=True):
-            columns.extend(_encode_leaf(leaf, rows, values, plan, stated))
+            columns.extend(_encode_leaf(leaf, rows, values=values, plan=plan, stated=stated))
     if stated:
         from tfrecord_io.arrow.encode.stated_sizes import add_stated
 
-        add_stated(columns, stated, batch, plan, row_base)
+        add_stated(columns, stated, batch=batch, plan=plan, row_base=row_base)
     return columns
 
 
@@ -104,7 +104,7 @@ def _encode_steps(
     try:
         for leaf, (inner, values) in zip(parts, flatten(steps, name), strict=True):
             of_steps: list[ColumnBuffers] = []
-            encoded = list(_encode_leaf(leaf, inner, values, plan, of_steps))
+            encoded = list(_encode_leaf(leaf, inner, values=values, plan=plan, stated=of_steps))
             if leaf.shape_source is not None:
                 from tfrecord_io.arrow.encode.stated_sizes import as_feature_lists
 
@@ -130,14 +130,14 @@ def _encode_leaf(
         return
     encoding = tensor_encoding(leaf.encoding)
     if encoding.one_value_per_cell:
-        yield from _encode_cells(encoding, leaf, rows, values, stated)
+        yield from _encode_cells(encoding, leaf, rows=rows, values=values, stated=stated)
         return
     if leaf.element is not None:
         tensors = _tensors(leaf, rows, values)
         if leaf.shape_source is not None:
             stated.extend(_stated_sizes(leaf, tensors, rows))
         data, offsets = encoding.encode(tensors)
-        values = fixed_width(leaf.element.arrow, len(data), 0, None, data)
+        values = fixed_width(leaf.element.arrow, len(data), nulls=0, validity=None, values=data)
         rows = replace(rows, offsets=_row_offsets(offsets, rows))
     yield _encode_values(leaf, rows, values, plan)
 

@@ -179,7 +179,7 @@ def plan_writing(
         raise EncodeError("a column's name is not UTF-8", hint="rename it") from error
     _refuse_collisions(fields, columns)
     annotated = pa.schema(fields, metadata=schema.metadata)
-    return WritePlan(annotated, columns, in_steps, trees, None if float64 == RAW else float64)
+    return WritePlan(annotated, columns, in_steps=in_steps, trees=trees, float64=None if float64 == RAW else float64)
 
 
 def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool, sequence: bool) -> pa.Field:
@@ -315,15 +315,21 @@ def int64_values(array: pa.Array, rows: Rows) -> Array:
     numbers = number_view(array)
     if t.is_time(array.type):
         bad = (numbers < 0) | (numbers >= DAY[array.type.unit])
-        _refuse(bad, numbers, rows, f"the number of this {array.type} is not a time of day", "cast it to a duration")
+        _refuse(
+            bad,
+            numbers,
+            rows=rows,
+            reason=f"the number of this {array.type} is not a time of day",
+            hint="cast it to a duration",
+        )
     elif t.is_date64(array.type):
         advice = "cast the column to timestamp[ms], or to date32"
-        _refuse(numbers % DAY["ms"] != 0, numbers, rows, "a date64 is not at midnight", advice)
+        _refuse(numbers % DAY["ms"] != 0, numbers, rows=rows, reason="a date64 is not at midnight", hint=advice)
     if numbers.dtype == np.uint64:
         reason = "an unsigned integer above 2**63 - 1 cannot be stored in a TFRecord"
         raw = f"{{'{printable(rows.feature)}': 'raw'}}"
         advice = f"pass column_encoding={raw}, or convert the column to text"
-        _refuse(numbers > _INT64_MAX, numbers, rows, reason, advice)
+        _refuse(numbers > _INT64_MAX, numbers, rows=rows, reason=reason, hint=advice)
         return numbers.view(np.int64)
     return numbers.astype(np.int64, copy=False)
 
@@ -338,7 +344,7 @@ def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: R
     infinite = np.isinf(rounded)
     if infinite.any():
         reason, advice = "a finite float64 is too large for float32", 'write the column with float64="raw"'
-        _refuse(infinite & np.isfinite(exact), exact, rows, reason, advice)
+        _refuse(infinite & np.isfinite(exact), exact, rows=rows, reason=reason, hint=advice)
     if float64 == "round":
         return rounded
     changed = rounded != exact
@@ -347,7 +353,7 @@ def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: R
         if float64 == "error":
             hint = 'float64="raw" keeps its bits, or float64="round" rounds it'
             hint_cli = "--float64 raw keeps its bits, or --float64 round rounds it"
-            _refuse(changed, exact, rows, "float32 cannot hold a float64", hint, hint_cli)
+            _refuse(changed, exact, rows=rows, reason="float32 cannot hold a float64", hint=hint, hint_cli=hint_cli)
         count = np.count_nonzero(_clear_unwritten(changed, rows))
         if count:
             rounding.add(rows.feature, int(count))
@@ -409,6 +415,8 @@ def number_cells(rows: Rows, values: pa.Array) -> TensorValues:
         if rows.valid is not None:
             data = data.reshape(-1, element.itemsize)[rows.valid].reshape(-1)
         offsets = np.arange(len(data) // element.itemsize + 1) * element.itemsize
-        return TensorValues(element, data, offsets, (), rows.valid)
+        return TensorValues(element, data, offsets=offsets, shapes=(), valid=rows.valid)
     lengths = np.diff(rows.offsets) if rows.valid is None else np.diff(rows.offsets)[rows.valid]
-    return TensorValues(element, data, offsets_of(lengths) * element.itemsize, lengths[:, None], rows.valid)
+    return TensorValues(
+        element, data, offsets=offsets_of(lengths) * element.itemsize, shapes=lengths[:, None], valid=rows.valid
+    )

@@ -94,7 +94,15 @@ def as_feature_lists(steps: Sequence[ColumnBuffers], source: ShapeSource, rows: 
             continue
         validity = None if rows.valid is None or rows.valid.all() else bitmap_of(rows.valid)
         nulls = 0 if rows.valid is None else int(rows.count - np.count_nonzero(rows.valid))
-        column = ColumnBuffers(step.name, step.kind, Layout.LIST, rows.count, nulls, validity, offsets)
+        column = ColumnBuffers(
+            step.name,
+            step.kind,
+            layout=Layout.LIST,
+            rows=rows.count,
+            null_count=nulls,
+            validity=validity,
+            offsets=offsets,
+        )
         columns.append(replace(column, steps=step))
     return columns
 

@@ -47,7 +47,7 @@ class Npy(TensorEncoding):
         if count:
             first = _cell(values[offsets[0] : offsets[1]], 0, element, shape)
             header = _header(element.dtype, first.shape)  # that numpy.save writes; if all have it, one comparison
-            decoded = cells_of_one_header(values, offsets, header, first.nbytes, first.shape)
+            decoded = cells_of_one_header(values, offsets, header=header, size=first.nbytes, shape=first.shape)
         if decoded is None:
             cells = [_cell(values[offsets[row] : offsets[row + 1]], row, element, shape) for row in range(count)]
             data = np.concatenate([np.empty(0, np.uint8), *(cell.reshape(-1).view(np.uint8) for cell in cells)])

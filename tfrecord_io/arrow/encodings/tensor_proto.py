@@ -75,7 +75,9 @@ def _decode_numbers(values: Array, offsets: Array, element: Element) -> tuple[De
         reason = f"the TensorProto is of {first.name}, the column of {element.name}"
         raise RowFault(0, reason, expected=element.name, got=first.name)
     size = first.values.nbytes
-    decoded = cells_of_one_header(values, offsets, proto_prefix(first.name, first.shape), size, first.shape)
+    decoded = cells_of_one_header(
+        values, offsets, header=proto_prefix(first.name, first.shape), size=size, shape=first.shape
+    )
     is_misread = decoded is not None and first.name == "bool" and decoded.data.max(initial=0) > 1  # not a tensor
     if decoded is not None and not is_misread:
         assert decoded.shapes is not None

@@ -146,7 +146,9 @@ def open_input(
     have one name; TypeError if `data` holds no table; while iterating, SchemaError if a batch of an iterable has
     another schema than the first.
     """
-    options = _InputOptions(index, record_dim, nan_to_null, encodings or {}, conform, maps or {})
+    options = _InputOptions(
+        index, record_dim, nan_to_null=nan_to_null, encodings=encodings or {}, conform=conform, maps=maps or {}
+    )
     source = _open_table(data, options, row_base)
     try:
         names = Counter(source.schema.names)
@@ -455,7 +457,9 @@ def _source_of_reader(data: Any, options: _InputOptions) -> BatchSource:
 def _source_of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
     with errors_of_rows(row_base):
         if is_frame(data):
-            columns = table_of_frame(data, options.index, options.nan_to_null, options.encodings, options.maps)
+            columns = table_of_frame(
+                data, options.index, nan_to_null=options.nan_to_null, encodings=options.encodings, maps=options.maps
+            )
         else:
             columns = table_of_arrays(data, options.nan_to_null, options.encodings, options.maps)
     if not columns.tensors:

@@ -308,11 +308,15 @@ def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
     if value_offsets is None:
         values = plain_array(content.view(dtype))
     else:
-        values = variable_width(pa.binary(), len(value_offsets) - 1, 0, None, value_offsets, content)
+        values = variable_width(
+            pa.binary(), len(value_offsets) - 1, nulls=0, validity=None, offsets=value_offsets, values=content
+        )
     if offsets is None:
         buffers = [None if validity is None else pa.py_buffer(validity), *values.buffers()[1:]]
         return pa.Array.from_buffers(values.type, len(values), buffers, nulls)
-    return list_array(pa.list_(values.type), len(offsets) - 1, nulls, validity, offsets, values)
+    return list_array(
+        pa.list_(values.type), len(offsets) - 1, nulls=nulls, validity=validity, offsets=offsets, values=values
+    )
 
 
 def tensors_of(values: Any, nan_to_null: bool, encoding: str | None) -> Tensors | pa.Array | None:

@@ -80,7 +80,7 @@ def table_of_frame(
     frame, complex_levels = _blank_complex_levels(frame)
     frame, prepared, exact = _prepare_columns(frame, nan_to_null, encodings or {}, maps or {})
     table = _convert_by_pyarrow(frame, index)
-    table = _improve_columns(frame, table, prepared, exact, nan_to_null)
+    table = _improve_columns(frame, table, prepared=prepared, exact=exact, nan_to_null=nan_to_null)
     for at, dtype in enumerate(frame.dtypes):
         if zone_of(dtype) is not None:
             refuse_lost_zone(table.field(at).name, frame.iloc[:, at])

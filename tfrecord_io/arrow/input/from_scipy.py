@@ -46,4 +46,6 @@ def columns_of_matrix(name: str, matrix: Any) -> MatrixColumns:
 
 def _lists(offsets: Any, values: pa.Array) -> pa.Array:
     type_ = pa.list_(values.type) if offsets[-1] <= _MOST_OFFSET else pa.large_list(values.type)
-    return list_array(type_, len(offsets) - 1, 0, None, np.ascontiguousarray(offsets), values)
+    return list_array(
+        type_, len(offsets) - 1, nulls=0, validity=None, offsets=np.ascontiguousarray(offsets), values=values
+    )

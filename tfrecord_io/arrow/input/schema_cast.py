@@ -49,7 +49,7 @@ def cast_columns(
         with errors_of_rows(row_base, field.name):
             result = _cast_column(array, source, field)
             if source.type != field.type:
-                _note_rounding(array, source, result, field, float64, rounding)
+                _note_rounding(array, source, result=result, field=field, float64=float64, rounding=rounding)
         columns.append(result)
     return columns
 

@@ -183,7 +183,9 @@ def _lists(tensors: TensorValues, rows: int, target: pa.Field) -> pa.Array:
     if tensors.valid is not None:
         counts, validity = scatter(counts, tensors.valid), bitmap_of(tensors.valid)
     lists = pa.large_list(element.arrow)
-    return list_array(lists, rows, rows - len(tensors), validity, offsets_of(counts), values).cast(target.type)
+    return list_array(
+        lists, rows, nulls=rows - len(tensors), validity=validity, offsets=offsets_of(counts), values=values
+    ).cast(target.type)
 
 
 def tensors_fit(source: pa.Field, target: pa.Field) -> bool:

@@ -77,7 +77,10 @@ class MessageBatchBuilder:
         rows = len(offsets) - 1
         count = max(1, min(self._threads, rows, int(offsets[-1] - offsets[0]) // _PART_BYTES))
         bounds = [rows * at // count for at in range(count + 1)]
-        tasks = [partial(self._part, offsets, values, begin, end, expansion) for begin, end in pairwise(bounds)]
+        tasks = [
+            partial(self._part, offsets, values, begin=begin, end=end, expansion=expansion)
+            for begin, end in pairwise(bounds)
+        ]
         return [task() for task in tasks] if count == 1 else list(ordered(iter(tasks), count))
 
     def _part(self, offsets: Array, values: Array, begin: int, end: int, expansion: Expansion) -> _Read | RowFault:
@@ -160,7 +163,7 @@ class MessageReader:
         every = values._replace(rows=np.arange(items, dtype=np.int32))
         with faults_of_lists(offsets):
             inner = self._value(field, every, items, False)
-        return list_array(field.type, count, 0, None, offsets, inner)
+        return list_array(field.type, count, nulls=0, validity=None, offsets=offsets, values=inner)
 
     def _value(self, field: MessageField, values: FieldValues, count: int, nullable: bool) -> pa.Array:
         """One value for each of `count` rows: if absent null, or the default."""
@@ -199,7 +202,14 @@ class MessageReader:
             lengths = scatter(lengths, present)
             valid = bitmap_of(present) if nullable else None
         offsets = offsets_of(lengths, np.int32)
-        array = variable_width(field.item_type, count, count - len(rows) if nullable else 0, valid, offsets, data)
+        array = variable_width(
+            field.item_type,
+            count,
+            nulls=count - len(rows) if nullable else 0,
+            validity=valid,
+            offsets=offsets,
+            values=data,
+        )
         if field.item_type == pa.string():
             try:
                 array.validate(full=True)
@@ -221,7 +231,7 @@ class MessageReader:
         children = self._fields(node, parts, f"{field.path}.")
         if node.name in TIMES:
             seconds, nanos = children
-            return time_numbers(node.name, field.path, seconds, nanos, mask)
+            return time_numbers(node.name, field.path, seconds=seconds, nanos=nanos, mask=mask)
         if node.is_wrapper:
             return children[0] if mask is None else children[0].take(pa.array(np.arange(count), mask=~mask))
         return pa.Array.from_buffers(field.item_type, count, [bitmap_buffer(mask)], children=children)
@@ -252,7 +262,7 @@ class MessageReader:
             offsets = offsets_of(np.bincount(values.rows[kept], minlength=count), np.int32)
             keys, contents = keys.take(pa.array(kept)), contents.take(pa.array(kept))
         entries = pa.StructArray.from_arrays([keys, contents], fields=[field.type.key_field, field.type.item_field])
-        return list_array(field.type, count, 0, None, offsets, entries)
+        return list_array(field.type, count, nulls=0, validity=None, offsets=offsets, values=entries)
 
     def _drop_unknown(self, field: MessageField, values: FieldValues) -> FieldValues:
         """Drop values that a closed enum does not have: they count as unknown fields."""

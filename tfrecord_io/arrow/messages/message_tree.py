@@ -162,7 +162,10 @@ class MessageNode:
         """How its fields are read, those of `fields` first."""
         closed = [f.presence and f.enum is not None and f.enum.is_closed for f in self.fields]
         pairs = zip(self.fields, closed, strict=True)
-        read_forms = [FieldForm(f.number, f.wire_type, f.repeated, True, f.oneof, closes) for f, closes in pairs]
+        read_forms = [
+            FieldForm(f.number, f.wire_type, repeated=f.repeated, wanted=True, oneof=f.oneof, keeps_all=closes)
+            for f, closes in pairs
+        ]
         return [*read_forms, *self.skipped]
 
     @cached_property
@@ -218,7 +221,9 @@ class _Builder:
             else:
                 type_ = member.type
                 wire_type = GROUP if type_ == _GROUP_TYPE else LEN if type_ == _MESSAGE_TYPE else _SCALARS[type_][1]
-                skipped.append(FieldForm(member.number, wire_type, _is_repeated(member), False, group))
+                skipped.append(
+                    FieldForm(member.number, wire_type, repeated=_is_repeated(member), wanted=False, oneof=group)
+                )
         if chosen is not None:
             members.sort(key=lambda member: chosen.index(member.name))
         return MessageNode(name, members, skipped)
@@ -245,10 +250,10 @@ class _Builder:
         return MessageField(
             one.name,
             path,
-            one.number,
-            scalar,
-            message,
-            None if one.enum_type is None else self._enum(one.enum_type),
+            number=one.number,
+            scalar=scalar,
+            message=message,
+            enum=None if one.enum_type is None else self._enum(one.enum_type),
             repeated=repeated,
             is_map=is_map,
             is_group=one.type == _GROUP_TYPE,

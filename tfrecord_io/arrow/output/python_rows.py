@@ -143,7 +143,10 @@ def _tensor(field: Field, slots: Mapping[str, int]) -> _Added | None:
         for (feature, slot), form, dtype in zip(hidden, (of_shape, _BINARY), (np.dtype(np.int64), None), strict=False)
     ]
     companion_names = tuple(feature + LIST_MARK for feature, _ in hidden)
-    return forms, [partial(_finish_tensor, field.column, companion_names, element.dtype, shape, element.name.encode())]
+    finish = partial(
+        _finish_tensor, field.column, companion_names, dtype=element.dtype, shape=shape, word=element.name.encode()
+    )
+    return forms, [finish]
 
 
 def _finish_tensor(

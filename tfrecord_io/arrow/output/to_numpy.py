@@ -161,10 +161,12 @@ class Ragged:
         first_row = bins.searchsorted(bins)  # of the bin of each row
         places = bins * length + before - before[first_row]
         values = np.full((count * length, *self.values.shape[1:]), fill, self.values.dtype)
-        copy_runs(self.values, starts, lengths, values, places)
+        copy_runs(self.values, starts, lengths=lengths, out=values, places=places)
         ids, positions = np.zeros(count * length, np.int32), np.zeros(count * length, np.int32)
-        copy_runs(np.repeat(segments, lengths), before, lengths, ids, places)
-        copy_runs(np.arange(length, dtype=np.int32), np.zeros_like(lengths), lengths, positions, places)
+        copy_runs(np.repeat(segments, lengths), before, lengths=lengths, out=ids, places=places)
+        copy_runs(
+            np.arange(length, dtype=np.int32), np.zeros_like(lengths), lengths=lengths, out=positions, places=places
+        )
         shape = (count, length)
         return values.reshape(*shape, *values.shape[1:]), ids.reshape(shape), positions.reshape(shape)
 
@@ -182,7 +184,7 @@ class Ragged:
         offsets = offsets_of(lengths)
         values = np.empty((int(offsets[-1]), *self.values.shape[1:]), self.values.dtype)
         begins = self.offsets[1:] - lengths if from_left else self.offsets[:-1]
-        copy_runs(self.values, begins, lengths, values, offsets[:-1])
+        copy_runs(self.values, begins, lengths=lengths, out=values, places=offsets[:-1])
         return Ragged(values, offsets, None if self.shapes is None else shapes, self.valid)
 
 

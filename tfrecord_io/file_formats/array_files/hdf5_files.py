@@ -1,4 +1,4 @@
-"""HDF5 files: their datasets as columns, and columns as datasets. Links to other files are refused."""
+"""Read the datasets of HDF5 files as columns, and write columns as datasets. Links to other files are refused."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def open_hdf5(
     source = find_files(path, HDF5.suffixes, Options.from_keywords(keywords).storage).single(SINGLE)
     with ExitStack() as opened:
         raw = opened.enter_context(closing(open_file(source)))
-        return stream_of_file(raw, source, opened, limits, project, record_dim=record_dim, decode_cf=decode_cf)
+        return stream_of_file(
+            raw, source, opened=opened, limits=limits, project=project, record_dim=record_dim, decode_cf=decode_cf
+        )
 
 
 def stream_of_file(
@@ -117,7 +119,7 @@ def stream_of_file(
         is_needed = project([*chain.from_iterable(columns_by_array(dtypes).values()), *links.nowhere])
         if left_out := column_list([name for name in links.nowhere if is_needed(name)]):
             warn(f"{source.path}: left out {left_out}: soft links of these names lead nowhere", SchemaWarning)
-    return stream_of_group(dtypes, open, opened, source.path, project, labels, **labelled)
+    return stream_of_group(dtypes, open, files=opened, path=source.path, project=project, labels=labels, **labelled)
 
 
 _Target: TypeAlias = "h5py.Dataset | int | str | None"
@@ -344,7 +346,7 @@ def _array(dataset: h5py.Dataset, path: str, file_bytes: int, max_expansion: int
         array.check_record(array.row_bytes)
         array.check_expansion(array.size)
     if has_sizes and dataset.shape:
-        first = _rows(dataset, path, file_bytes, 0, min(_ROWS, array.rows))
+        first = _rows(dataset, path, file_bytes=file_bytes, begin=0, end=min(_ROWS, array.rows))
         array.sampled_bytes = max((_value_bytes(row) for row in first), default=0) or 1
     return array
 
@@ -446,7 +448,9 @@ def write_file(
             rows = temporary.raising_failed_writes(write)(temporary)
         file.seek(0)
         shutil.copyfileobj(file, OutputStream(output), BLOCK_BYTES)
-        return WriteReport(os.fspath(target), rows, output.offset, None, export.names, {})
+        return WriteReport(
+            os.fspath(target), rows, bytes=output.offset, compression=None, columns=export.names, rounded={}
+        )
 
 
 class TemporaryFile(io.RawIOBase):

@@ -76,7 +76,7 @@ def open_netcdf(
         begin = raw.read(len(HDF5.magic[0]))
         raw.seek(0)
         if begin.startswith(HDF5.magic):
-            return stream_of_file(raw, source, opened, limits, project, **labelled)
+            return stream_of_file(raw, source, opened=opened, limits=limits, project=project, **labelled)
         if not begin.startswith(NETCDF.magic):
             raise DecodeError("not a NetCDF-4 or classic NetCDF file", path=source.path, got=begin)
         open_by = _read_with_netcdf4 if begin.startswith(_CDF5) else _read_with_scipy
@@ -96,7 +96,7 @@ def open_netcdf(
             )
 
         dtypes = {name: np.dtype(values.dtype) for name, (_, values) in variables.items()}
-        return stream_of_group(dtypes, open, opened, source.path, project, labels, **labelled)
+        return stream_of_group(dtypes, open, files=opened, path=source.path, project=project, labels=labels, **labelled)
 
 
 _Variables = dict[str, tuple[Label, Any]]  # with what is indexed for values

@@ -191,7 +191,14 @@ def idx_array(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
     sizes = file.read(4 * magic[3])
     if len(sizes) < 4 * magic[3]:
         raise DecodeError("the IDX file ends inside its header", path=path, expected=4 * magic[3], got=len(sizes))
-    return ArrayFile(path, np.dtype(_TYPES[magic[2]]), struct.unpack(f">{magic[3]}I", sizes), False, file, seekable)
+    return ArrayFile(
+        path,
+        np.dtype(_TYPES[magic[2]]),
+        shape=struct.unpack(f">{magic[3]}I", sizes),
+        fortran_order=False,
+        file=file,
+        seekable=seekable,
+    )
 
 
 def idx_name(stem: str) -> str:
@@ -239,7 +246,7 @@ def npy_array(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
     except DecodeError as error:
         error.path = path
         raise
-    return ArrayFile(path, dtype, shape, fortran_order, file, seekable)
+    return ArrayFile(path, dtype, shape=shape, fortran_order=fortran_order, file=file, seekable=seekable)
 
 
 class Archive:

@@ -25,8 +25,9 @@ from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_scan, scan_of
+from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_source import plan_source
 from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.schema.array_attributes import (
     RECORD,
@@ -129,16 +130,18 @@ def to_npy(
             forms, rows = _measure_columns(scan, columns, meter.part())
             if len(columns) == 1:
                 [(name, blocks)] = _arrays(scan, columns, forms, meter.part())
-                _write_rows(write, forms[name], rows, blocks, name)
+                _write_rows(write, forms[name], rows=rows, blocks=blocks, column=name)
             else:
                 dtype = np.dtype([(name, *form) for name, form in forms.items()])
                 blocks = _structure_blocks(dtype, _blocks(scan, columns, meter.part()))
-                _write_rows(write, (dtype, ()), rows, blocks, None)
+                _write_rows(write, (dtype, ()), rows=rows, blocks=blocks, column=None)
     except BaseException:
         sink.discard()
         raise
     sink.commit()
-    return WriteReport(os.fspath(target), rows, sink.bytes, sink.compression, columns, {})
+    return WriteReport(
+        os.fspath(target), rows, bytes=sink.bytes, compression=sink.compression, columns=columns, rounded={}
+    )
 
 
 @check_keywords
@@ -208,8 +211,10 @@ def to_npz(
             for group in groups:
                 for name, blocks in _arrays(scan, group, forms, meter.part(Fraction(1, len(groups)))):
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                        _write_rows(member.write, forms[name], rows, blocks, name)
-        return WriteReport(os.fspath(target), rows, output.offset, None, tuple(names), {})
+                        _write_rows(member.write, forms[name], rows=rows, blocks=blocks, column=name)
+        return WriteReport(
+            os.fspath(target), rows, bytes=output.offset, compression=None, columns=tuple(names), rounded={}
+        )
 
 
 def _warn_of_times(fields: Iterable[pa.Field]) -> None:
@@ -245,7 +250,7 @@ def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOption
     if any(hasattr(unwrap_scans(path), "read") for path in paths):
         raise TypeError("the files are read several times: pass a path, not a file object")
     options = options_from_call(ExportOptions, None, source, {"batch_bytes": BLOCK_BYTES}, **keywords)
-    return scan_of(source, options), options.target
+    return plan_source(source, options), options.target
 
 
 def _meter(scan: Scan) -> ProgressMeter:
@@ -261,11 +266,11 @@ def _measure_columns(scan: Scan, columns: Sequence[str], progress: ProgressLike)
     for blocks, reader in _blocks(scan, columns, progress):
         for name, block in blocks.items():
             dtype, shape = forms[name] if row else (_stored_dtype(block), block.shape[1:])
-            _check_shape(block, shape, name, reader, row)
+            _check_shape(block, shape, column=name, reader=reader, row=row)
             if is_text_dtype(block.dtype) and len(block):
                 _refuse_last_nuls(block, row, name, reader)
                 expansion = Expansion(scan.options.limits.expansion_bytes, reader.payload_bytes)
-                _refuse_padding(block, row, dtype.itemsize, expansion, name)
+                _refuse_padding(block, row, width=dtype.itemsize, expansion=expansion, column=name)
             forms[name] = np.promote_types(dtype, _stored_dtype(block)), shape  # the widest dtype of text
             rows = row + len(block)
         row = rows
@@ -464,7 +469,13 @@ class Export:
                 for array, field in zip(leaf_arrays(batch), fields, strict=True):
                     values = _array(array, field, reader, row, group=True)
                     if isinstance(values, np.ndarray):
-                        _check_shape(values, shapes.setdefault(field.name, values.shape[1:]), field.name, reader, row)
+                        _check_shape(
+                            values,
+                            shapes.setdefault(field.name, values.shape[1:]),
+                            column=field.name,
+                            reader=reader,
+                            row=row,
+                        )
                     try:
                         append(field.name, values, is_bytes(field.type))
                     except EncodeError as error:

@@ -279,7 +279,7 @@ def to_zarr(source: Any, target: Any, **keywords: Any) -> WriteReport:
         with _quiet():
             zarr.consolidate_metadata(store, zarr_format=2)  # xarray warns where it is not
         store.finish()
-    return WriteReport(os.fspath(target), rows, folder.bytes, None, export.names, {})
+    return WriteReport(os.fspath(target), rows, bytes=folder.bytes, compression=None, columns=export.names, rounded={})
 
 
 class _Writer:

@@ -115,9 +115,9 @@ def csv_source(
         (name,) = header.names
         if (separator := next((mark for mark in ";\t|" if mark in name), None)) is not None:
             reason = f"{first.path}: one column, '{printable(name)}', as no ',' is in the header"
-            several = f"{reason}; if these are several columns, pass"
+            warning = f"{reason}; if these are several columns, pass"
             hint = f"source_options={ {'delimiter': separator}!r}"
-            warn(f"{several} {hint}", SchemaWarning, f"{several} --delimiter {shlex.quote(separator)}")
+            warn(f"{warning} {hint}", SchemaWarning, f"{warning} --delimiter {shlex.quote(separator)}")
     names = files.select_names(header.names)
     schema = declared_types(header, options, _can_parse)
     inferred = inferred_names(header.names if names is None else names, options)
@@ -144,7 +144,7 @@ def csv_source(
         ) as rows:
             for batch in rows:
                 for name in _infinite(batch, checked):
-                    _refuse_overflow(source, cells, header.names, name, batch.schema.field(name).type)
+                    _refuse_overflow(source, cells, header=header.names, name=name, type_=batch.schema.field(name).type)
                 yield batch
 
     return TableSource(files, schema, batches)
@@ -169,7 +169,7 @@ def _refuse_rounding(first: Any, source: Source, names: Sequence[str], cells: Ce
         return
     for name in names:
         if may_be_rounded(rows[name]):
-            with closing(_rows(source, cells, {name: pa.string()}, header.names, [name])) as batches:
+            with closing(_rows(source, cells, types={name: pa.string()}, header=header.names, names=[name])) as batches:
                 refuse_rounding(_texts(batches, name, len(rows)), name, pa.float64(), source.path)
 
 
@@ -184,7 +184,7 @@ def _infinite(batch: pa.RecordBatch, checked: set[str]) -> Iterator[str]:
 def _refuse_overflow(source: Source, cells: Cells, header: Sequence[str], name: str, type_: pa.DataType) -> None:
     """Raise DecodeError for the first number of a column that pyarrow reads as an infinity; `inf` is one."""
     row = 0
-    with closing(_rows(source, cells, {name: pa.string()}, header, [name])) as batches:
+    with closing(_rows(source, cells, types={name: pa.string()}, header=header, names=[name])) as batches:
         for batch in batches:
             for at, cell in enumerate(batch[name].to_pylist(), row):
                 if cell is not None and is_too_large(cell.strip(), type_):
@@ -310,7 +310,7 @@ def _rows(
                 if rounded is not None:
                     name, row = rounded
                     missing = "if nan is a missing value, name it by null_values="
-                    raise rounding_error(source.path, before + row, name, types[name], missing)
+                    raise rounding_error(source.path, before + row, name=name, type_=types[name], alternative=missing)
                 before += len(table)
                 yield from table.to_batches()
 

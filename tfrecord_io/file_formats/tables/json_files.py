@@ -102,7 +102,7 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
         with closing(open_text_file(source, meter)) as file:
             for block in line_blocks(file, source.path):
                 for part in cut(block, most_rows, source.path):
-                    batch = _batch(part, source.path, parsed, schema, unexpected)
+                    batch = _batch(part, source.path, parsed=parsed, schema=schema, unexpected=unexpected)
                     _refuse_rounded(part, source.path, batch, by_values)
                     yield batch
 

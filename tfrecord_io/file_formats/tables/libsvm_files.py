@@ -164,7 +164,7 @@ def _rows(lines: list[bytes], first: int, path: str) -> _Lines:
             f"the index {whole[at]} follows {whole[at - 1]}",
             "ascending indices",
         )
-    return _Lines(labels, queries, rows, counts, whole, np.ascontiguousarray(pairs[:, 1]))
+    return _Lines(labels, queries, numbers=rows, counts=counts, indices=whole, values=np.ascontiguousarray(pairs[:, 1]))
 
 
 def _batch(lines: _Lines, contents: _Contents, schema: pa.Schema, path: str) -> pa.RecordBatch:
@@ -177,7 +177,11 @@ def _batch(lines: _Lines, contents: _Contents, schema: pa.Schema, path: str) -> 
     indices = lines.indices - (0 if contents.zero_based else 1)
     for field, values in zip(list(schema)[-2:], (indices, lines.values), strict=True):
         items = plain_array(values.astype(field.type.value_type.to_pandas_dtype(), copy=False))
-        columns.append(list_array(field.type, len(lines.counts), 0, None, offsets_of(lines.counts), items))
+        columns.append(
+            list_array(
+                field.type, len(lines.counts), nulls=0, validity=None, offsets=offsets_of(lines.counts), values=items
+            )
+        )
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -186,7 +190,9 @@ def _labels(lines: _Lines, contents: _Contents, path: str) -> pa.Array:
         return plain_array(_floats(b" ".join(lines.labels)))
     counts = np.array([label.count(b",") + 1 if label else 0 for label in lines.labels], np.int64)
     values = plain_array(_floats(b" ".join(lines.labels).replace(b",", b" ")))
-    return list_array(pa.list_(pa.float64()), len(counts), 0, None, offsets_of(counts), values)
+    return list_array(
+        pa.list_(pa.float64()), len(counts), nulls=0, validity=None, offsets=offsets_of(counts), values=values
+    )
 
 
 def _floats(text: bytes) -> Array:

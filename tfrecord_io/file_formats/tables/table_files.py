@@ -375,7 +375,7 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
             sink.commit()
             size, compression = sink.bytes, sink.compression
         columns = tuple(reader.schema.names)
-        return WriteReport(os.fspath(target), rows, size, compression, columns, {})
+        return WriteReport(os.fspath(target), rows, bytes=size, compression=compression, columns=columns, rounded={})
 
 
 def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, format: Format) -> int:

@@ -107,11 +107,13 @@ def write_table_folder(source: Any, target: Any, format: Format, keywords: dict[
             if options.shards is not None:
                 rows = _write_shards(reader, stage, writer, options.shards)
             else:
-                rows = _write_dataset(reader, stage, writer, options, columns)
+                rows = _write_dataset(reader, stage, writer=writer, options=options, columns=columns)
         files = folder.publish(stage, rows)
     total = sum(file.bytes for file in files)
     records = sum(file.records for file in files)
-    return WriteReport(folder.path, records, total, None, tuple(schema.names), {}, tuple(files))
+    return WriteReport(
+        folder.path, records, bytes=total, compression=None, columns=tuple(schema.names), rounded={}, files=tuple(files)
+    )
 
 
 @contextmanager

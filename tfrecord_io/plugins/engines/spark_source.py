@@ -35,7 +35,8 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.write import WriteOptions
-from tfrecord_io.read.open_scan import open_scan, plan_dataset
+from tfrecord_io.read.open_scan import open_scan
+from tfrecord_io.read.resolve_source import plan_dataset
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import is_any_tensor

@@ -164,11 +164,11 @@ def report(
     keywords = {"columns": columns, "storage_options": storage_options, "progress": progress}
     options = [options_from_call(ReadOptions, report, side, **keywords).for_inspection() for side in sources]
     if target is None:
-        return _make_report(None, sources, options, limits, verify)
+        return _make_report(None, sources, options=options, limits=limits, check=verify)
     if isinstance(target, str | os.PathLike) and not is_page(os.fspath(target)):
         raise ValueError(f"{printable(target)}: the name of a report ends in .html")
     with open_output(target, options[0].storage, mode=mode) as file:
-        page = _make_report(file.path, sources, options, limits, verify)
+        page = _make_report(file.path, sources, options=options, limits=limits, check=verify)
         file.write(page.html.encode())
     return page
 

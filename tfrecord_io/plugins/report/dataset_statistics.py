@@ -25,8 +25,9 @@ from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import datasets_in, refuse_options
 from tfrecord_io.read.chunks.block_walker import RecordFile
-from tfrecord_io.read.open_scan import open_scan, plan_dataset, selection_of
+from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.resolve_source import Files, plan_dataset
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.schema.tensor_types import JSON, encoding_rules, is_any_tensor
@@ -120,7 +121,8 @@ def dataset_statistics(
     options = replace(options, progress=False)  # of the sample alone, not of each reading
     if (options.batch_size, options.batch_bytes) == (default.batch_size, default.batch_bytes):
         options = replace(options, batch_size=_BATCH_ROWS, batch_bytes=_BATCH_BYTES)
-    sources, options = selection_of(path, options)
+    found = Files.from_source(path, options)
+    sources, options = list(found.sources), found.options
     size = total(source.size for source in sources)
     if options.sample == default.sample and size is not None and size <= limits.bytes:
         options = replace(options, sample="all")

@@ -1,4 +1,4 @@
-"""Images and sounds among the sampled rows, with their labels and boxes."""
+"""Select the images and sounds of sampled rows for the page of a report, with their labels and boxes."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ def galleries(rows: Sequence[Row], fields: Sequence[pa.Field]) -> Iterator[Galle
         if kind == "image":
             form = ImageForm.from_metadata(column.metadata, column.name) or ImageForm()
             images = tuple(
-                _image(row, column.name, value, note, form.orient, box_forms) for row, value, note in present
+                _image(row, column.name, value=value, note=note, orient=form.orient, box_forms=box_forms)
+                for row, value, note in present
             )
             yield Gallery(column.name, kind, images)
         elif kind == "audio":
@@ -164,7 +165,9 @@ def _image(row: Row, name: str, value: Any, note: str, orient: bool, box_forms: 
     small = preview.width is not None and max(preview.width, preview.height or 0) <= 96
     text = ", ".join(part for part in notes if part)
     boxes = _boxes(row, name, box_forms, (preview.height, preview.width))
-    return MediaSample(preview.mime, preview.data, text, captions, boxes, preview.problem, small)
+    return MediaSample(
+        preview.mime, preview.data, note=text, captions=captions, boxes=boxes, problem=preview.problem, pixelated=small
+    )
 
 
 def _sound(row: Row, name: str, value: Any, note: str) -> MediaSample:
@@ -219,7 +222,7 @@ def _boxes(row: Row, name: str, forms: Mapping[str, str], size: tuple[int | None
         if len(boxes) < _MOST_BOXES and all(map(math.isfinite, ends)):
             label = short(_text(labels[i]), 40) if i < len(labels) else ""
             ymin, xmin, ymax, xmax = (min(1.0, max(0.0, end)) for end in ends)
-            boxes.append(Box(min(ymin, ymax), min(xmin, xmax), max(ymin, ymax), max(xmin, xmax), label))
+            boxes.append(Box(min(ymin, ymax), min(xmin, xmax), ymax=max(ymin, ymax), xmax=max(xmin, xmax), label=label))
     return tuple(boxes)
 
 

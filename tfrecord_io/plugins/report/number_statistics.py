@@ -319,7 +319,14 @@ class SampleReader:
         whole = not self._ended_early and len(self._pieces) == self._all_pieces
         is_complete = whole and not self._scan.options.is_indivisible
         total = self._records if is_complete else self._total
-        return Sampling(self._records, self._bytes, total, is_complete, self._text(is_complete), self._skipped)
+        return Sampling(
+            self._records,
+            self._bytes,
+            total=total,
+            complete=is_complete,
+            text=self._text(is_complete),
+            skipped=self._skipped,
+        )
 
     def _text(self, is_complete: bool) -> str:
         if is_complete:

@@ -1,4 +1,4 @@
-"""The page of a report: one HTML document of bounded size, without scripts, that loads nothing."""
+"""Write a report as one HTML page of bounded size, without scripts, that loads nothing."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def histogram_chart(histograms: Sequence[Histogram], high: float, label: Label =
     sums = [sum(h.counts) or 1 for h in histograms]
     highest = max(count / total for h, total in zip(histograms, sums, strict=True) for count in h.counts) or 1.0
     series = "".join(
-        _bars(h, total, highest, high, label, f"s{i}")
+        _bars(h, total, highest=highest, high=high, label=label, kind=f"s{i}")
         for i, (h, total) in enumerate(zip(histograms, sums, strict=True))
     )
     chart = element(

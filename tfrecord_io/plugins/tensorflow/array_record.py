@@ -107,7 +107,9 @@ class _Records:
         with _local_copy(self.file) as file:
             if self.length is not None:
                 check_length(self.file.path, len(_OpenedFile(file, self.file.path, 0)), self.length)
-            for payloads in _payloads(file, self.file.path, MAX_RECORD_BYTES, self.begin, self.end):
+            for payloads in _payloads(
+                file, self.file.path, max_record_bytes=MAX_RECORD_BYTES, begin=self.begin, end=self.end
+            ):
                 yield np.frombuffer(engine.frame(payloads), np.uint8)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -305,7 +307,7 @@ def to_array_record(
             ProgressMeter(progress, None, "records") as meter,
         ):
             written = os.path.join(stage, "records")
-            count = _write(written, options, records, meter, os.fspath(target))
+            count = _write(written, options, records=records, meter=meter, target=os.fspath(target))
             with open(written, "rb") as file:
                 while data := file.read(_READ_BYTES):
                     sink.write(Piece(data, 0))
@@ -313,7 +315,7 @@ def to_array_record(
         sink.discard()
         raise
     sink.commit()
-    return WriteReport(os.fspath(target), count, sink.bytes, name, ("record",), {})
+    return WriteReport(os.fspath(target), count, bytes=sink.bytes, compression=name, columns=("record",), rounded={})
 
 
 def _write(path: str, options: str, records: Iterable[bytes], meter: ProgressMeter, target: str) -> int:

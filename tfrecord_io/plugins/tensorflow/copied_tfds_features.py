@@ -64,7 +64,7 @@ class SourceFeatures:
             return self.document if kept_names == {*self.leaves} == {*new_leaves} else None
         _drop_parts(self.document, kept_names, "")
         tree = _copy_columns(self.document, kept_names, "")
-        is_joined = tree is not None and _join(new_tree, tree, kept_names, "", 0)
+        is_joined = tree is not None and _join(new_tree, tree, kept=kept_names, name="", levels=0)
         changed = (new_leaves.keys() & self.leaves.keys()) - (kept_names if is_joined else set()) - chosen
         if new := sorted(changed - self._warned):
             self._warned.update(new)
@@ -141,7 +141,7 @@ def _join(new_tree: Json, tree: Json, kept: set[str], name: str, levels: int) ->
         if _names(child, below) <= kept:
             continue
         if key in children:
-            if not _join(child, children[key], kept, below, levels):
+            if not _join(child, children[key], kept=kept, name=below, levels=levels):
                 return False
             continue
         inner_tree = _inside(child, levels)

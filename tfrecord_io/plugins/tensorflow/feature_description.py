@@ -155,7 +155,7 @@ def _sparse_feature(f: Field) -> tuple[str, SparseFeature] | None:
     index, size = (
         (sparse.index[0], sparse.shape[0]) if is_single_index else (sparse.index, _require_known(sparse.shape))
     )
-    return sparse.name, SparseFeature(index, f.feature, dtype, size or 0, sparse.is_sorted)
+    return sparse.name, SparseFeature(index, f.feature, dtype=dtype, size=size or 0, already_sorted=sparse.is_sorted)
 
 
 def _describe(f: Field) -> dict[str, Feature]:

@@ -98,7 +98,7 @@ class _ListSplitter:
             error = walker.fault_error(fault, message="ExampleListWithContext")
             error.advice = _OTHER_MESSAGE
             frames = Frames(frames.starts[: fault.record], frames.lengths[: fault.record], 0)
-        block = ListBlock.from_frames(walker.data, frames, members, self._part, engine)
+        block = ListBlock.from_frames(walker.data, frames, members=members, part=self._part, engine=engine)
         numbers = block.numbers(self._lists, self._part)
         rows = block.rows
         if (name_fault := self._names.check(block)) is not None:

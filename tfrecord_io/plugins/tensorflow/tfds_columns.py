@@ -269,20 +269,20 @@ class TfdsColumns:
             class_names = self._class_names.get(name, ())
             check_class_names(class_names)
             names = {class_name: number for number, class_name in enumerate(class_names)}
-            return LeafColumn(name, item, levels, (), "int64", None, names)
+            return LeafColumn(name, item, levels=levels, shape=(), dtype="int64", image=None, names=names)
         if is_text(item) or is_bytes(item):
             mode = self._images.get(name)
             if mode not in (None, INDEX, *_MODES):
                 raise SchemaError(f"unknown image mode {mode!r}", feature=name, expected=_MODES)
             image = DecodedImages(name, mode) if name in self._images else None
-            return LeafColumn(name, item, levels, (), "string", image) if not shape else None
+            return LeafColumn(name, item, levels=levels, shape=(), dtype="string", image=image) if not shape else None
         if not (t.is_boolean(item) or is_number(item)) or t.is_decimal(item):
             return None
         if levels and None in shape:
             reason = "TFDS has no sequence of tensors of several shapes in TFRecord files"
             raise SchemaError(reason, feature=name, got=str(type_), hint="pad them to one shape")
         element = element_and_shape(column)[0].name if is_any_tensor(type_) else None
-        return LeafColumn(name, item, levels, shape, element or str(item.to_pandas_dtype()().dtype))
+        return LeafColumn(name, item, levels=levels, shape=shape, dtype=element or str(item.to_pandas_dtype()().dtype))
 
     # ---- data
 
@@ -446,7 +446,9 @@ def _count_items(ones: Array, lengths: Sequence[Array]) -> Array:
 
 
 def _lists(values: pa.Array, counts: Array) -> pa.Array:
-    return list_array(pa.list_(values.type), len(counts), 0, None, offsets_of(counts), values)
+    return list_array(
+        pa.list_(values.type), len(counts), nulls=0, validity=None, offsets=offsets_of(counts), values=values
+    )
 
 
 def _as_signed(values: pa.Array) -> pa.Array:

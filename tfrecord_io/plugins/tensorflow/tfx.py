@@ -227,7 +227,14 @@ class TfxSchemaReader:
         for sparse in self._message.sparse_feature:
             if _is_in_use(sparse):
                 names, values = [index.name for index in sparse.index_feature], sparse.value_feature.name
-                _sparse(fields, sparse.name, names, values, sparse.dense_shape, sparse.is_sorted)
+                _sparse(
+                    fields,
+                    sparse.name,
+                    indices=names,
+                    values=values,
+                    shape=sparse.dense_shape,
+                    is_sorted=sparse.is_sorted,
+                )
         for composite in composites:
             for feature_name, _ in list(composite.components())[1:]:
                 fields.pop((CONTEXT, feature_name), None)
@@ -297,7 +304,14 @@ class TfxSchemaReader:
             tensor_ = getattr(representations[name], which)
             if which == "sparse_tensor":
                 indices, values = list(tensor_.index_column_names), tensor_.value_column_name
-                _sparse(fields, name, indices, values, tensor_.dense_shape, tensor_.already_sorted)
+                _sparse(
+                    fields,
+                    name,
+                    indices=indices,
+                    values=values,
+                    shape=tensor_.dense_shape,
+                    is_sorted=tensor_.already_sorted,
+                )
                 continue
             path = list(tensor_.feature_path.step) if which == "ragged_tensor" else [tensor_.column_name]
             part, path = (FEATURE_LIST, path[1:]) if path[:1] == [self._sequence] else (CONTEXT, path)

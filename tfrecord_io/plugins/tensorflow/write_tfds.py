@@ -139,7 +139,7 @@ def write_tfds(
     source = open_input(data, index=False, nan_to_null=options.nan_to_null)
     modes = images if isinstance(images, Mapping) else dict.fromkeys(images)
     described = SourceFeatures.from_data(data)
-    columns = TfdsColumns(source.schema, prefix, modes, class_names or {}, described)
+    columns = TfdsColumns(source.schema, prefix, images=modes, class_names=class_names or {}, source=described)
     directory.take_labels(columns)
     if described is not None:
         directory.take_source(described, columns)

@@ -301,7 +301,7 @@ class Reading:
         at = schema.get_field_index(OBJECT + LABEL)
         schema = schema.set(at, add_classes(schema.field(at), self.classes))
         turned = TurnedImages(self.options.orient, len(files))
-        batches = _Batches(self, fs, files, schema, left_out, turned).read()
+        batches = _Batches(self, fs, files=files, schema=schema, left_out=left_out, turned=turned).read()
         rows = None if self.options.damage.goes_on else len(files)
         return ArrayStream(schema, batches, rows, batches.close, num_files=len(files))
 

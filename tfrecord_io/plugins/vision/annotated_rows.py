@@ -1,4 +1,4 @@
-"""Records with the features of TensorFlow's Object Detection API, as images with objects: what targets are made of."""
+"""Read records with the features of TensorFlow's Object Detection API as images with objects."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class AnnotatedRow:
         return f"image '{printable(self.name, 80)}'"
 
     def error(self, reason: str, feature: str | None = None, advice: str | None = None) -> EncodeError:
-        return row_error(self.reader, self.number, reason, feature, advice)
+        return row_error(self.reader, self.number, reason=reason, feature=feature, advice=advice)
 
     def flag(self, object_: DetectedObject, name: str) -> int:
         """A value that is 0 or 1, by default 0."""
@@ -166,7 +166,14 @@ class AnnotatedRecords:
         other_columns = [name for name in selected_names if name not in types and name not in _DERIVED]
         at = schema.get_field_index(OBJECT + _LABEL)
         stated_classes = classes_of(schema.field(at)) if at >= 0 and class_names is None else []
-        return cls(source, options, ClassNames(class_names, stated_classes), other_columns, needs_images, check_sizes)
+        return cls(
+            source,
+            options,
+            names=ClassNames(class_names, stated_classes),
+            other_columns=other_columns,
+            needs_images=needs_images,
+            check_sizes=check_sizes,
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -213,18 +220,24 @@ class AnnotatedRecords:
             row, content = self.count, None if scalar is None else scalar.as_buffer()
             content = content if content is not None and content.size else None
             if content is None and self.needs_images:
-                raise row_error(reader, row, "it has no image bytes", _ENCODED, _ALONE)
+                raise row_error(reader, row, reason="it has no image bytes", feature=_ENCODED, advice=_ALONE)
             name = values.get(_NAME)
             if name is None:
                 name = f"{row:08d}{'.jpg' if content is None else file_suffix(content)}"
             if (wrong := name_fault(name)) is not None:
                 text = f"the name '{printable(name)}' of a file cannot be used: {wrong}"
-                raise row_error(reader, row, text, _NAME, NUMBERS)
+                raise row_error(reader, row, reason=text, feature=_NAME, advice=NUMBERS)
             name = name if content is None else named_as_image(name, content)
             height, width, header = self._size(values, content, reader)
             source_id = values.get(_ID)
             if isinstance(source_id, bytes | list):
-                raise row_error(reader, row, "the id is not text", _ID, f"columns={f'!{_ID}'!r} numbers the images")
+                raise row_error(
+                    reader,
+                    row,
+                    reason="the id is not text",
+                    feature=_ID,
+                    advice=f"columns={f'!{_ID}'!r} numbers the images",
+                )
             source_id = None if source_id is None else str(source_id)
             objects = self._objects(values, reader, f"image '{printable(name, 80)}'")
             self.left_out.total += len(objects)
@@ -280,7 +293,9 @@ class AnnotatedRecords:
         text += f"but the record states {width or '?'}×{height or '?'}, so its boxes may be of another image"
         feature = _HEIGHT if height not in (None, stored[0]) else _WIDTH
         advice = f"{_UNSEEN}, or columns={[f'!{_HEIGHT}', f'!{_WIDTH}']!r} takes the size of the image"
-        raise row_error(reader, self.count, text, feature, advice, expected=stored, got=(height, width))
+        raise row_error(
+            reader, self.count, reason=text, feature=feature, advice=advice, expected=stored, got=(height, width)
+        )
 
     def _objects(self, values: Mapping[str, Any], reader: Reader, image: str) -> list[DetectedObject]:
         lists = {name.removeprefix(OBJECT): value or [] for name, value in values.items() if name.startswith(OBJECT)}
@@ -327,7 +342,7 @@ class AnnotatedRecords:
         expected = f"a fraction from {FRACTIONS[0]} to {FRACTIONS[1]}"
         reason = f"{wrong[1]}, expected {expected}: it looks like pixels"
         advice = f"divide it by '{size}' when the records are written"
-        raise row_error(reader, self.count, reason, OBJECT + wrong[0], advice, expected=expected)
+        raise row_error(reader, self.count, reason=reason, feature=OBJECT + wrong[0], advice=advice, expected=expected)
 
     def _points(self, points: Mapping[str, list[Any]], count: int, reader: Reader) -> list[list[KeyPoint]]:
         """The key points of each object."""

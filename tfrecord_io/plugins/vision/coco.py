@@ -164,7 +164,9 @@ def open_coco(
     annotated = coco.images(skip_unknown=options.damage.goes_on)
     shapes = ShapeColumns(masks, coco.most_keypoints, coco.has_names)
     coco.warn()
-    return Reading(options, _COLUMNS | coco.columns, "annotation", coco.classes(), shapes).open(annotated, images)
+    return Reading(options, _COLUMNS | coco.columns, kind="annotation", classes=coco.classes(), shapes=shapes).open(
+        annotated, images
+    )
 
 
 def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
@@ -248,7 +250,9 @@ class _Coco:
             where = f"image {printable(id_)}"
             height, width = (self._size(image, axis, where) for axis in ("height", "width"))
             name = self._text(image, "file_name", where)
-            images[id_] = AnnotatedImage(name, str(id_), height, width, Objects([], [], []), self._path)
+            images[id_] = AnnotatedImage(
+                name, str(id_), height=height, width=width, objects=Objects([], [], []), path=self._path
+            )
         if not images:
             raise self._error("no images", expected=_EXPECTED)
         self._add_objects(images, skip_unknown=skip_unknown)

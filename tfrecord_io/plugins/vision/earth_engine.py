@@ -28,8 +28,9 @@ from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path, selection_of
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_source import Files
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
@@ -108,7 +109,8 @@ def read_earth_engine(
     if not isinstance(counts, Mapping) or any(type(count) is not int or count < 1 for count in counts.values()):
         expected = "the number of values per pixel by band: {'series': 3}"
         raise ValueError(f"channels={channels!r}: expected {expected}")
-    sources, options = selection_of(source, options)
+    found = Files.from_source(source, options)
+    sources, options = list(found.sources), found.options
     with open_path(_sort_by_number(sources), options) as reader:
         patches = _patches(reader, layout, kernel_size, counts)
     variables = {}
@@ -382,7 +384,14 @@ def _patches(
             break
         for field, column in zip(reader.schema, batch.columns, strict=True):
             patches[field.name].append(
-                _flat(column, field, pixels, channels.get(field.name, 1), reader, count - len(batch))
+                _flat(
+                    column,
+                    field,
+                    pixels=pixels,
+                    channels=channels.get(field.name, 1),
+                    reader=reader,
+                    row=count - len(batch),
+                )
             )
     if count != layout.count:
         shown_count = "more" if count > layout.count else str(count)

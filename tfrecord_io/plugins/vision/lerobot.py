@@ -213,12 +213,19 @@ def convert_to_lerobot(
         steps = explode(pa.RecordBatchReader.from_batches(reader.schema, _count_rows(reader, seen)), prefix=prefix)
         folder = opened.enter_context(new_folder(os.fspath(target), options.target))
         names = step_columns(reader.schema, prefix)
-        frames = opened.enter_context(_Frames(folder, steps.schema, names, prefix, task, fps))
+        frames = opened.enter_context(_Frames(folder, steps.schema, of_steps=names, prefix=prefix, task=task, fps=fps))
         for batch in steps:
             if len(batch):
                 frames.write(batch)
         frames.finish(seen[0])
-    return WriteReport(os.fspath(target), frames.rows, frames.bytes, None, tuple(f.name for f in frames.features), {})
+    return WriteReport(
+        os.fspath(target),
+        frames.rows,
+        bytes=frames.bytes,
+        compression=None,
+        columns=tuple(f.name for f in frames.features),
+        rounded={},
+    )
 
 
 def _count_rows(batches: Iterable[pa.RecordBatch], seen: list[int]) -> Iterator[pa.RecordBatch]:
@@ -289,7 +296,11 @@ class _Frames(AbstractContextManager["_Frames"]):
         if is_bytes(type_):
             front, _, last = name.rpartition(".")
             return _Feature(
-                column.name, f"{front}.images.{last}" if front == "observation" else name, "image", _IMAGE, ()
+                column.name,
+                f"{front}.images.{last}" if front == "observation" else name,
+                kind="image",
+                type=_IMAGE,
+                shape=(),
             )
         if is_text(type_):
             return _Feature(column.name, name, "string", pa.string())
@@ -305,7 +316,7 @@ class _Frames(AbstractContextManager["_Frames"]):
             raise SchemaError(reason, feature=column.name, got=str(type_), hint=_ADVICE, hint_cli=_ADVICE_CLI)
         kind = str(np.dtype(inner.to_pandas_dtype()))
         is_single = shape in ([], [1])
-        return _Feature(column.name, name, kind, inner if is_single else type_, tuple(shape) or (1,))
+        return _Feature(column.name, name, kind=kind, type=inner if is_single else type_, shape=tuple(shape) or (1,))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write the frames of whole episodes."""

@@ -231,9 +231,15 @@ def _find(path: str, storage: StorageOptions) -> _Folder:
     plain = root.name.rstrip("/")
     inside = fs.entry(f"{plain}/{ANNOTATIONS}")
     if inside is None or not inside.directory:
-        return _Folder(path, fs, plain, list_folder(path, storage, (_SUFFIX,)), path)
+        return _Folder(path, fs, root=plain, annotations=list_folder(path, storage, (_SUFFIX,)), images=path)
     top = path.rstrip("/")
-    return _Folder(path, fs, plain, list_folder(f"{top}/{ANNOTATIONS}", storage, (_SUFFIX,)), f"{top}/{JPEG_IMAGES}")
+    return _Folder(
+        path,
+        fs,
+        root=plain,
+        annotations=list_folder(f"{top}/{ANNOTATIONS}", storage, (_SUFFIX,)),
+        images=f"{top}/{JPEG_IMAGES}",
+    )
 
 
 def _optional_columns(annotated: Sequence[AnnotatedImage]) -> dict[str, pa.DataType]:
@@ -314,7 +320,9 @@ def parse_annotation(content: bytes, path: str) -> AnnotatedImage:
         for child in element
         if child.tag not in _READ[kind] and (len(child) or (child.text or "").strip())
     ]
-    return AnnotatedImage(name, name, height, width, objects, path, unread=tuple(dict.fromkeys(unread)))
+    return AnnotatedImage(
+        name, name, height=height, width=width, objects=objects, path=path, unread=tuple(dict.fromkeys(unread))
+    )
 
 
 def _parts(element: Element, path: str, where: str) -> str | None:
@@ -336,7 +344,7 @@ def _number(box: Element, name: str, path: str, where: str) -> float:
     text = _text(box, name, path, where)
     number = pixels_in(text)
     if number is None:
-        raise _error(f"'{name}' is '{printable(text, 40)}'", path, where, "a number of pixels", text)
+        raise _error(f"'{name}' is '{printable(text, 40)}'", path, where=where, expected="a number of pixels", got=text)
     return number
 
 
@@ -344,21 +352,21 @@ def _size(size: Element, name: str, path: str) -> int | None:
     """A height or width; None if it is not stated."""
     value = _integer(size, name, path, "the size")
     if not 0 <= value < 2**31:
-        raise _error(f"'{name}' is {value}", path, "the size", "a number of pixels", value)
+        raise _error(f"'{name}' is {value}", path, where="the size", expected="a number of pixels", got=value)
     return value or None
 
 
 def _flag(element: Element, name: str, path: str, where: str) -> int:
     value = _integer(element, name, path, where)
     if value not in (0, 1):
-        raise _error(f"'{name}' is {value}", path, where, "0 or 1", value)
+        raise _error(f"'{name}' is {value}", path, where=where, expected="0 or 1", got=value)
     return value
 
 
 def _integer(element: Element, name: str, path: str, where: str) -> int:
     text = _text(element, name, path, where, default="0")
     if not _INTEGER.fullmatch(text):
-        raise _error(f"'{name}' is '{printable(text, 40)}'", path, where, "an integer", text)
+        raise _error(f"'{name}' is '{printable(text, 40)}'", path, where=where, expected="an integer", got=text)
     return int(text[:MOST_DIGITS])
 
 
@@ -377,7 +385,7 @@ def _child(element: Element, name: str, path: str, where: str) -> Element | None
     """The only child of this name, or None."""
     children = element.findall(name)
     if len(children) > 1:
-        raise _error(f"has {len(children)} elements '{name}'", path, where, "one", len(children))
+        raise _error(f"has {len(children)} elements '{name}'", path, where=where, expected="one", got=len(children))
     return children[0] if children else None
 
 

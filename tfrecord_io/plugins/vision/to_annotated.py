@@ -37,7 +37,7 @@ from tfrecord_io.plugins.vision.to_folder import NewFile, write_files
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
 from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import selection_of
+from tfrecord_io.read.resolve_source import Files
 from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import other_suffix
@@ -52,7 +52,7 @@ _XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  #
 _MOST_PAIRS = 1 << 22  # of corners, whose distances are computed
 _YOLO_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")  # of files that Ultralytics reads
 _EDGE = 1e-5  # a box this little beyond an edge is rounded to the edge
-Files = list[tuple[str, Any]]  # names and contents: bytes, or a buffer
+NamedContents = list[tuple[str, Any]]  # names and contents: bytes, or a buffer
 
 
 def to_coco(source: FilesLike, target: Path, **keywords: Any) -> WriteReport:
@@ -99,10 +99,12 @@ def _write(
     check_choice("images", images, (None, "none"))
     check_choice("check_sizes", check_sizes, (False, True))
     options = options_from_call(ExportOptions, None, source, **keywords)
+    read: Any = source
     if isinstance(unwrap_scans(source), Scan):  # reads the types that images need
-        source, options = selection_of(source, options)
+        found = Files.from_source(source, options)
+        read, options = list(found.sources), found.options
     with_images = {"needs_images": images is None, "check_sizes": check_sizes}
-    rows = AnnotatedRecords.plan(source, options, columns, class_names, **with_images)
+    rows = AnnotatedRecords.plan(read, options, columns, class_names, **with_images)
     name = os.fspath(target)
     if (other_format := other_suffix(name)) is not None and other_format.is_known:
         reason = "annotated images are written to a folder, and this is the name of a file"
@@ -114,7 +116,7 @@ def _write(
         write_files(folder, _files(rows, written, folder), threads)
         written.finish()
     rows.warn(written.title, written.columns)
-    return WriteReport(name, rows.count, folder.bytes, None, rows.columns, {})
+    return WriteReport(name, rows.count, bytes=folder.bytes, compression=None, columns=rows.columns, rounded={})
 
 
 def _files(rows: AnnotatedRecords, target: _Target, folder: NewFolder) -> Iterator[NewFile]:
@@ -142,7 +144,7 @@ class _Target(AbstractContextManager["_Target"]):
         return None
 
     @abstractmethod
-    def add(self, row: AnnotatedRow) -> Files:
+    def add(self, row: AnnotatedRow) -> NamedContents:
         """Take an image; returns the files of its annotations."""
 
     def image(self, row: AnnotatedRow, content: pa.Buffer) -> Any:
@@ -184,7 +186,7 @@ class _Coco(_Target):
     def __exit__(self, *error: Any) -> None:
         self._output.__exit__(*error)
 
-    def add(self, row: AnnotatedRow) -> Files:
+    def add(self, row: AnnotatedRow) -> NamedContents:
         id_ = self._id(row)
         image = {"id": id_, "file_name": row.name, "width": row.width, "height": row.height}
         self._images.append(json.dumps(image))
@@ -339,7 +341,7 @@ class _Voc(_Target):
         self._set = image_set
         self._stems: list[str] = []
 
-    def add(self, row: AnnotatedRow) -> Files:
+    def add(self, row: AnnotatedRow) -> NamedContents:
         if "/" in row.name:
             text = f"the name '{printable(row.name)}' is in a folder, which the annotations of Pascal VOC have none of"
             raise row.error(text, "image/filename", NUMBERS)
@@ -409,7 +411,7 @@ class _Yolo(_Target):
                 "columns='!image/object/segmentation' writes key points",
             )
 
-    def add(self, row: AnnotatedRow) -> Files:
+    def add(self, row: AnnotatedRow) -> NamedContents:
         if not row.name.lower().endswith(_YOLO_SUFFIXES) or IMAGES in row.name.split("/")[:-1]:
             text = f"{self.title} finds no image by the name '{printable(row.name)}': its suffix is not one of "
             text += f"{', '.join(_YOLO_SUFFIXES)}, or it is in another folder '{IMAGES}'"

@@ -1,4 +1,4 @@
-"""Records as files of a folder: images, or any bytes, and a table of the other columns."""
+"""Write records as files of a folder: images, or any bytes, and a table of the other columns."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_na
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path, scan_of
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_source import plan_source
 from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
@@ -251,10 +252,10 @@ def _write_folder(
     options = options_from_call(ExportOptions, None, source, **keywords)
     storage = options.target
     make_table = None if table is None else _table_format(table)
-    options = _select_columns(source, options, columns, kind, image, filename)
+    options = _select_columns(source, options, columns=columns, kind=kind, image=image, filename=filename)
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, options))
-        layout = _layout(reader.schema, kind, image, filename, table)
+        layout = _layout(reader.schema, kind, image=image, filename=filename, table=table)
         table_fields = [field for field in reader.schema if field.name not in (layout.image, layout.filename)]
         table_schema = pa.schema([pa.field(layout.filename or layout.name, pa.string()), *table_fields])
         if make_table is not None:
@@ -266,14 +267,16 @@ def _write_folder(
             writer = opened.enter_context(make_table(OutputStream(output), table_schema))
         threads = REMOTE_READERS if is_url(target) else options.thread_count
         for batch in reader:
-            names = _write_files(batch, layout, folder, reader, threads)
+            names = _write_files(batch, layout, folder=folder, reader=reader, threads=threads)
             if writer is not None:
                 columns_of_table = [pa.array(names, pa.string()), *map(batch.column, table_schema.names[1:])]
                 writer.write_batch(pa.RecordBatch.from_arrays(columns_of_table, schema=table_schema))
             layout.rows += len(batch)
         written = tuple(reader.schema.names)
     layout.warn(os.fspath(target))
-    return WriteReport(os.fspath(target), layout.rows, folder.bytes, None, written, {})
+    return WriteReport(
+        os.fspath(target), layout.rows, bytes=folder.bytes, compression=None, columns=written, rounded={}
+    )
 
 
 def _select_columns(
@@ -283,7 +286,7 @@ def _select_columns(
     if columns is None:
         return options
     schema = schema_to_choose_from(source, options)
-    layout = _layout(schema, kind, image, filename, None)
+    layout = _layout(schema, kind, image=image, filename=filename, table=None)
     projection = Projection(columns)
     projection.check(schema.names)
     needed = [layout.image] if layout.filename is None else [layout.image, layout.filename]
@@ -301,7 +304,7 @@ def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
     """
     if hasattr(unwrap_scans(source), "read"):
         raise TypeError("the files are read twice: pass a path, not a file object")
-    scan = scan_of(source, replace(options, filters=None, limit=None))
+    scan = plan_source(source, replace(options, filters=None, limit=None))
     if once := [source_file.path for source_file in scan.sources if not source_file.can_be_read_again]:
         advice = "save it to a file first"
         raise ValueError(f"'{printable(once[0])}' is a pipe, and the files are read twice: {advice}")
@@ -368,7 +371,7 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
             hint=_NUMBERED,
             hint_cli=_NUMBERED_CLI,
         )
-    return _Layout(image, filename, table, kind.name, kind.are_images)
+    return _Layout(image, filename, table=table, name=kind.name, are_images=kind.are_images)
 
 
 def _write_files(
@@ -389,7 +392,7 @@ def _write_files(
                 continue
             if layout.are_images and not content.size:
                 advice = "filters= leaves the record out"
-                raise row_error(reader, at, "it has no image bytes", layout.image, advice)
+                raise row_error(reader, at, reason="it has no image bytes", feature=layout.image, advice=advice)
             if name is None:
                 name = f"{at:08d}{file_suffix(content)}"
             reason = (

@@ -142,7 +142,7 @@ def open_yolo(
     _warn_of_labels(images_of_set)
     shapes = ShapeColumns(masks, labels.keypoints[0])
     classes = [StatedClass(number, name) for number, name in enumerate(names, start=1)]
-    return Reading(options, {}, "object", classes, shapes).open(annotated, images_of_set.folder)
+    return Reading(options, {}, kind="object", classes=classes, shapes=shapes).open(annotated, images_of_set.folder)
 
 
 class _Images(NamedTuple):
@@ -177,7 +177,7 @@ class _Dataset(NamedTuple):
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         source = f"{folder.rstrip('/') or '.'}/{name or DATA}"
         data = {} if entry is None else _load_yaml(fs, entry, source)
-        return cls(folder or ".", fs, plain, storage, data, source)
+        return cls(folder or ".", fs, root=plain, storage=storage, data=data, source=source)
 
     def class_names(self) -> list[str]:
         """The names of the classes, in the order of their numbers."""
@@ -225,7 +225,7 @@ class _Dataset(NamedTuple):
         else:
             labels = LABELS if self.fs.entry(f"{self.root}/{LABELS}") is not None else ""
             files = [_label_name(name) for name in names]
-        return _Images(images, names, f"{self.root}/{labels}".rstrip("/"), files, self.fs, images)
+        return _Images(images, names, labels=f"{self.root}/{labels}".rstrip("/"), files=files, fs=self.fs, path=images)
 
     def _path_below(self, images: Folder, names: Sequence[str]) -> str | None:
         """The path of a folder of images below this one; None outside of it, or without a folder ``images``."""
@@ -269,7 +269,7 @@ class _Dataset(NamedTuple):
         if not names or len(set(names)) < len(names):
             raise DecodeError("the list of images is empty" if not names else "it has an image twice", path=shown)
         files = [_label_name(_labels_folder(name)) for name in names]
-        return _Images(self.path, names, self.root, files, self.fs, shown)
+        return _Images(self.path, names, labels=self.root, files=files, fs=self.fs, path=shown)
 
     def _leads_out(self, what: str, reason: str, place: str, path: str | None = None) -> DecodeError:
         text = f"{what} does not stay below the folder: {reason}"
@@ -371,7 +371,7 @@ class _Labels(NamedTuple):
                 text = f"line {number}: {error}"
                 raise DecodeError(text, path=path, expected=expected, got=printable(line, 80)) from None
             objects.add(number, box, (self.names[label], label + 1, shape))
-        return AnnotatedImage(name, name, None, None, objects, path, fractions=True)
+        return AnnotatedImage(name, name, height=None, width=None, objects=objects, path=path, fractions=True)
 
     def _object(self, words: list[str]) -> tuple[int, tuple[float, float, float, float], Shape]:
         """The class, box and shape of a line; ValueError if it is none."""

@@ -86,9 +86,9 @@ class DecodedChunk:
         """The rows of each file."""
         path, file, first_record, begin = self.path, self.file, self.first_record, 0
         for next_path, next_file, row in self.more_files:
-            yield FileRun(path, file, first_record, begin, row)
+            yield FileRun(path, file, first_record=first_record, begin=begin, end=row)
             path, file, first_record, begin = next_path, next_file, 0, row
-        yield FileRun(path, file, first_record, begin, self.rows)
+        yield FileRun(path, file, first_record=first_record, begin=begin, end=self.rows)
 
     def record_of(self, row: int) -> RecordRef:
         """The record of a row, or the next record of the file for the number of rows."""

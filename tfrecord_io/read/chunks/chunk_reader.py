@@ -202,7 +202,7 @@ class ChunkReader:
         walker = self._walker
         if not max_rows or not (self._begin_segments() or self._load()):
             return None
-        chunk = DecodedChunk(walker.opened.path, walker.number, walker.record, 0, {})
+        chunk = DecodedChunk(walker.opened.path, walker.number, first_record=walker.record, rows=0, columns={})
         engine_decoder = decoder.engine_decoder
         engine_decoder.expect(min(max_bytes, self._expected_bytes(max_rows)))
         limit = BatchLimit(engine_decoder, max_bytes, max_integer_bytes)
@@ -318,7 +318,15 @@ class ChunkReader:
         def decoder(file: OpenPlainFile, position: Position) -> FileDecoder:
             settings, check = self.settings, self.check
             return FileDecoder(
-                file, settings, check, known, pool, position, max_bytes, in_parts=in_parts, joins=budget.joins
+                file,
+                settings,
+                check=check,
+                known=known,
+                pool=pool,
+                position=position,
+                max_bytes=max_bytes,
+                in_parts=in_parts,
+                joins=budget.joins,
             )
 
         ahead = {"decompress_ahead": not in_parts, "joins_little": self._joins_small}
@@ -391,7 +399,7 @@ class ChunkReader:
         if not files:
             return None
         (path, number, _), *more = files
-        chunk = decoder.take(DecodedChunk(path, number, 0, 0, {}, more_files=more))
+        chunk = decoder.take(DecodedChunk(path, number, first_record=0, rows=0, columns={}, more_files=more))
         if settings.plan.splits and facts_of(chunk.columns)[:, Fact.HAS_OTHERS].any():
             self._joins_small = False  # a contradiction
             return None

@@ -85,7 +85,7 @@ class EmbeddedSchemaCheck:
                 if embedded is None:
                     return None
                 self._paths.add(path)
-                verdict = self._compare(path, record, offset, embedded, content)
+                verdict = self._compare(path, record, offset=offset, embedded=embedded, content=content)
                 if verdict is not None:
                     return verdict
                 schema = self._accepted.setdefault(content, embedded.schema)

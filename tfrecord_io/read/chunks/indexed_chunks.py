@@ -46,7 +46,9 @@ class IndexedChunks:
                 for at, file in enumerate(files, number):
                     assert file.source is not None
                     assert file.values is not None
-                    yield from self._chunks_of_values(file.source, file.values, at, skipped, budget)
+                    yield from self._chunks_of_values(
+                        file.source, file.values, number=at, skipped=skipped, budget=budget
+                    )
                     skipped = 0
             else:
                 yield from self._decode_files(
@@ -65,7 +67,9 @@ class IndexedChunks:
         for batch in values.table.slice(skipped).to_batches():
             begin = 0
             while rows := min(len(batch) - begin, budget.max_rows):
-                chunk = DecodedChunk(source.path, number, record, rows, {}, batch=batch.slice(begin, rows))
+                chunk = DecodedChunk(
+                    source.path, number, first_record=record, rows=rows, columns={}, batch=batch.slice(begin, rows)
+                )
                 chunk.ends_batch = self._whole or rows == budget.batch_rows - budget.rows
                 begin, record = begin + rows, record + rows
                 budget.take(chunk)

@@ -93,7 +93,7 @@ class DecodedPart(Part):
     ) -> None:
         self.settings, self._names = settings, names
         # Without columns if the rows are held by the `decoder`, to be appended to a batch.
-        self.chunk = DecodedChunk(path, number, 0, 0, {}, ends_batch=True)
+        self.chunk = DecodedChunk(path, number, first_record=0, rows=0, columns={}, ends_batch=True)
         self.embedded: list[tuple[int, int, bytes]] = []  # of schemas: record in the segment, its offset, the content
         self._decoders = decoders
 
@@ -187,7 +187,9 @@ class FileDecoder(Segments[DecodedPart]):
         if (self.in_parts or self._joins) and copied_bytes > LIMITS.copied_share * record_bytes:
             return [begin]
         if not self.in_parts:
-            return segment_bounds(begin, size, record_bytes, columns, cpu_count(), filters=windows.is_large)
+            return segment_bounds(
+                begin, size, record_bytes=record_bytes, columns=columns, cores=cpu_count(), filters=windows.is_large
+            )
         if record_bytes * LIMITS.segment_records > self._part_bytes:
             return [begin]
         return [*range(begin, size, self._part_bytes), size]
@@ -231,7 +233,7 @@ class FileDecoder(Segments[DecodedPart]):
                 self._limited = settings, replace(settings, plan=plan)
             settings = self._limited[1]
         path, number, names = self.position.path, self.position.number, () if self.in_parts else self._known.names
-        return DecodedPart(path, number, settings, self._decoders, tuple(names))
+        return DecodedPart(path, number, settings=settings, decoders=self._decoders, names=tuple(names))
 
     def is_exact(self, part: DecodedPart) -> bool:
         """See `Segments`."""

@@ -251,7 +251,7 @@ class Recovery:
             return False
         path, number, record = walker.file.path, walker.number, walker.record
         begin, end, reason = _pass_damage(walker, error, get_engine())
-        region = SkippedRegion(path, begin, end, reason, record, type(error).__name__)
+        region = SkippedRegion(path, begin, end=end, reason=reason, records_before=record, error=type(error).__name__)
         return self.accept(region, number, error)
 
     def accept(self, region: SkippedRegion, file: int, error: TFRecordError) -> bool:
@@ -372,7 +372,7 @@ def leave_out(recovery: Recovery | None, fault: RowFault, path: str, file: int, 
     error = fault.to_error(path, record)
     if recovery is None or not is_damage(error):
         return False
-    region = SkippedRegion(path, None, None, error.detail, record, type(error).__name__)
+    region = SkippedRegion(path, None, end=None, reason=error.detail, records_before=record, error=type(error).__name__)
     return recovery.accept(region, file, error)
 
 
@@ -413,7 +413,9 @@ def chunk_batches(
         row = cut_columns(chunk.columns, fault.row, fault.row + 1)
         if may_pass is not None and not fault.of_memory and not may_pass(row, 1)[0]:
             return True
-        if not leave_out(recovery, fault, chunk.path, chunk.file, chunk.first_record + chunk.row(fault.row)):
+        if not leave_out(
+            recovery, fault, path=chunk.path, file=chunk.file, record=chunk.first_record + chunk.row(fault.row)
+        ):
             return False
         left_out.append(fault.row)
         budget.give_back(1)

@@ -116,7 +116,14 @@ class FileWindows:
             return None
         most_bytes = self.size if most_record_bytes is None else most_record_bytes
         memory = buffer[: len(buffer) - SPARE]
-        return FileView(self._file.descriptor, self.size, memory, self._block_bytes, max_record_bytes, most_bytes)
+        return FileView(
+            self._file.descriptor,
+            self.size,
+            memory=memory,
+            window_bytes=self._block_bytes,
+            max_record_bytes=max_record_bytes,
+            most_record_bytes=most_bytes,
+        )
 
     def find_header(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> int | None:
         """Offset of the first record header that begins in [begin, end)."""
@@ -204,7 +211,13 @@ class SegmentWork:
                         by_file = segment.end == last
                         continue
                     if self.whole:
-                        data, final = windows.window(buffer, segment.end, end, record_limit, most_record_bytes)
+                        data, final = windows.window(
+                            buffer,
+                            segment.end,
+                            end=end,
+                            max_record_bytes=record_limit,
+                            most_record_bytes=most_record_bytes,
+                        )
                     else:
                         data = windows.block(buffer, segment.end, end)
                         final = segment.end + len(data) == windows.size
@@ -364,7 +377,9 @@ class SegmentWalk(Generic[StepT]):
             walker.count(offset - begin)
         else:
             end = windows.size if most_records is None else min(windows.size, begin + int(most_records * mean))
-            records, offset = self._walk_segments(walker, windows, begin, end, mean, most_records)
+            records, offset = self._walk_segments(
+                walker, windows, begin=begin, end=end, mean=mean, most_records=most_records
+            )
         if records:
             walker.seek(walker.record + records, offset)
         if offset == windows.size:

@@ -114,17 +114,21 @@ def parse_shard(name: str) -> ShardName | None:
         index, count = match["index"], match["count"]
         # TensorFlow writes five digits, also of numbers below a count with more
         width = len(index) if index.startswith("0") else len(count) if count.startswith("0") else min(len(count), 5)
-        return ShardName(match["base"], int(index), int(count), match["suffix"], count, width=width)
+        return ShardName(
+            match["base"], int(index), count=int(count), suffix=match["suffix"], count_text=count, width=width
+        )
     match = _GROWN.fullmatch(name)
     if match is not None and CODECS.without_suffix(match["suffix"]).lower() in WRITTEN_SUFFIXES:
-        return ShardName(match["base"], int(match["index"]), None, match["suffix"], "", match["id"])
+        return ShardName(
+            match["base"], int(match["index"]), count=None, suffix=match["suffix"], count_text="", id=match["id"]
+        )
     match = _NUMBERED.fullmatch(name)
     if match is None:
         return None
     suffix = CODECS.without_suffix(match["suffix"]).lower()
     is_hadoop = match["base"] in _HADOOP  # whose tasks may have longer numbers; in other names these may be dates
     if (is_hadoop and not suffix) or (suffix in WRITTEN_SUFFIXES and (is_hadoop or len(match["index"]) == 5)):
-        return ShardName(match["base"], int(match["index"]), None, match["suffix"], "")
+        return ShardName(match["base"], int(match["index"]), count=None, suffix=match["suffix"], count_text="")
     return None
 
 
@@ -317,7 +321,7 @@ def spelled_shards(stem: str, count: int) -> Iterator[ShardName]:
     forms = [(stem, ""), (front, suffix)] if suffix else [(stem, ""), (f"{stem}.tfrecord", ""), (stem, ".tfrecord")]
     for compression in chain([""], (suffix for codec in CODECS for suffix in codec.suffixes[:1])):
         for base, end in forms:
-            yield ShardName(base, 0, count, end + compression, f"{count:05d}")
+            yield ShardName(base, 0, count=count, suffix=end + compression, count_text=f"{count:05d}")
 
 
 class ShardSpec(NamedTuple):

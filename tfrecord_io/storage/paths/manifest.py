@@ -134,7 +134,9 @@ class Manifest:
 
     def version(self, fs: FileSystem, name: str) -> ManifestVersion:
         """The statements about the dataset as a whole, for its sources; `name` is the manifest's in the filesystem."""
-        return ManifestVersion(fs, name, self.id, self.schema, self.partition_schema, self.metadata)
+        return ManifestVersion(
+            fs, name, id=self.id, schema=self.schema, partition_schema=self.partition_schema, metadata=self.metadata
+        )
 
     def has_shards_of(self, id: str) -> bool:
         """True if the writing `id` has added shards, including shards joined or replaced since."""
@@ -296,7 +298,15 @@ class _Parser:
         staged = self._is(entry, "staged", str, parse_staged) if "staged" in entry else None
         crc32c, source = int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16), _unpack_entry(entry.get("source"))
         joined = tuple(map(_unpack_entry, self._list(entry, "joined", (dict, ManifestFile))))
-        return ManifestFile(path, records, size, crc32c, staged, source if isinstance(source, dict) else None, joined)
+        return ManifestFile(
+            path,
+            records,
+            bytes=size,
+            crc32c=crc32c,
+            staged=staged,
+            source=source if isinstance(source, dict) else None,
+            joined=joined,
+        )
 
     def _shard(self, name: Any, dataset: str, columns: Sequence[str] = ()) -> str:
         """Check that a name leads to a shard in the manifest's directory or its partition folders."""
@@ -508,7 +518,7 @@ class Manifests:
             self._check_dataset(dataset, {}, {}, complete=True)
             version, partitions = dataset.version, tuple((name, None) for name in dataset.manifest.partition_by)
             if not dataset.manifest.is_begun:
-                shard = ManifestShard(version, 0, 0, None, None, watched=False)
+                shard = ManifestShard(version, 0, bytes=0, crc32c=None, staged=None, watched=False)
                 told: dict[str, Any] = {"shard": shard, "partitions": partitions, "derived": NoContent()}
                 self.without_rows[version.name] = Source(version.path, 0, False, **told)
         return [self.listed[dataset.version.name] for dataset in datasets]
@@ -600,7 +610,9 @@ class Manifests:
         for name, file in present.items():
             staged = None if file.staged is None else dataset.directory + file.staged
             watched = is_local or name == last
-            shard = ManifestShard(dataset.version, file.records, file.bytes, file.crc32c, staged, watched)
+            shard = ManifestShard(
+                dataset.version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=staged, watched=watched
+            )
             self.shards[name] = shard
         for name in stated:
             if name in existing and not (is_local and existing[name].size is None and is_dangling(name)):

@@ -41,9 +41,9 @@ class _PackedText:
         if all(part.isascii() and part.isdigit() for part in parts) and parts:
             first, width = int(parts[0]), len(parts[0])
             if parts == [f"{first + at:0{width}}" for at in range(len(parts))]:
-                return cls(prefix, suffix, len(parts), first, width, b"")
+                return cls(prefix, suffix, count=len(parts), first=first, width=width, parts=b"")
         joined = _SEPARATOR.join(parts).encode("utf-8", "surrogateescape")
-        return cls(prefix, suffix, len(parts), None, 0, zlib.compress(joined, 9))
+        return cls(prefix, suffix, count=len(parts), first=None, width=0, parts=zlib.compress(joined, 9))
 
     def texts(self) -> list[str]:
         if self.count == 0:

@@ -101,7 +101,7 @@ def find_files(
         sources = [replace(source, partitions=partitions) for source, partitions in zip(sources, folders, strict=True)]
     if entry is None:
         return PathMatch(os.fspath(path), sources)
-    return PathMatch(os.fspath(path), sources, True, fs, entry.name, everything)
+    return PathMatch(os.fspath(path), sources, is_directory=True, fs=fs, name=entry.name, listing=everything)
 
 
 def tfds_descriptions(fs: FileSystem, listing: Sequence[Entry]) -> set[str]:

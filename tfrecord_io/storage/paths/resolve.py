@@ -110,7 +110,14 @@ def resolve_inputs(
 
         for attempt in range(_LOOKUPS):
             manifests = Manifests(fs, check_sizes, manifest_faults, parsed=parsed)
-            search = _Search(fs, manifests, allow_missing_shards, complete, is_directory, other_formats)
+            search = _Search(
+                fs,
+                manifests,
+                allow_missing=allow_missing_shards,
+                complete=complete,
+                is_directory=is_directory,
+                other_formats=other_formats,
+            )
             try:
                 entries = search.entries(name)
                 break
@@ -206,7 +213,11 @@ class _Search:
             if entry.name != name:
                 root = folder if entry.name.startswith(folder) else root_of(name)
                 partitions = folders_of(entry.name, root)
-            sources.append(source_of(self.fs, entry, self.manifests.shards.get(entry.name), partitions, beside))
+            sources.append(
+                source_of(
+                    self.fs, entry, shard=self.manifests.shards.get(entry.name), partitions=partitions, beside=beside
+                )
+            )
         return sources
 
     def entries(self, name: str) -> list[Entry]:
@@ -596,7 +607,7 @@ def expand_braces(text: str) -> list[str]:
     >>> expand_braces("{train,test}-{08..10}")
     ['train-08', 'train-09', 'train-10', 'test-08', 'test-09', 'test-10']
     """
-    return _expand(text, _pairs(text), 0, len(text), 0) if "{" in text else [text]
+    return _expand(text, _pairs(text), begin=0, end=len(text), depth=0) if "{" in text else [text]
 
 
 def _pairs(text: str) -> dict[int, tuple[int, list[int]]]:
@@ -643,7 +654,7 @@ def _choices(text: str, pairs: dict[int, tuple[int, list[int]]], begin: int, dep
         return None
     choices: list[str] = []
     for a, b in pairwise([begin, *commas, end]):
-        choices += _expand(text, pairs, a + 1, b, depth + 1)
+        choices += _expand(text, pairs, begin=a + 1, end=b, depth=depth + 1)
         if len(choices) > _MOST:
             raise _too_many()
     return choices

@@ -183,7 +183,9 @@ class GcsObject(RemoteObject):
     async def read_range(self, begin: int, end: int) -> bytes:
         if begin == end:
             return b""
-        return await google.read_range(self._fs, self._name, begin, end, self._info.get("generation"))
+        return await google.read_range(
+            self._fs, self._name, begin=begin, end=end, generation=self._info.get("generation")
+        )
 
 
 class AzureObject(RemoteObject):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_requests import RemoteObject
 
 
+SMALL_BYTES = 8 * MIB  # of a file that is read by one request
 _CHECKED_BYTES = 1 << 20  # read at a time
 MANIFEST_ADVICE = "write the dataset again, or delete the manifest if the files were changed on purpose"
 
@@ -228,6 +229,22 @@ class Source:
             return self.pipe.open()
         return open_raw(self.path) if self.shard is None else self.shard.call_with_name(self.path, open_raw)
 
+    def open_whole(self, most: int, *, arrives: bool = False) -> Raw:
+        """Open a file to be read to its end; memory holds at most `most` bytes of a remote file.
+
+        With `arrives`, it is read once, and used as it arrives where its store allows that.
+        """
+        if self.remote is None:
+            return self.open()
+        from tfrecord_io.storage.read.range_reader import RangeReader, Window  # imports fsspec
+
+        readers: list[RangeReader] = []
+        window = Window(iter(readers), most=most)
+        raw = self.open(window, arrives=arrives)
+        if isinstance(raw, RangeReader):
+            readers.append(raw)  # its next ranges are requested while one is used
+        return raw
+
     def open_ranges(self, window: Window | None = None) -> RangeReader | None:
         """Open for reading by range requests; None if the filesystem's own file object is to be used, or it is open."""
         remote = self._remote_object()
@@ -265,6 +282,7 @@ class Source:
         from tfrecord_io.storage.filesystem.google import decoded_address, is_encoded
         from tfrecord_io.storage.filesystem.os_errors import stale_error
         from tfrecord_io.storage.filesystem.remote import can_list, is_cache, reopen_if_forked, unwrap
+        from tfrecord_io.storage.read.fill_cache import fill_cache  # imports fsspec
         from tfrecord_io.storage.read.range_requests import check_version
         from tfrecord_io.storage.read.web_response import open_response
 
@@ -272,6 +290,8 @@ class Source:
         now = self.current_name()[0] if again else name  # of a shard, another one once its writer has renamed it
         with ExitStack() as opened:
             try:
+                if is_cache(fs):
+                    fill_cache(fs, now, partial(self._open_stored, info))
                 if is_encoded(info):
                     file = open_response(*decoded_address(*unwrap(fs, now)))
                 else:
@@ -289,6 +309,14 @@ class Source:
                 raise
             opened.pop_all()
         return file
+
+    def _open_stored(self, info: Mapping[str, Any], fsspec: Any, name: str) -> Raw | None:
+        """Open the file below a cache, to be read whole; None if the filesystem's own file object is to be used."""
+        size = info.get("size")
+        stored = Source(self.path, size, False, _fsspec=fsspec, _name=name, info=info)
+        if size is None or stored._remote_object() is None:
+            return None
+        return stored.open_whole(LIMITS.pending_range_bytes, arrives=size <= SMALL_BYTES)
 
     def current_name(self) -> tuple[str, Mapping[str, Any] | None]:
         """The name that a remote file has now, and fsspec's description of it.
@@ -447,7 +475,15 @@ def source_of(
     """Make the source of a file from its entry, manifest entry, folders and listing."""
     told: dict[str, Any] = {"shard": shard, "partitions": partitions, "beside": beside}
     if is_remote(fs):
-        return Source(fs.display_path(entry.name), entry.size, False, fs.fsspec, entry.name, info=entry.info, **told)
+        return Source(
+            fs.display_path(entry.name),
+            entry.size,
+            local=False,
+            _fsspec=fs.fsspec,
+            _name=entry.name,
+            info=entry.info,
+            **told,
+        )
     return Source(entry.name, entry.size, True, pipe=Pipe(entry.name) if entry.size is None else None, **told)
 
 

@@ -89,11 +89,11 @@ def open_remote(
     store = store_of(inner) if isinstance(inner, AsyncFileSystem) and not inner.asynchronous else None
     output: OutputFile
     if store == "s3":
-        output = S3Output(inner, inner_name, path, exclusive, memory, looks=looks)
+        output = S3Output(inner, inner_name, path=path, exclusive=exclusive, memory=memory, looks=looks)
     elif store == "gcs":
-        output = GcsOutput(fs, name, path, exclusive, memory)
+        output = GcsOutput(fs, name, path=path, exclusive=exclusive, memory=memory)
     elif store == "azure":
-        output = AzureOutput(inner, inner_name, path, exclusive, memory)
+        output = AzureOutput(inner, inner_name, path=path, exclusive=exclusive, memory=memory)
     else:
         output = MovedOutput(fs, name, path, exclusive)
     output.replaces = entry is not None
@@ -317,7 +317,7 @@ class PartedOutput(ObjectOutput):
     """An object whose parts are sent by requests of their own, several of them under way at a time."""
 
     def __init__(self, fs: Any, name: str, path: str, exclusive: bool, memory: UploadMemory | None = None) -> None:
-        super().__init__(fs, name, path, exclusive, memory)
+        super().__init__(fs, name, path=path, exclusive=exclusive, memory=memory)
         self._size = self._part_size(0)
         self._last_number = 0  # of a part
         self._pending: deque[Future[None]] = deque()
@@ -377,7 +377,7 @@ class S3Output(PartedOutput):
     def __init__(
         self, fs: Any, name: str, path: str, exclusive: bool, memory: UploadMemory | None = None, *, looks: bool = True
     ) -> None:
-        super().__init__(fs, name, path, exclusive, memory)
+        super().__init__(fs, name, path=path, exclusive=exclusive, memory=memory)
         self._looks = looks and exclusive
         bucket, key, _ = fs.split_path(name)
         self._object = {"Bucket": bucket, "Key": key}
@@ -598,7 +598,9 @@ class GcsOutput(ObjectOutput):
                 await self._fs._pipe_file(self._name, bytes(self._part), mode=mode)
             else:
                 checksum = {"crc32c": _as_stated(crc32c(self._part))} if self.states_crc32c else {}
-                await insert_object(self._fs, bucket, key, self._part, "0" if self._exclusive else None, **checksum)
+                await insert_object(
+                    self._fs, bucket, key=key, body=self._part, generation="0" if self._exclusive else None, **checksum
+                )
 
     def _complete(self) -> None:
         self._end_upload()
@@ -654,7 +656,7 @@ class AzureOutput(PartedOutput):
     """
 
     def __init__(self, fs: Any, name: str, path: str, exclusive: bool, memory: UploadMemory | None = None) -> None:
-        super().__init__(fs, name, path, exclusive, memory)
+        super().__init__(fs, name, path=path, exclusive=exclusive, memory=memory)
         self._blob = Blob(fs, name, path)
         self._blocks: dict[int, str] = {}  # ids, by number
 

@@ -362,7 +362,9 @@ class GcsPlace(ConditionalPlace):
         return content, headers["x-goog-generation"]
 
     async def _put(self, key: str, body: bytes, version: str | None) -> str:
-        answer = await insert_object(self._inner, self._bucket, key, body, version or "0", "json")
+        answer = await insert_object(
+            self._inner, self._bucket, key=key, body=body, generation=version or "0", kind="json"
+        )
         return str(answer.get("generation") or "")
 
     def _copy(self, staged: str, name: str, size: int | None, version: str | None) -> None:

@@ -144,7 +144,7 @@ class Replacement:
             reason = first if len(new.files) == 1 else f"{len(new.files)} shards from {first} on"
             text = f"{reason} have {records} records, and the manifest states {new.records}; nothing is changed"
             raise CorruptRecordError(text, path=self._place.path, expected=new.records, got=records)
-        return WrittenShard(index, records, size, crc32c, output, folder=self._folder(index))
+        return WrittenShard(index, records, bytes=size, crc32c=crc32c, output=output, folder=self._folder(index))
 
 
 def _new_paths(new: Sequence[NewShard], stem: str, id: str) -> tuple[str, ...]:

@@ -81,7 +81,16 @@ class DistributedTarget:
         output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
         known = None if writer.known is None else replace(writer.known, files=())
         model = writer.place.model([posixpath.basename(output.shard(0)), *writer.model])
-        return cls(output, storage, change, id, writer.place.created, model, resumable, known)
+        return cls(
+            output,
+            storage,
+            change=change,
+            id=id,
+            created=writer.place.created,
+            model=model,
+            resumable=resumable,
+            known=known,
+        )
 
     def begin_publication(self, output: Output, content: Manifest) -> Publication:
         """The writer that publishes shards of this content to `output`; SchemaError if they cannot be added."""

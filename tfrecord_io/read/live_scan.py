@@ -1,0 +1,79 @@
+"""Look up the files of a scan again.
+
+Tests: tests/test_lazy_dataset.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from tfrecord_io.display import name_advice
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.narrow_scan import apply_filter
+from tfrecord_io.read.resolve_source import plan_sources
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.storage.read.source import Source
+
+AnyScan = TypeVar("AnyScan", bound=Scan)
+
+
+def refresh_scan(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan:
+    """Look up the current files for the same columns and rows; or take `sources`, if they were looked up.
+
+    ValueError if it is a part of what was opened, FeatureNotFoundError if a column that is selected does not exist any
+    more.
+    """
+    if scan.origin is None:
+        raise ValueError("only what was opened as a whole can be refreshed: call tfr.dataset(path) again")
+    path, options = scan.origin
+    latest = plan_sources(resolve_sources(path, options) if sources is None else sources, options)
+    latest = latest.with_options(limit=scan.options.limit, offset=scan.options.offset)
+    names = ("sources", "options", "resolved", "partitions", "sidecar", "compiled")
+    plan: dict[str, Any] = {name: getattr(latest, name) for name in names}
+    result = replace(scan, **plan, selected=None, row_filter=None)
+    if scan.row_filter is not None:
+        result = apply_filter(result, scan.row_filter.condition)
+    if scan.selected is None:
+        return result
+    for name in scan.selected:
+        if name not in result.compiled.schema.names:
+            reason = "the files that are there now do not have this column"
+            raise FeatureNotFoundError(reason, feature=name, hint=name_advice(name, result.compiled.schema.names))
+    return result.only(scan.selected)
+
+
+class LiveScan:
+    """A scan whose files are looked up again at each use; it keeps the columns that it had at first."""
+
+    def __init__(self, scan: Scan) -> None:
+        self.scan = self._latest = scan
+        self._versions = list(map(_version, scan.sources))
+
+    def current(self) -> Scan:
+        """The scan of the files that are there now.
+
+        SchemaError if a column has another type now, FeatureNotFoundError if the column does not exist any more.
+        """
+        if self.scan.origin is None:  # parts of datasets, which stay as they are
+            return self.scan
+        sources = resolve_sources(*self.scan.origin)
+        versions = list(map(_version, sources))
+        if versions != self._versions:
+            latest = refresh_scan(self.scan.only(self.scan.schema.names), sources)
+            for field in self.scan.schema:
+                if (got := latest.schema.field(field.name).type) != field.type:
+                    reason = f"expected {field.type}, as it was at first, got {got}"
+                    raise SchemaError(reason, path=sources[0].path, feature=field.name, hint="open the files again")
+            self._latest, self._versions = latest, versions
+        return self._latest
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LiveScan, (self.scan,)
+
+
+def _version(source: Source) -> tuple[Any, ...]:
+    """The state of a file and its dataset, which differs once either is replaced."""
+    return source.path, source.size, source.shard and source.shard.manifest.id, source.info

@@ -1,0 +1,128 @@
+"""Narrow a scan: to the rows and columns that a call selects, or that a condition leaves.
+
+Tests: tests/read/test_scan_narrowing.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tfrecord_io.options import INT64_MAX, ReadOptions, check_integer
+from tfrecord_io.read.call_options import pace_options
+from tfrecord_io.read.index_search import search_indexes
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.scan import Scan
+
+if TYPE_CHECKING:
+    from tfrecord_io.options.condition import Condition
+
+AnyScan = TypeVar("AnyScan", bound=Scan)
+
+
+def apply_selection(scan: AnyScan, options: ReadOptions) -> AnyScan:
+    """Apply the selection of a call to a dataset, and the size of batches.
+
+    The records of a piece are found now, as training reads its files in another way than `open_scan`.
+    """
+    scan = scan.align_ranges()
+    if options.columns is not None:
+        scan = scan.select(options.columns)
+    if options.offset:
+        scan = skip_rows(scan, options.offset)
+    if options.filters is not None:
+        scan = apply_filter(scan, options.filters)
+    if options.limit is not None:
+        scan = scan.limit_rows(options.limit)
+    return scan.with_options(**pace_options(options))
+
+
+def skip_rows(scan: AnyScan, rows: int) -> AnyScan:
+    """Skip the first rows; ValueError if the scan has a filter, which may have left out some of them."""
+    if scan.row_filter is not None:
+        raise ValueError("an offset counts the records of the files, before the filter: call offset() before filter()")
+    limit, offset = scan.options.limit, scan.options.offset + rows
+    offset = check_integer("offset", offset, 0, INT64_MAX)
+    return scan.with_options(offset=offset, limit=None if limit is None else max(0, limit - rows))
+
+
+def apply_filter(scan: AnyScan, filters: Any) -> AnyScan:
+    """Only the rows that meet a condition, and those of earlier calls; null counts as false.
+
+    Parameters
+    ----------
+    filters : pyarrow.compute.Expression, str, list of tuples, or list of lists of tuples
+        ``pc.field("label") == 3`` or, as in pandas, a list of tuples, ``[("label", "==", 3), ("score", ">", 0.5)]``,
+        all of which must hold, or a list of such lists, one of which must hold. The operators are ``==``, ``!=``,
+        ``<``, ``>``, ``<=``, ``>=``, ``in``, ``not in`` and, for lists, ``contains``; ``("label", "==", None)`` finds
+        missing values. The same as text is ``"label = 3 and score > 0.5"``, with ``or``, parentheses, ``is null`` and
+        ``DATE '2026-01-31'``. The condition may name columns that are not selected. Files in directories such as
+        ``label=3/`` are not opened if they have no matching rows.
+
+    Raises
+    ------
+    FeatureNotFoundError
+        No column has that name.
+    SchemaError
+        The condition does not apply to the type of a column.
+    """
+    from tfrecord_io.options.filters import condition_of
+
+    condition = condition_of(filters)
+    return Scan.filter(_resolve_remaining_types(add_condition_columns(scan, condition), condition), condition)
+
+
+def _resolve_remaining_types(scan: AnyScan, condition: Condition) -> AnyScan:
+    """Resolve the types of a scan from only the files that a condition on folders leaves.
+
+    Only types that are inferred, or that files contradict, are others than before.
+    """
+    if not (scan.partitions.fields and (scan.resolved.is_inferred or scan.conflicts())) or scan.options.offset:
+        return scan
+    from tfrecord_io.read.row_filter import RowFilter
+
+    every = condition if scan.row_filter is None else scan.row_filter.condition & condition
+    left = RowFilter(every, every.columns).possible(scan.sources, scan.partitions)
+    if not left or len(left) == len(scan.sources) or any(source.span for source in scan.sources):
+        return scan
+    planned = plan_scan(scan.sources, scan.options.changed(filters=every), only_sample=True).close()
+    names, planned_names = tuple(scan.schema.names), planned.compiled.schema.names
+    if not {*planned_names}.issuperset(names):  # of columns that no file has which is left
+        return scan
+    plan = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
+    options = planned.options.changed(limit=scan.options.limit)
+    selected = names if scan.selected is not None or list(names) != planned_names else None
+    return replace(scan, options=options, selected=selected, sidecar=None, **plan)
+
+
+def add_condition_columns(scan: AnyScan, condition: Condition) -> AnyScan:
+    """Add the columns of a condition to a scan of the same rows and columns, if the files have them."""
+    names = condition.columns
+    schema = scan.compiled.schema
+    if {*schema.names}.issuperset(names) or any(source.span for source in scan.sources):
+        return scan
+    planned = plan_scan(scan.sources, scan.options.changed(filters=condition), only_sample=True).close()
+    selected, wider = tuple(scan.schema.names), planned.compiled.schema
+    if any(wider.field(name) != schema.field(name) for name in selected):  # types from other records
+        return scan
+    plan = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
+    options = planned.options.changed(limit=scan.options.limit)
+    narrow = planned.narrow_options if scan.narrow_options is None else scan.narrow_options
+    return replace(scan, options=options, selected=selected, sidecar=None, narrow_options=narrow, **plan)
+
+
+def exclude_rows(scan: AnyScan, filters: Any) -> AnyScan:
+    """Exclude files, and records of indexed files, that cannot fulfil a condition.
+
+    The caller filters again: rows that fail the condition remain where decoding them takes less time.
+    """
+    filtered = scan.filter(filters).prune_files()
+    assert filtered.row_filter is not None
+    if scan.row_filter is not None:  # its opening searches
+        return scan.with_sources(filtered.sources, offset=filtered.options.offset)
+    indexed = search_indexes(filtered.with_required_columns(), filtered.row_filter)
+    if indexed is not None:
+        return scan.with_sources(indexed.sources, offset=indexed.options.offset)
+    if 2 * len(scan.schema) < len(scan.compiled.schema):  # most of the time is spent on the names of the features
+        return scan.with_sources(filtered.sources)
+    return replace(filtered, row_filter=replace(filtered.row_filter, is_hint=True), may_be_indexed=False)
