@@ -23,7 +23,7 @@ import click
 import pytest
 
 import tfrecord_io as tfr
-from extras import EXTRAS
+from extras import EXTRAS, library
 from installed import install
 from tfrecord_io import typing
 from tfrecord_io.adapters.libraries import ADAPTERS, Adapter, needs
@@ -32,6 +32,7 @@ from tfrecord_io.compression import CODECS, INFER, Codec
 from tfrecord_io.format.format_registry import FORMATS, keys, option_names, own_options
 from tfrecord_io.options import Options, ReadOptions
 from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.public_names import SHOWN_IN, public_names
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS
 
@@ -263,16 +264,46 @@ def test_each_keyword_of_formats_is_described_and_each_description_used() -> Non
 
 @pytest.mark.plugins("vision", "tensorflow")
 def test_types_of_keywords_have_the_rows_of_this_package() -> None:
-    assert get_args(typing.Compression) == (INFER, *(codec.name for codec in CODECS.own))
-    assert get_args(typing.SourceFormat) == (*keys(FORMATS.own),)
-    assert get_args(typing.TargetFormat) == (*keys(FORMATS.own, written=True),)
+    literals = {
+        "Compression": (INFER, *(codec.name for codec in CODECS.own)),
+        "SourceFormat": (*keys(FORMATS.own),),
+        "TargetFormat": (*keys(FORMATS.own, written=True),),
+    }
+    for name, values in literals.items():
+        listed = ", ".join(f'"{value}"' for value in values)
+        assert get_args(getattr(typing, name)) == values, f"typing.py needs: {name} = Literal[{listed}]"
 
 
 def test_convert_describes_all_formats_and_their_options() -> None:
     doc = inspect.getdoc(tfr.convert) or ""
     for row in FORMATS.own:
-        for word in (*row.keys, *row.suffixes, *option_names(row)):
-            assert f"``{word}``" in doc, row.name
+        words = (*row.keys, *row.suffixes, *option_names(row))
+        missing = [f"``{word}``" for word in words if f"``{word}``" not in doc]
+        assert missing == [], f"the docstring of convert needs, in its line about ``{row.name}``: {', '.join(missing)}"
+
+
+def suffixes_of_compressions() -> list[str]:
+    return [suffix for codec in CODECS.own for suffix in codec.suffixes]
+
+
+def listings_of_suffixes() -> dict[str, str]:
+    """The sentence of each docstring that lists suffixes of compressions: two or more."""
+    found = {}
+    for shown_in in (*SHOWN_IN, ""):
+        for name in public_names(shown_in):
+            doc = inspect.getdoc(getattr(getattr(tfr, shown_in) if shown_in else tfr, name)) or ""
+            for sentence in re.split(r"(?<=[^.]\.)\s+", doc):
+                if sum(f"``{suffix}``" in sentence for suffix in suffixes_of_compressions()) >= 2:
+                    found[name] = sentence
+    return found
+
+
+def test_docstrings_that_list_suffixes_of_compressions_list_all() -> None:
+    listings = listings_of_suffixes()
+    assert listings, "no docstring lists them any more: remove this test"
+    for name, sentence in listings.items():
+        missing = [f"``{suffix}``" for suffix in suffixes_of_compressions() if f"``{suffix}``" not in sentence]
+        assert missing == [], f"the docstring of {name} needs {', '.join(missing)}, where it lists suffixes"
 
 
 def kinds(registry: Registry[Any]) -> str:
@@ -340,7 +371,17 @@ class TestAdapters:
     def test_methods_of_datasets(self) -> None:
         found = {name: getattr(tfr.Dataset, name).__module__ for name in vars(tfr.Dataset) if name.startswith("to_")}
         own = {name: module for name, module in found.items() if ".adapters." in module or ".plugins." in module}
-        assert own == {name: row.home for row in ADAPTERS.own for name in row.methods}
+        rows = {name: row.home for row in ADAPTERS.own for name in row.methods}
+        advice = [f"    {name} = {name}  # of {home}" for name, home in rows.items() if own.get(name) != home]
+        advice += [f"    {name}: without a row in adapters/libraries.py" for name in own.keys() - rows.keys()]
+        assert own == rows, "lazy_dataset.py, class Dataset:\n" + "\n".join(advice)
+
+    def test_libraries_are_those_of_the_extras(self) -> None:
+        """From which `tests/test_layout.py` makes what adapters alone import."""
+        for row in ADAPTERS.own:
+            if row.name != "pandas":  # which is a dependency
+                needed = f"the row {row.name!r} of adapters/libraries.py needs library={library(row.name)!r}"
+                assert (row.library or row.name) == library(row.name), needed
 
     @pytest.mark.plugins("engines")
     def test_extras_and_environments(self) -> None:

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from tfrecord_io import typing as results
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, raises, stops
+from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions
+from tfrecord_io.options.read import DatasetOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path
@@ -34,6 +35,7 @@ from tfrecord_io.typing import (
     IndexLike,
     InputPath,
     OnError,
+    OnErrorCollecting,
     OutputPath,
     ProgressLike,
     RecordTypeLike,
@@ -223,7 +225,7 @@ def open_reader(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError | None = None,
+    on_error: OnErrorCollecting | None = None,
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
     progress: ProgressLike | Unset = UNSET,
@@ -243,8 +245,11 @@ def open_reader(
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; a `dataset` has more options, such as the number of records from which the schema is
         inferred. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
-    columns, filters, schema, limit, on_error, storage_options, filesystem, progress
+    columns, filters, schema, limit, storage_options, filesystem, progress
         As in `read_tfrecord`.
+    on_error : {"raise", "stop", "skip", "collect"} or callable, optional
+        As in `read_tfrecord`. "collect" skips damaged regions, too: ``report.skipped_table()`` of the reader has a row
+        for each of them, in place of a warning.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
@@ -265,7 +270,7 @@ def open_reader(
         As in `read_tfrecord`; the iterator raises them after all rows before the damage.
     """
     options = options_from_call(
-        ReadOptions,
+        DatasetOptions,
         open_reader,
         source,
         columns=columns,
@@ -279,7 +284,7 @@ def open_reader(
         batch_size=batch_size,
         batch_bytes=batch_bytes,
     )
-    return open_path(source, options)
+    return open_path(source, options.with_report())
 
 
 @check_keywords
@@ -634,8 +639,8 @@ def infer_schema(
         suggestions = suggest_types(batches)
         inferred = InferredSchema(inferred, inferred.evidence, inferred.records, suggestions)
     planned.close()
-    if planned.error is not None and not stops(asked.on_error):
+    if planned.error is not None and not asked.damage.ends_quietly:
         raise planned.error
-    if not raises(asked.on_error) and planned.reader.recovery is not None:
+    if not asked.damage.is_strict and planned.reader.recovery is not None:
         planned.reader.recovery.skipped.warn()
     return inferred or InferredSchema(Schema.from_arrow(planned.scan.schema))

@@ -25,10 +25,11 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
-from tfrecord_io.options import INT64_MAX, Limits, ReadOptions, check_integer
+from tfrecord_io.options import INT64_MAX, Limits, check_integer
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
 from tfrecord_io.options.options_base import check_choice
+from tfrecord_io.options.read import DatasetOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import check_equal, datasets_in, options_from_call
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -57,7 +58,7 @@ from tfrecord_io.typing import (
     Lengths,
     Missing,
     MixStop,
-    OnError,
+    OnErrorCollecting,
     OnNew,
     ProgressLike,
     RecordTypeLike,
@@ -180,7 +181,7 @@ class DatasetPiece(_Shown):
 
     def to_batches(self) -> Reader:
         """The record batches of this piece; see `Dataset.to_batches`."""
-        return open_scan(self._held)
+        return open_scan(self._held.with_report())
 
     if not TYPE_CHECKING:
 
@@ -322,7 +323,7 @@ class Dataset(_Shown):
         TypeError
             It is not known without reading the files, as `count_rows` does.
         """
-        if self.rows is None or not self._held.options.counts_all:
+        if self.rows is None or not self._held.options.damage.counts_all:
             raise TypeError("the number of rows is not known before files are read: call count_rows()")
         return self.rows
 
@@ -376,7 +377,7 @@ class Dataset(_Shown):
     @check_keywords
     def to_batches(self) -> Reader:
         """A stream of record batches in bounded memory: an iterator and a context manager, as from `open_reader`."""
-        return open_scan(self._held, warns=True)
+        return open_scan(self._held.with_report(), warns=True)
 
     @check_keywords
     def to_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
@@ -762,7 +763,7 @@ def dataset(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError | None = None,
+    on_error: OnErrorCollecting | None = None,
     storage_options: StorageLike | None = None,
     progress: ProgressLike | Unset = UNSET,
     schema_overrides: Mapping[str, Any] | None = None,
@@ -808,8 +809,11 @@ def dataset(
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file; a dataset of it, or of
         a file object, is read once, by a call that takes it.
-    columns, filters, schema, limit, on_error, storage_options, progress
+    columns, filters, schema, limit, storage_options, progress
         As in `read_tfrecord`.
+    on_error : {"raise", "stop", "skip", "collect"} or callable, optional
+        As in `read_tfrecord`. "collect" is for calls with a report of what they leave out: `open_reader`,
+        `Dataset.to_batches`, `RecordReader`, `convert`, `verify` and `salvage`; all others refuse such a dataset.
     schema_overrides : dict, optional
         Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``).
     stable_types : bool, default False
@@ -871,7 +875,7 @@ def dataset(
         When the schema is found, instead of a call that takes the dataset: `source` is a file object or a pipe.
     """
     options = options_from_call(
-        ReadOptions,
+        DatasetOptions,
         dataset,
         source,
         columns=columns,

@@ -79,7 +79,9 @@ __all__ = [
     "MixStop",
     "MixedDataset",
     "OnError",
+    "OnErrorCollecting",
     "OnErrorName",
+    "OnErrorNameCollecting",
     "OnFileError",
     "OnNew",
     "OpenedDataset",
@@ -159,6 +161,7 @@ Masks = Literal["json", "png"]
 Missing = Literal["error", "mask"]
 MissingFiles = Literal["raise", "null"]
 OnErrorName = Literal["raise", "stop", "skip"]
+OnErrorNameCollecting = Literal["raise", "stop", "skip", "collect"]
 OnFileError = Literal["raise", "skip"]
 OnNew = Literal["raise", "ignore"]
 MixStop = Literal["first", "all", "never"]
@@ -190,6 +193,8 @@ Compression = Literal["infer", "gzip", "zlib", "zstd", "lz4"]
 """Those of this package: rows of `tfrecord_io.compression.CODECS`."""
 OnError = OnErrorName | Callable[[Any], object]
 """What to do at damage; a callable gets the TFRecordError and returns True to go on."""
+OnErrorCollecting = OnErrorNameCollecting | Callable[[Any], object]
+"""The same for calls whose result has a report: "collect" makes a row of its table of each damaged region."""
 
 
 IndexLike = bool | str | Sequence[str]

@@ -78,6 +78,8 @@ METHODS = {
     "Schema": "names types field select from_arrow from_json from_feature_description from_tfx from_tfds "
     "to_arrow to_json to_feature_description to_tfx to_python",
     "InferredSchema": "strict",
+    "ReadReport": "skipped_table",
+    "WriteReport": "skipped_table",
     "Reader": "schema read_all read_next_batch read_pandas close",
     "Writer": "write close",
     "Dataset": "schema schema_source files bytes rows count_rows explain refresh head select filter limit offset "

@@ -6,7 +6,7 @@ import gzip
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from records import blobs, example, floats, framed, int64s
 from rounds import COMPLETE, rounds
 from tfrecord_io.format.foreign_files import ZEROS, looks_like
 from tfrecord_io.format.framing import is_record_header
-from tfrecord_io.read.chunks import block_walker
+from tfrecord_io.read.chunks import block_walker, recovery
 from tfrecord_io.read.chunks.block_walker import RecordFile
 
 pytestmark = [pytest.mark.fault(18), pytest.mark.fault(21)]
@@ -205,6 +205,38 @@ def test_engines_blocks_and_compression_do_not_matter(
             assert named(damage.content, *read(path, size)) == (got, regions)
         path.write_bytes(gzip.compress(damage.content, 1))
         assert named(damage.content, *read(path, size)) == (got, regions)
+
+
+def collect(path: Path, size: int = 4 << 20) -> tuple[list[bytes], tfr.typing.ReadReport]:
+    """The payloads, and the report, for which no warning was issued."""
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        patch.setattr(block_walker, "RecordFile", partial(RecordFile, block_bytes=size))
+        reader = tfr.RecordReader(path, on_error="collect")
+        return list(reader), reader.report
+
+
+def rows_of(regions: list[tfr.typing.SkippedRegion]) -> list[tuple[Any, ...]]:
+    return [(r.path, r.records_before, r.begin, r.end, r.reason, r.error) for r in regions]
+
+
+@settings(max_examples=rounds(100))
+@given(data=st.data(), payloads=payload_lists(), size=st.sampled_from(SIZES), engine=st.booleans())
+def test_a_table_has_each_region_that_is_skipped(
+    native_engine: None, data: Any, payloads: list[bytes], size: int, engine: bool
+) -> None:
+    """And that the reference engine skips; also where ``report.skipped`` would keep the first of them."""
+    damage = data.draw(damages(payloads))
+    with file_of(damage.content) as path:
+        got, regions = read(path, size)
+        with pytest.MonkeyPatch.context() as patch, engine_of("reference_engine") if engine else nullcontext():
+            patch.setattr(recovery, "MOST_REGIONS", 1)
+            collected, report = collect(path, size)
+            assert named(damage.content, *read(path, size)) == named(damage.content, got, regions[:1])
+    table = report.skipped_table()
+    assert collected == got
+    assert report.skipped.total == table.num_rows
+    assert [tuple(row.values()) for row in table.to_pylist()] == rows_of(regions)
 
 
 def table_and_report(path: Path, **keywords: Any) -> tuple[Any, list[tfr.typing.SkippedRegion], list[str]]:

@@ -38,6 +38,11 @@ def install_of_page(folder: Path, name: str, made: str, suite: str, group: str, 
     module = next(block for block in code if f"class {made}(" in block) + f"\n\n{key.upper()} = {made}()\n"
     install(folder, name, module, group, {key: f"{name}:{key.upper()}"})
     (folder / f"test_{key}.py").write_text(next(block for block in code if suite in block), "utf-8")
+    return python_in(folder)
+
+
+def python_in(folder: Path) -> Callable[..., None]:
+    """Return what runs Python, with arguments, in a folder whose installed packages and tests it sees."""
     (folder / "conftest.py").write_text(SETTINGS, "utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other installed packages have nothing to do with it

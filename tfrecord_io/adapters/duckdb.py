@@ -338,7 +338,7 @@ def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None, live: L
     if not len(scan.schema):
         planned = plan_scan(scan.sources, scan.options, only_sample=True)
         planned.close()
-        if planned.error is not None and scan.options.counts_all:
+        if planned.error is not None and scan.options.damage.counts_all:
             raise planned.error
         reason = "the files have no columns, which a table of DuckDB needs: no feature, and no embedded schema"
         raise SchemaError(reason, path=next(iter(scan.files), None))

@@ -20,7 +20,6 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.format.dtypes import is_text_dtype
-from tfrecord_io.options import raises
 from tfrecord_io.options.arrays import ColumnLayout, refuse_matrices
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.scan import ScanHolder
@@ -128,7 +127,7 @@ def to_tf(
         batch_count = len(iteration)
     except TypeError:  # unknown without reading the files
         return batched
-    if not raises(iteration.options.on_error):
+    if not iteration.options.damage.is_strict:
         return batched
     return batched.apply(tf.data.experimental.assert_cardinality(batch_count))
 

@@ -57,7 +57,7 @@ def to_xarray(dataset: ScanHolder | Scan) -> xr.Dataset:
     with needs("xarray"):
         import xarray as xr
         from xarray.core.indexing import LazilyIndexedArray
-    is_part = bool(scan.chooses_rows) or not scan.options.counts_all
+    is_part = bool(scan.chooses_rows) or not scan.options.damage.counts_all
     is_part |= any(source.derived is not None for source in scan.sources)
     rows = _TableLookup(read_scan(scan)) if is_part else _rows(scan)
     variables = {}

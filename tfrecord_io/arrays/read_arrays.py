@@ -18,7 +18,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.options import MIB, ReadOptions, stops
+from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.arrays import ArrayOptions, RepresentationOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.recovery import fitting_parts
@@ -188,7 +188,7 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
                 )
             else:
                 failure, table = fault, table.slice(0, fault.row)
-            if failure is not None and not stops(options.on_error):
+            if failure is not None and not options.damage.ends_quietly:
                 break
     if failure is not None:
         error = reader.row_error(failure)
@@ -262,7 +262,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
                 break
         reader.report.skipped.warn()
     is_complete = reader.report.stopped is None and not reader.report.skipped.total
-    if done < rows and is_complete and not stops(options.on_error):
+    if done < rows and is_complete and not options.damage.ends_quietly:
         got = f"there are {done} records"
         raise ValueError(f"the arrays of out= have {rows} rows, but {got}; pass arrays of that length")
     return {name: out[name] for name in names}

@@ -20,7 +20,7 @@ from tfrecord_io.engine.contract import Array, Checks
 from tfrecord_io.errors import SALVAGE, TFRecordError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.options import ReadOptions, raises
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.read.index_search import open_indexed
 from tfrecord_io.read.open_scan import open_scan
@@ -95,7 +95,7 @@ class ScanLookup(PartLookup):
 
     def __init__(self, scan: Scan) -> None:
         self.scan = scan.prune_files()
-        if not raises(scan.options.on_error):
+        if not scan.options.damage.is_strict:
             reason = "rows that are left out have none"
             raise ValueError(f"on_error= cannot be combined with access by number: {reason}; {SALVAGE}")
         sources, options = list(self.scan.sources), self.scan.options

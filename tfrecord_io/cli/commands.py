@@ -26,8 +26,7 @@ from tfrecord_io.cli.common_options import (
 from tfrecord_io.cli.process import echo, output_path
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
-from tfrecord_io.options import raises
-from tfrecord_io.options.read import is_of_other_type
+from tfrecord_io.options.on_damage import Inspect, on_damage
 from tfrecord_io.typing import FileMode
 
 _OF_RECORDS = ("columns", "record_type", "compression", "on_error", "filters")
@@ -40,8 +39,8 @@ def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     from tfrecord_io.arrow.output.to_python import record_dicts
     from tfrecord_io.cli import output
 
-    if raises(keywords["on_error"]):
-        keywords["on_error"] = is_of_other_type
+    if on_damage(keywords["on_error"]).is_strict:
+        keywords["on_error"] = Inspect()
     records = read_table(read_from(path, keywords, read_table), **keywords)
     value = record_dicts(records) if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(records))
@@ -57,7 +56,7 @@ def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> N
     from tfrecord_io.cli import output
     from tfrecord_io.tools.count import count as number_of_records
 
-    is_read_twice = not keywords["filters"] and raises(keywords["on_error"]) and STDIN not in path
+    is_read_twice = not keywords["filters"] and on_damage(keywords["on_error"]).is_strict and STDIN not in path
     if is_read_twice:
         names = ("compression", "split", "allow_missing_shards", "storage_options")
         counting = {name: keywords[name] for name in names}

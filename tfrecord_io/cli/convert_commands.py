@@ -26,9 +26,10 @@ from tfrecord_io.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.cli.process import output_path
-from tfrecord_io.display import counted
+from tfrecord_io.display import counted, plain_table
 from tfrecord_io.errors import printable
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, Format, keys, only_one_way, option_names, own_options
+from tfrecord_io.options.on_damage import names_of, takes_all
 from tfrecord_io.registry import listed
 
 _SIDES = ("source", "target")
@@ -147,7 +148,9 @@ def _format_help(format: Format) -> str:
     keyword(
         "on_error",
         default=None,
-        help="On damaged data: fail (the default), stop and keep the records before it, or skip it.",
+        type=click.Choice(names_of(takes_all)),
+        help="On damaged data: fail (the default), stop and keep the records before it, skip it, or skip it and list "
+        "what was left out (collect).",
     ),
 )
 @click.option(
@@ -188,6 +191,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     """
     from tfrecord_io.cli import output
     from tfrecord_io.file_formats.convert import Sides, convert_given
+    from tfrecord_io.read.report import REGION_HEADINGS, region_rows
 
     options = {name: value for name, value in keywords.items() if value is not None}
     to_stdout = target == "-"
@@ -211,6 +215,10 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     report = convert_given(path, target, sides=sides, places=places, keywords={**options, "progress": True}, **whole)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
     line = report._line(counted(report.bytes, "byte"), "appended" if options.get("mode") == "append" else "")
+    if report.skipped:
+        line += "\n" + plain_table(REGION_HEADINGS, region_rows(report.skipped), ("file",))
+    if options.get("on_error") == "collect":
+        value["skipped"] = report.skipped_table().to_pylist()
     output.print_result(as_json, value, line, err=summary_on_stderr)
 
 

@@ -94,8 +94,13 @@ class Codec(ABC):
         """True if a member may begin with `head`, the first bytes of a file (fewer if it is shorter)."""
 
     def looks_like(self, head: bytes) -> bool:
-        """True if `head` alone shows this compression; stricter than `accepts`."""
-        return len(head) >= 2 and self.accepts(head)
+        """True if `head` alone shows this compression; stricter than `accepts`.
+
+        By default that is what is accepted, unless any bytes are: members without magic bytes are known by a suffix, or
+        by a name that is stated.
+        """
+        accepts_any = all(self.accepts(bytes([byte]) * len(head)) for byte in (0x00, 0x55, 0xFF))
+        return len(head) >= 2 and self.accepts(head) and not accepts_any
 
     def certain_bytes(self, head: bytes) -> int:
         """How many bytes have to be valid for data to be read behind damage.

@@ -32,10 +32,12 @@ from tfrecord_io.format.format_registry import (
     load,
     own_options,
 )
-from tfrecord_io.options import ReadOptions, StorageOptions, TransferOptions, stops
+from tfrecord_io.options import ReadOptions, StorageOptions, TransferOptions
+from tfrecord_io.options.on_damage import Collect, checked_on_error, on_damage, receive_in_reader
 from tfrecord_io.options.write import ADDING, WriteOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import datasets_in, options_from_call
+from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader, open_as_it_is
@@ -56,7 +58,7 @@ from tfrecord_io.typing import (
     Compression,
     FilesLike,
     Float64,
-    OnError,
+    OnErrorCollecting,
     Path,
     ProgressLike,
     SchemaLike,
@@ -98,7 +100,7 @@ def convert(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError | None = None,
+    on_error: OnErrorCollecting | None = None,
     storage_options: StorageLike | None = None,
     progress: ProgressLike | Unset = UNSET,
     mode: WriteMode | None = None,
@@ -172,8 +174,8 @@ def convert(
         those of folders are the keywords of their calls in `formats`. Tables have ``schema_overrides``,
         and ``limits``. ``storage_options`` here are those of one side only.
     columns, filters, schema, limit, on_error, progress
-        As for `dataset`, `limit` and `on_error` of sources that have them. `schema` is the schema of the target, and
-        the types of CSV and JSON lines, which are otherwise inferred from the first 8 MiB.
+        As for `dataset`, `limit` and `on_error` of sources that have them; the result has a ``skipped_table()``.
+        `schema`: that of the target, and the types of CSV and JSON lines, else inferred from the first 8 MiB.
     storage_options : dict or filesystem, optional
         Options for fsspec, or the filesystem, of source and target.
     mode, compression, float64, shards
@@ -272,6 +274,39 @@ def convert_given(
     resume: bool,
 ) -> WriteReport:
     """`convert` with keywords that go to the source and the target, if their formats have them; `places` to both."""
+    datasets = datasets_in(source)
+    of_datasets = {"on_error": datasets[0].stated.on_error} if datasets else {}
+    stated = {**of_datasets, **sides.source_options, **keywords}.get("on_error")
+    if stated is None or not on_damage(checked_on_error(stated)).hands_over:
+        return _convert(source, target, sides, places, keywords, columns=columns, files=files, resume=resume)
+    if resume:
+        reason = "files that an earlier call converted are not read again"
+        text = f"cannot be used with resume=True: {reason}"
+        raise for_cli(
+            ValueError(f"on_error='collect' {text}"), f"--on-error collect cannot be used with --resume: {reason}"
+        )
+    regions = SkippedRegions(receive_in_reader)
+    collecting = {"on_error": Collect(regions.unite)}
+    if "on_error" in sides.source_options:
+        sides = replace(sides, source_options={**sides.source_options, **collecting})
+    else:
+        keywords = {**keywords, **collecting}
+    report = _convert(source, target, sides, places, keywords, columns=columns, files=files, resume=False)
+    return replace(report, skipped=regions)
+
+
+def _convert(
+    source: FilesLike,
+    target: Path,
+    sides: Sides,
+    places: Mapping[str, Any],
+    keywords: Mapping[str, Any],
+    *,
+    columns: Sequence[str] | str | None,
+    files: str | None,
+    resume: bool,
+) -> WriteReport:
+    """`convert_given`, where what is left out by `on_error` is received elsewhere."""
     has_datasets = bool(datasets_in(source))
     # A dataset may state other values: then a keyword with its default counts as stated, too.
     of_datasets = {"on_error", "progress"} if has_datasets else set()
@@ -635,7 +670,7 @@ def _settings(reads: Format, writes: Format, sides: Sides, keywords_of_parts: Ma
     for name in _OF_ALL_FILES:
         if keywords.get(name):
             raise TypeError(f"{name}= cannot be used with resume=True: it counts the rows of all files")
-    if stops(keywords.get("on_error")):
+    if on_damage(checked_on_error(keywords.get("on_error") or "raise")).ends_quietly:
         reason = "it would leave out all files after the first"
         raise ValueError(f"on_error='stop' cannot be used with resume=True: {reason}")
     names = keywords.keys() - _WITHOUT_EFFECT

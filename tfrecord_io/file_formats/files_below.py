@@ -18,7 +18,8 @@ from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DamagedDataWarning, EncodeError, TFRecordError, printable, warn
 from tfrecord_io.format.foreign_files import IMAGES, looks_like
-from tfrecord_io.options import LIMITS, StorageOptions, raises
+from tfrecord_io.options import LIMITS, StorageOptions
+from tfrecord_io.options.on_damage import on_damage
 from tfrecord_io.options.options_base import cpu_count
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
@@ -275,7 +276,7 @@ class LeftOut:
 
     def add_or_raise(self, error: TFRecordError, on_error: OnError) -> None:
         """Leave out what an error is about, or raise it: as `on_error` says."""
-        if raises(on_error):
+        if on_damage(on_error).is_strict:
             if error.hint is None:
                 error.set_hint('on_error="skip" leaves it out', "--on-error skip leaves it out")
             raise error

@@ -10,18 +10,13 @@ from tfrecord_io.options.options_base import (
     DEFAULT_STORAGE,
     INT64_MAX,
     MIB,
-    AskedOnce,
     Options,
     StorageOptions,
     TransferOptions,
     check_integer,
     check_names,
-    check_on_error,
     check_progress,
     cpu_count,
-    leaves_out,
-    raises,
-    stops,
 )
 from tfrecord_io.options.read import FrameOptions, ReadOptions
 
@@ -33,7 +28,6 @@ __all__ = [
     "MAX_EXPANSION",
     "MAX_RECORD_BYTES",
     "MIB",
-    "AskedOnce",
     "FrameOptions",
     "Limits",
     "Options",
@@ -42,11 +36,7 @@ __all__ = [
     "TransferOptions",
     "check_integer",
     "check_names",
-    "check_on_error",
     "check_progress",
     "cpu_count",
-    "leaves_out",
-    "raises",
-    "stops",
     "unknown_keyword",
 ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, get_args
 
-from tfrecord_io.options.options_base import INT64_MAX, check_choice, check_integer, check_names, raises
+from tfrecord_io.options.options_base import INT64_MAX, check_choice, check_integer, check_names
 from tfrecord_io.options.read import ReadOptions
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
@@ -200,7 +200,7 @@ class IterOptions(RepresentationOptions):
                 raise ValueError(f"worker={self.worker!r}: expected an index from 0 to {count - 1}")
             object.__setattr__(self, "worker", (index, count))
         check_choice("uneven", self.uneven, get_args(UnevenParts))
-        if self.has_equal_parts and not raises(self.on_error):
+        if self.has_equal_parts and not self.damage.is_strict:
             reason = "a part that ends at damage, or leaves records out, is shorter than the others"
             raise ValueError(f"uneven={self.uneven!r} cannot be combined with on_error={self.on_error!r}: {reason}")
         if self.has_equal_parts and self.shuffle_buffer and self.seed is None and self.state is None:

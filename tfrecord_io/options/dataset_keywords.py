@@ -17,7 +17,7 @@ REFUSED: dict[str, frozenset[str]] = {  # by call: what it does not take of what
     **dict.fromkeys(("adopt", "delete"), _OF_ALL_FILES),
     "compact": _OF_ALL_FILES | {"schema", "schema_overrides"},
     "copy": _OF_ALL_FILES | {"compression", "limits"},
-    "salvage": OF_SELECTION | {"on_error", "split"},  # all damage is reported
+    "salvage": OF_SELECTION | {"on_error", "split"},
     "verify": OF_SELECTION | {"on_error", "check_crc"},
     **dict.fromkeys(("check_indexes", "write_indexes"), OF_SELECTION | {"compression", "on_error"}),
     "build_index": OF_SELECTION | {"compression", "on_error", "include_file_paths"},
@@ -30,6 +30,7 @@ REFUSED: dict[str, frozenset[str]] = {  # by call: what it does not take of what
         ("dedupe", "merge", "sample", "shuffle", "split"), frozenset({"columns", "check_crc", "include_file_paths"})
     ),
 }
+REPORTS_ALL = frozenset({"salvage", "verify"})  # calls that report all damage: their ``on_error`` may be "collect"
 
 
 def is_method(call: Callable[..., Any]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
+from tfrecord_io.options.on_damage import OnDamage, checked_on_error, of_files, on_damage
 from tfrecord_io.options.options_base import Options, check_choice
 from tfrecord_io.typing import InvalidBoxes, OnFileError
 
@@ -27,9 +28,14 @@ class FolderOptions(FileOptions):
     shuffle_seed: int | None = None
     on_error: OnFileError = "raise"
 
+    @property
+    def damage(self) -> OnDamage:
+        """The treatment of damaged files."""
+        return on_damage(self.on_error)
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("on_error", self.on_error, get_args(OnFileError))
+        checked_on_error(self.on_error, of_files, advice="")
         self._check_integer("shuffle_seed", 0, optional=True)
 
 

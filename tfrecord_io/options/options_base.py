@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Self, TypeVar, cast, get_args
 
-from tfrecord_io.errors import TFRecordError, for_cli
 from tfrecord_io.options.did_you_mean import NO_APPEND, unknown_keyword
-from tfrecord_io.typing import UNSET, Compression, FileMode, OnErrorName, ProgressLike, StorageLike
+from tfrecord_io.typing import UNSET, Compression, FileMode, ProgressLike, StorageLike
 
 _MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
 _FILESYSTEMS = ("AbstractFileSystem", "FileSystem")  # of fsspec and pyarrow: what ``storage_options=`` may be, too
@@ -215,62 +214,6 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
         none = "None, " if None in choices else ""
         shown = ", ".join(repr(choice) for choice in choices if choice is not None)
         raise ValueError(f"{name}={value!r}: expected one of {none}{shown}")
-
-
-def check_on_error(value: object, names: Sequence[str] = get_args(OnErrorName)) -> None:
-    """Raise ValueError for an `on_error` that does not exist."""
-    if value not in names and not (callable(value) and "skip" in names):
-        functions = " or a function that takes the error" if "skip" in names else ""
-        text = f"expected one of {', '.join(map(repr, names))}{functions}"
-        raise for_cli(ValueError(f"on_error={value!r}: {text}"), f"--on-error {value}: {text}")
-
-
-@dataclass(frozen=True, slots=True)
-class AskedOnce:
-    """A callable for ``on_error`` that is asked once about each region, however often the files are read.
-
-    The options of a dataset hold it, so that all reads of the dataset, and of pieces in this process, leave out the
-    same.
-    """
-
-    function: Callable[[TFRecordError], object]
-    answers: dict[Hashable, bool] = field(default_factory=dict, repr=False, compare=False)
-
-    @classmethod
-    def wrap(cls, on_error: T) -> T | Self:
-        """An ``on_error``, as such an object if it is a callable."""
-        return cls(on_error) if callable(on_error) and not isinstance(on_error, cls) else on_error
-
-    def __call__(self, error: TFRecordError, place: Hashable) -> bool:
-        """True if the region of an error may be left out; the path and the `place` identify the region.
-
-        The same region may have another error, such as one of a schema: that is another question.
-        """
-        region = error.region
-        assert region is not None
-        key = (region.path, place, region.error)
-        if key not in self.answers:
-            self.answers[key] = bool(self.function(error))
-        return self.answers[key]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Another process has files of its own, and asks by itself."""
-        return AskedOnce, (self.function,)
-
-
-def raises(on_error: object) -> bool:
-    """True if a read ends with an error where data is damaged."""
-    return on_error == "raise"
-
-
-def stops(on_error: object) -> bool:
-    """True if a read ends with a warning where data is damaged."""
-    return on_error == "stop"
-
-
-def leaves_out(on_error: object) -> bool:
-    """True if a read goes on behind damaged data: always, or if a callable accepts the error."""
-    return on_error not in ("raise", "stop")
 
 
 def check_mode(value: object, modes: Sequence[str] = get_args(FileMode)) -> None:

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Self, get_args
 
-from tfrecord_io.errors import FeatureTypeError
 from tfrecord_io.options.dataset_keywords import OF_DATASETS
 from tfrecord_io.options.limits import DEFAULT_LIMITS, Limits
-from tfrecord_io.options.options_base import (
-    INT64_MAX,
-    MIB,
-    AskedOnce,
-    RecordOptions,
-    check_choice,
-    check_on_error,
-    raises,
-    stops,
+from tfrecord_io.options.on_damage import (
+    Collect,
+    Inspect,
+    OnDamage,
+    by_number,
+    checked_on_error,
+    on_damage,
+    receive_in_reader,
+    reports_all,
+    takes_all,
+    without_report,
 )
+from tfrecord_io.options.options_base import INT64_MAX, MIB, RecordOptions, check_choice
 from tfrecord_io.options.record_types import checked_record_type
 from tfrecord_io.typing import OnError, OnNew, RecordTypeLike, SchemaLike
-
-
-def is_of_other_type(error: Exception) -> bool:
-    """True if an intact record has a value of another feature type than its column: an ``on_error``."""
-    return isinstance(error, FeatureTypeError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +36,11 @@ class FrameOptions(RecordOptions):
     limits: Limits = DEFAULT_LIMITS
 
     none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error"})
+    takes = staticmethod(without_report)  # which ``on_error``
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_on_error(self.on_error)
-        if callable(self.on_error):
-            object.__setattr__(self, "on_error", AskedOnce.wrap(self.on_error))
+        object.__setattr__(self, "on_error", checked_on_error(self.on_error, type(self).takes))
         if self.split is not None:
             from tfrecord_io.options.split_slices import parse_split
 
@@ -52,6 +48,27 @@ class FrameOptions(RecordOptions):
         self._check_flags("allow_missing_shards", "check_crc")
         if not isinstance(self.limits, Limits):
             raise TypeError(f"limits={self.limits!r}: expected tfr.Limits(…)")
+
+    @property
+    def damage(self) -> OnDamage:
+        """The treatment of damaged data."""
+        return on_damage(self.on_error)
+
+    def with_report(self, receive: Callable[[Any], object] = receive_in_reader) -> Self:
+        """A copy for a call that has a report, in which `receive` puts the regions that are left out, if it is to."""
+        return self.changed(on_error=Collect(receive)) if self.damage.hands_over else self
+
+
+class ReportOptions(FrameOptions):
+    """Keywords of calls on frames whose result has a report."""
+
+    takes = staticmethod(takes_all)
+
+
+class CheckOptions(FrameOptions):
+    """Keywords of `tfrecord_io.verify`."""
+
+    takes = staticmethod(reports_all)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,17 +128,17 @@ class ReadOptions(FrameOptions):
         With ``on_error="raise"`` it leaves out the records that have values of another feature type than most others,
         with a warning that names the first; all other errors are raised.
         """
-        return replace(self, on_error=is_of_other_type) if raises(self.on_error) else self
+        return self.changed(on_error=Inspect()) if self.damage.is_strict else self
 
     @property
     def inspects(self) -> bool:
         """True for options made by `for_inspection`."""
-        return isinstance(self.on_error, AskedOnce) and self.on_error.function is is_of_other_type
+        return isinstance(self.damage, Inspect)
 
     @property
     def records_to_skip(self) -> int:
         """How many records `offset` skips by their lengths, without decoding them, as damaged ones count, too."""
-        return self.offset if raises(self.on_error) else 0
+        return self.offset if self.damage.is_strict else 0
 
     @property
     def rows_to_drop(self) -> int:
@@ -129,19 +146,26 @@ class ReadOptions(FrameOptions):
         return self.offset - self.records_to_skip
 
     @property
-    def counts_all(self) -> bool:
-        """True if every record of the files is a row, or the read raises."""
-        return raises(self.on_error) or self.inspects
-
-    @property
     def is_indivisible(self) -> bool:
         """True if pieces of the files would have other rows: by `offset`, `limit` or ``on_error="stop"``."""
-        return self.offset > 0 or self.limit is not None or stops(self.on_error)
+        return self.offset > 0 or self.limit is not None or self.damage.ends_quietly
 
     @property
     def declares_schema(self) -> bool:
         """True if the caller declares types, whose sizes need no limit."""
         return not isinstance(self.schema, str | None) or self.schema_overrides is not None
+
+
+class NumberOptions(ReadOptions):
+    """Keywords of `tfrecord_io.open_random`."""
+
+    takes = staticmethod(by_number)
+
+
+class DatasetOptions(ReadOptions):
+    """Keywords of `tfrecord_io.dataset`, and of `tfrecord_io.open_reader`, whose result has a report."""
+
+    takes = staticmethod(takes_all)
 
 
 OF_DATASETS.update(f.name for f in fields(ReadOptions) if f.name not in ReadOptions.internal)

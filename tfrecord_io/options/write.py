@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from tfrecord_io.errors import for_cli
+from tfrecord_io.options.on_damage import reports_all
 from tfrecord_io.options.options_base import RecordOptions, TransferOptions, check_choice, check_mode
 from tfrecord_io.options.read import FrameOptions, ReadOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
@@ -195,9 +196,8 @@ class SalvageOptions(_OfDatasets, TransferOptions, FrameOptions):
 
     mode: FileMode | None = None
 
-    internal: ClassVar[frozenset[str]] = frozenset(
-        {"on_error", "split", "allow_missing_shards", "threads", "source_storage"}
-    )
+    internal: ClassVar[frozenset[str]] = frozenset({"split", "allow_missing_shards", "threads", "source_storage"})
+    takes = staticmethod(reports_all)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tfrecord_io.options import Options, ReadOptions, TransferOptions
-from tfrecord_io.options.dataset_keywords import OF_PLAIN_FILES, OF_SELECTION, REFUSED
+from tfrecord_io.options.dataset_keywords import OF_PLAIN_FILES, OF_SELECTION, REFUSED, REPORTS_ALL
 from tfrecord_io.options.options_base import separate_filesystem
 from tfrecord_io.read.scan import Scan, unwrap_scans
 
@@ -91,8 +91,9 @@ def differing(name: str, call: Callable[..., Any] | None = None) -> ValueError:
 
 
 def pace_options(options: ReadOptions) -> dict[str, Any]:
-    """The options of a read that a call may state instead of those of a dataset."""
-    return {name: getattr(options, name) for name in PACE}
+    """The options of a read that a call may state instead of those of a dataset; a report gets what that collects."""
+    names = PACE if options.damage.receive is None else PACE | {"on_error"}
+    return {name: getattr(options, name) for name in names}
 
 
 def add_path_column(names: tuple[str, ...], paths: str | None) -> tuple[str, ...]:
@@ -131,6 +132,8 @@ def refuse_options(dataset: Scan, call: str, names: Set[str]) -> None:
             if dataset.stated.compression is None:
                 continue
             advice = "only plain files have records by number; tfr.convert(dataset, target) writes them"
+        if name == "on_error" and call in REPORTS_ALL and dataset.stated.damage.hands_over:
+            continue
         raise ValueError(f"{call} takes no {name}= of a dataset: {advice}")
 
 

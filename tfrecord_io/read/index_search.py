@@ -20,7 +20,7 @@ from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.options import LIMITS, leaves_out
+from tfrecord_io.options import LIMITS
 from tfrecord_io.progress import logger
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
@@ -103,7 +103,7 @@ def reason_not_to_search(scan: AnyScan, row_filter: RowFilter | None) -> str:
     if not scan.may_be_indexed:
         return "no file has one"
     inspects = options.inspects and row_filter is None
-    if options.rows_to_drop or (leaves_out(options.on_error) and not inspects):
+    if options.rows_to_drop or (options.damage.goes_on and not inspects):
         return "damage is to be left out, wherever it is"
     if scan.gathers_categories:
         return "the categories of a column are those of all records"

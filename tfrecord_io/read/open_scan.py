@@ -78,7 +78,7 @@ def count_scan(scan: Scan) -> int:
     CorruptRecordError, TruncatedRecordError, CompressionError
         A file is damaged.
     """
-    if scan.row_filter is not None or not scan.options.counts_all:
+    if scan.row_filter is not None or not scan.options.damage.counts_all:
         with open_scan(scan.drop_columns()) as reader:
             return sum(batch.num_rows for batch in reader)
     from tfrecord_io.read.chunks.count_frames import records_of_files

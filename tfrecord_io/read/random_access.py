@@ -27,9 +27,10 @@ from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.key_index import KeyIndex, indexed_keys, key_type
 from tfrecord_io.index.record_index import SUFFIXES
-from tfrecord_io.options import LIMITS, MIB, ReadOptions, check_on_error, raises
+from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.limits import Expansion
+from tfrecord_io.options.read import NumberOptions, ReadOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import (
@@ -730,7 +731,7 @@ def open_random(
         As `read_tfrecord`.
     """
     requested = options_from_call(
-        ReadOptions,
+        NumberOptions,
         open_random,
         source,
         columns=columns,
@@ -739,12 +740,11 @@ def open_random(
         storage_options=storage_options,
         filesystem=filesystem,
     )
-    check_on_error(requested.on_error, ("raise", "skip"))
     if not isinstance(key, str | None):
         raise TypeError(f"key={key!r}: expected the name of one column")
     if keep is not None and (keep != "first" or key is None):
         raise ValueError(f'keep={keep!r}: expected "first", with key=')
-    sampling: OnError = "raise" if raises(requested.on_error) else "skip"  # a callable is asked when records are read
+    sampling: OnError = "raise" if requested.damage.is_strict else "skip"  # a callable is asked when records are read
     sampling_options = replace(requested, threads=1, on_error=sampling)
     sources, options, part = _numbered_files(source, sampling_options)
     recovery = recovery_of(requested.on_error, sources)

@@ -23,6 +23,7 @@ from tfrecord_io.errors import RecordMemoryError, TFRecordError, printable
 from tfrecord_io.options import MIB
 from tfrecord_io.options.did_you_mean import unknown_attribute
 from tfrecord_io.options.limits import Expansion
+from tfrecord_io.options.on_damage import checked_on_error, without_report
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -31,7 +32,6 @@ from tfrecord_io.read.chunks.recovery import chunk_batches, leave_out
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
 from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
 from tfrecord_io.read.scan import EarlyFilter, Scan
-from tfrecord_io.schema.pandas_metadata import drop_index
 from tfrecord_io.schema.types import uncommon
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import DtypeBackend
@@ -139,6 +139,7 @@ class Reader(BatchStream):
 
     def __init__(self, planned: Planned) -> None:
         super().__init__()
+        checked_on_error(planned.scan.options.on_error, without_report)  # as of a dataset, which any call may read
         self._begin(planned)
         # At the end, of what is left out; False if the caller does, who may leave out more rows: `report.skipped.warn`.
         self.warns_of_damage = True
@@ -433,6 +434,8 @@ class Reader(BatchStream):
         """The table; its metadata states an index only if all files that were read have it."""
         if self.report.schema_source != "embedded" or self._planned.reader.check.index_is_in(self._begun):
             return table
+        from tfrecord_io.schema.pandas_metadata import drop_index
+
         return table.replace_schema_metadata(drop_index(table.schema).metadata)
 
     def read_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
@@ -450,7 +453,7 @@ class Reader(BatchStream):
 
     @property
     def goes_on(self) -> bool:
-        """True if damage may be left out: with ``on_error="skip"`` or a callable."""
+        """True if damage may be left out: with ``on_error="skip"``, ``"collect"`` or a callable."""
         return self._planned.reader.recovery is not None
 
     def leave_out(self, fault: RowFault) -> bool:

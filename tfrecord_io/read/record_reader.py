@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import ConsumedOnce
-from tfrecord_io.options import FrameOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
+from tfrecord_io.options.read import ReportOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.typing import InputPath, OnError, StorageLike
+from tfrecord_io.typing import InputPath, OnErrorCollecting, StorageLike
 
 
 class RecordReader(ConsumedOnce[bytes]):
@@ -34,10 +34,11 @@ class RecordReader(ConsumedOnce[bytes]):
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; a `dataset` has more reading options.
-    on_error : {"raise", "stop", "skip"} or callable, optional
+    on_error : {"raise", "stop", "skip", "collect"} or callable, optional
         "stop" ends at the first damage with a StoppedEarlyWarning. "skip" continues after it: see ``report`` for what
-        was left out, and a DamagedDataWarning gives the totals at the end. A callable gets each error, with its
-        ``region``, and returns True to continue after it, or False to raise it.
+        was left out, and a DamagedDataWarning gives the totals at the end. "collect" does, too, and
+        ``report.skipped_table()`` has a row for each region, in place of the warning. A callable gets each error, with
+        its ``region``, and returns True to continue after it, or False to raise it.
     storage_options : dict or filesystem, optional
         Options for fsspec, as in pandas; or the filesystem of all paths, of fsspec or pyarrow.
     filesystem : filesystem, optional
@@ -75,19 +76,19 @@ class RecordReader(ConsumedOnce[bytes]):
         self,
         source: InputPath,
         *,
-        on_error: OnError | None = None,
+        on_error: OnErrorCollecting | None = None,
         storage_options: StorageLike | None = None,
         filesystem: Any = None,
     ) -> None:
         super().__init__()
         options = options_from_call(
-            FrameOptions,
+            ReportOptions,
             RecordReader,
             source,
             on_error=on_error,
             storage_options=storage_options,
             filesystem=filesystem,
-        )
+        ).with_report()
         sources = resolve_sources(source, options, as_they_are=True)
         self._on_error = options.on_error
         recovery = recovery_of(options.on_error, sources)

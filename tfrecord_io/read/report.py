@@ -1,8 +1,8 @@
 """Report a read: the records that were read, their origins, and the regions left out.
 
-"raise" raises the error after the records before it; "stop" ends the read there with a warning. With "skip" or a
-callable, `tfrecord_io.read.chunks.recovery` goes on behind damage; what comes here then is not about damage, or was not
-accepted.
+"raise" raises the error after the records before it; "stop" ends the read there with a warning. With "skip", "collect"
+or a callable, `tfrecord_io.read.chunks.recovery` goes on behind damage; what comes here then is not about damage, or
+was not accepted.
 
 Tests: tests/read/test_reader_row_origins.py.
 """
@@ -11,18 +11,21 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
 import numpy as np
+import pyarrow as pa
 
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, printable, warn
-from tfrecord_io.options import stops
-from tfrecord_io.read.chunks.recovery import SkippedRegions
+from tfrecord_io.options.on_damage import on_damage
+from tfrecord_io.read.chunks.recovery import SkippedRegion, SkippedRegions
 from tfrecord_io.storage.read.source import Source
+
+REGION_HEADINGS = ("file", "records before", "begin", "end", "left out because")
 
 
 @dataclass(repr=False)
@@ -40,8 +43,9 @@ class ReadReport(Report):
     stopped : str or None
         Why reading ended early, with ``on_error="stop"``.
     skipped : sequence of SkippedRegion
-        What was left out, with ``on_error="skip"`` or a callable: the first 1,000 regions in the order of the files.
-        ``skipped.total`` is the number of all of them, and ``skipped.bytes`` the sum of their sizes.
+        What was left out, with ``on_error="skip"`` or a callable: the first 1,000 regions in the order of the files;
+        with ``"collect"`` all of them. ``skipped.total`` is the number of all, and ``skipped.bytes`` the sum of their
+        sizes.
     unknown_fields : mapping of str to int
         How many fields were left out because the type of their message does not have them, by field number, for a
         message in a message with its path: ``"track.state.9"``.
@@ -71,28 +75,47 @@ class ReadReport(Report):
         self.skipped.clear()
         self.unknown_fields = {}
 
+    def skipped_table(self) -> pa.Table:
+        """The regions of `skipped` as a table; with ``on_error="collect"``, a row for each that was left out.
+
+        Returns
+        -------
+        pyarrow.Table
+            - ``file``, string: the path.
+            - ``first_record``, int64: the index in the file of the first damaged record, from 0. Earlier regions of
+              the file count as one record each.
+            - ``begin_byte``, ``end_byte``, int64: the bytes [begin, end) of the uncompressed file; null if unknown,
+              as for values in memory. An unknown end is that of the file.
+            - ``reason``, string: what is wrong, in a clause.
+            - ``error``, string: the class of the error that ``on_error="raise"`` raises there.
+        """
+        return self.skipped.to_table()
+
     def _summary(self) -> Summary:
         amounts = f"{counted(self.records, 'record')} of {counted(self.files, 'file')}, {byte_size(self.bytes)}"
-        rows = [
-            (
-                printable(region.path, LINE_WIDTH),
-                f"{region.records_before:,}",
-                "" if region.begin is None else f"{region.begin:,}",
-                "" if region.end is None else f"{region.end:,}",
-                printable(region.reason),
-            )
-            for region in self.skipped
-        ]
         lines = [self.skipped.summary()] if self.skipped.total else []
         lines += [f"Stopped early: {printable(self.stopped)}"] if self.stopped is not None else []
         title = f"Read {amounts}, schema {self.schema_source}"
-        heads = ("file", "records before", "begin", "end", "left out because")
-        return Summary(title, heads, rows, lines, paths=("file",))
+        return Summary(title, REGION_HEADINGS, region_rows(self.skipped), lines, paths=("file",))
+
+
+def region_rows(regions: Iterable[SkippedRegion]) -> list[tuple[str, ...]]:
+    """A row of text for each region, for the columns `REGION_HEADINGS`."""
+    return [
+        (
+            printable(region.path, LINE_WIDTH),
+            f"{region.records_before:,}",
+            "" if region.begin is None else f"{region.begin:,}",
+            "" if region.end is None else f"{region.end:,}",
+            printable(region.reason),
+        )
+        for region in regions
+    ]
 
 
 def end_read(error: Exception, on_error: object) -> str:
     """End a read at `error`: raise it, or warn and return its text."""
-    if not stops(on_error):
+    if not on_damage(on_error).ends_quietly:
         raise error
     text_cli = error.text_cli() if isinstance(error, TFRecordError) else str(error)
     warn(f"reading stopped early: {error}", StoppedEarlyWarning, f"reading stopped early: {text_cli}")

@@ -20,7 +20,7 @@ from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCou
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.companions import SHAPE_SOURCE_KEY, companions
 from tfrecord_io.format.feature_types import RECORD_TYPES, Layout, RecordType, Text
-from tfrecord_io.options import ReadOptions, raises
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import (
     PAYLOAD_SCHEMA,
@@ -270,7 +270,7 @@ class _Planner:
     def _reads_all(self) -> bool:
         """True if all records are read: a file that the schema does not cover is found in time to begin again."""
         requested, is_pruned = self._requested, len(self.sources) < len(self._all_sources)
-        is_part = requested.offset or requested.limit is not None or not raises(requested.on_error) or is_pruned
+        is_part = requested.offset or requested.limit is not None or not requested.damage.is_strict or is_pruned
         return self._whole and not is_part
 
     @cached_property
@@ -644,7 +644,7 @@ class _Planner:
         try:
             scan, sampled = self._scan(resolved), sum(chunk.rows for chunk in chunks)
         except FeatureNotFoundError:
-            if sample.error is not None and self.options.counts_all:
+            if sample.error is not None and self.options.damage.counts_all:
                 raise sample.error from None  # without which the name may be known
             raise
         planned = plan_read(scan, reader, whole=self._whole)

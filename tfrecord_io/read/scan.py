@@ -17,7 +17,7 @@ from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.feature_types import RecordType, Text
-from tfrecord_io.options import INT64_MAX, MIB, ReadOptions, check_integer, stops
+from tfrecord_io.options import INT64_MAX, MIB, ReadOptions, check_integer
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import (
@@ -32,7 +32,6 @@ from tfrecord_io.schema.column_features import shown_type
 from tfrecord_io.schema.column_selection import Projection, overridden_by
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.inferred_type import Observation
-from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import has_dictionary
 from tfrecord_io.storage.read.source import Source, total
@@ -82,6 +81,8 @@ class _Compiled:
             order = Projection(options.columns).order(resolved.schema.names)
             names = [name for name in order if name not in resolved.companions]
             if scan.with_index and resolved.source == "embedded":
+                from tfrecord_io.schema.pandas_metadata import stored_index
+
                 excluded = {name.removeprefix("!") for name in options.columns or ()}
                 index = stored_index(resolved.schema.to_arrow())
                 self.added_index = [name for name in index if name not in names and name not in excluded]
@@ -329,6 +330,11 @@ class Scan:
         """
         return replace(self, **self._change_options(changes))
 
+    def with_report(self) -> Self:
+        """A scan for a reader, whose report has what is left out; see `FrameOptions.with_report`."""
+        options = self.options.with_report()
+        return self if options is self.options else self.with_options(on_error=options.on_error)
+
     def with_sources(self, sources: Iterable[Source], **changes: Any) -> Self:
         """A scan of other files, and with other options, as `with_options`."""
         options = self._change_options(changes)
@@ -384,6 +390,8 @@ class Scan:
         scan = replace(self, with_index=True, compiled=None)  # type: ignore[arg-type]
         if self.selected is None:
             return scan
+        from tfrecord_io.schema.pandas_metadata import stored_index
+
         index = tuple(name for name in stored_index(scan.compiled.schema) if name not in self.selected)
         return replace(scan, selected=(*self.selected, *index), index_levels=index)
 
@@ -409,7 +417,7 @@ class Scan:
 
     def drop_columns(self) -> Self:
         """Select no columns, to count rows; with the columns where rows are left out whose values do not fit."""
-        return self.select([]) if self.options.counts_all else self
+        return self.select([]) if self.options.damage.counts_all else self
 
     def without_filter(self) -> Self:
         """All rows, of the columns that are needed: what is decoded to select columns and rows from."""
@@ -440,7 +448,7 @@ class Scan:
             n = min(max(1, wanted), MOST_PIECES)
         if options.offset or options.limit is not None:
             raise ValueError("a read with offset= or limit= cannot be split into pieces")
-        if stops(options.on_error):
+        if options.damage.ends_quietly:
             reason = "each would end at its own damage"
             raise ValueError(f"a read with on_error='stop' cannot be split into pieces: {reason}; pass on_error='skip'")
         runs = split_sources(scan.sources, n, compression=options.compression)

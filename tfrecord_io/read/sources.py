@@ -25,7 +25,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.options import Options, ReadOptions, StorageOptions, TransferOptions, raises
+from tfrecord_io.options import Options, ReadOptions, StorageOptions, TransferOptions
 from tfrecord_io.options.dataset_keywords import OF_SELECTION
 from tfrecord_io.read.call_options import PACE, PLACES, add_path_column, differing
 from tfrecord_io.read.chunks.block_walker import BlockWalker
@@ -203,7 +203,7 @@ def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = Fals
     `intact`: without those that its ``on_error=`` leaves out.
     """
     scan = scan.align_ranges()
-    is_chosen = bool(scan.chooses_rows) or (intact and not raises(scan.stated.on_error))
+    is_chosen = bool(scan.chooses_rows) or (intact and not scan.stated.damage.is_strict)
     if not is_chosen and (as_they_are or all(source.begins_file for source in scan.sources)):
         return list(scan.sources)  # whose schema is not looked for
     carries = not as_they_are and scan.resolved.embedded is not None

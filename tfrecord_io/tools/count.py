@@ -9,7 +9,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.find_index import KnownCounts
-from tfrecord_io.options import LIMITS, FrameOptions, raises
+from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
@@ -85,7 +85,7 @@ def count(
     found = resolve_source(source, options)
     if isinstance(found, Scan) and (found.chooses_rows or found.chooses_columns):
         found = replace(found.with_options(columns=None), selected=None)
-        if index is None and not reads_all and raises(options.on_error):
+        if index is None and not reads_all and options.damage.is_strict:
             return count_scan(found)
     sources = resolve_sources(found, options) if isinstance(found, Scan) else found.sources
     recovery = recovery_of(options.on_error, sources)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +26,7 @@ from tfrecord_io.index.find_index import find_again
 from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
-from tfrecord_io.read.chunks.recovery import Recovery
+from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion
 from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
 from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, equal_types, unpack
 from tfrecord_io.storage.read.held_content import is_small
@@ -35,6 +36,7 @@ from tfrecord_io.tools.build_index import compare_index
 from tfrecord_io.tools.file_transfer import Stopped
 
 MOST_PROBLEMS = 100  # that are kept for each file
+_OF_RECORDS = frozenset({"frames", "records", "compression", "images"})  # parts of which a problem is a region
 _MAX_EXPANSION = 64 << 20
 _PARSED_BYTES = 1 << 20  # of payloads at a time, so that records of many names take little memory
 _MOST_PLANNED = 10_000  # features whose types are compared over the whole file
@@ -241,7 +243,7 @@ class FileCheck:
     compression : str or None
         None: not compressed.
     problems : tuple of Problem
-        The first 100.
+        The first 100; of a dataset with ``on_error="collect"``, all.
     problem_count : int
         The number of all.
     size : int or None
@@ -283,11 +285,28 @@ class FileCheck:
             return "not Examples"
         return "unreadable" if any(problem.part == "storage" for problem in self.problems) else "damaged"
 
+    @property
+    def regions(self) -> list[SkippedRegion]:
+        """The damaged regions of the file: the problems of its records, which name one or a byte."""
+        return [
+            SkippedRegion(self.path, each.offset, each.end, each.reason, each.record or 0, type(each.error).__name__)
+            for each in self.problems
+            if each.part in _OF_RECORDS and not (each.record is None and each.offset is None)
+        ]
+
     def with_problem(self, problem: Problem) -> FileCheck:
         """Return this result with one more problem."""
-        problems = (*self.problems, problem)[:MOST_PROBLEMS]
-        count = self.problem_count + 1
-        return replace(self, error=self.error or problem.error, problems=problems, problem_count=count)
+        return self.with_problems([problem], 1)
+
+    def with_problems(self, problems: Sequence[Problem], count: int, *, keeps_all: bool = False) -> FileCheck:
+        """Return this result with the first of `count` more problems; 100 are kept together, unless `keeps_all`."""
+        room = len(problems) if keeps_all else max(0, MOST_PROBLEMS - len(self.problems))
+        return replace(
+            self,
+            error=self.error or (problems[0].error if problems else None),
+            problems=(*self.problems, *problems[:room]),
+            problem_count=self.problem_count + count,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         names = ["path", "status", "size", "records", "bytes", "intact", "intact_bytes", "compression", "record_type"]
@@ -372,7 +391,7 @@ class FileChecker:
             intact=self._intact,
             intact_bytes=self._intact_bytes,
             compression=compression,
-            problems=tuple(self._problems[:MOST_PROBLEMS]),
+            problems=tuple(self._problems if self.options.damage.hands_over else self._problems[:MOST_PROBLEMS]),
             problem_count=self._count,
             size=source.size,
         )
@@ -384,9 +403,12 @@ class FileChecker:
             self._problems[-1] = replace(last, end=end)
             return
         self._count += 1
-        alike = [problem for problem in self._problems if (problem.part == "records") == (part == "records")]
-        if len(alike) < MOST_PROBLEMS:  # of each, as many records may be one problem: see `_has_no_examples`
+        if self.options.damage.hands_over or self._number_of_alike(part) < MOST_PROBLEMS:
             self._problems.append(Problem(part, error, end))
+
+    def _number_of_alike(self, part: str) -> int:
+        """The number of problems kept of records, or of all else: many records may be one, see `_has_no_examples`."""
+        return sum((problem.part == "records") == (part == "records") for problem in self._problems)
 
     # Records ----------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -31,7 +31,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.types import is_bytes, is_list_like
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.tools.file_check import FileCheck, Problem
+from tfrecord_io.tools.file_check import MOST_PROBLEMS, FileCheck, Problem
 from tfrecord_io.typing import RecordTypeName
 
 _SAMPLE = 100  # records by whose values columns of images are found
@@ -60,10 +60,11 @@ def check_images(
     FeatureNotFoundError
         No file has a column of images.
     """
-    options = replace(options, on_error=_goes_on, progress=False)
+    keeps_all = options.damage.hands_over
+    options = options.changed(on_error=_goes_on, progress=False)
     inherited = {f.name: getattr(options, f.name) for f in fields(FrameOptions)}
     reading = ReadOptions(**inherited, record_type=record_type, sample=_SAMPLE, on_new="ignore", infer_text=False)
-    checks = [_ImageCheck(source, file, full=full) for source, file in zip(sources, files, strict=True)]
+    checks = [_ImageCheck(source, file, full, keeps_all) for source, file in zip(sources, files, strict=True)]
     images: set[str] = set().union(*(check.find_columns(reading) for check in checks))
     scans = [check.scan for check in checks if check.scan is not None]
     if not images and scans and len(scans) == len(checks):
@@ -146,9 +147,12 @@ class _ImageCheck:
     source: Source
     file: FileCheck  # the result, to which problems are added
     full: bool
+    keeps_all: bool  # whether all problems are kept
     scan: Scan | None = None  # None: it cannot be read
     images: int = 0
     bad_images: int = 0
+    problems: list[Problem] = field(default_factory=list)  # of images, as far as they are kept
+    problem_count: int = 0
 
     def find_columns(self, options: ReadOptions) -> set[str]:
         """The columns of images of the file, and how it is read."""
@@ -179,14 +183,20 @@ class _ImageCheck:
                         path, record = reader.origin(first + row)
                         self._add(faults, path, record, column)
                     first += len(batch)
-        return replace(self.file, images=self.images, bad_images=self.bad_images)
+        file = self.file.with_problems(self.problems, self.problem_count, keeps_all=self.keeps_all)
+        return replace(file, images=self.images, bad_images=self.bad_images)
 
     def _add(self, faults: Sequence[Fault], path: str, record: int, column: str) -> None:
         self.images += 1
         self.bad_images += bool(faults)
         for reason, expected, got in faults:
             error = DecodeError(reason, path=path, record=record, feature=column, expected=expected, got=got)
-            self.file = self.file.with_problem(Problem("images", error))
+            self._note(Problem("images", error))
+
+    def _note(self, problem: Problem) -> None:
+        self.problem_count += 1
+        if self.keeps_all or len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(problem)
 
     @contextmanager
     def _errors_as_problems(self) -> Iterator[None]:
@@ -196,10 +206,10 @@ class _ImageCheck:
         except (ReplacedError, MissingDependencyError):
             raise
         except TFRecordError as error:
-            if not self.file.problem_count:
-                self.file = self.file.with_problem(Problem("images", error))
+            if not self.file.problem_count and not self.problem_count:
+                self._note(Problem("images", error))
         except OSError as error:
-            self.file = self.file.with_problem(Problem("storage", error))
+            self._note(Problem("storage", error))
 
     def _tasks(
         self, batch: pa.RecordBatch, stated: Mapping[str, Mapping[str, str]]

@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.api import open_reader
 from tfrecord_io.arrow.buffers import int64_array, runs_within, selectable
 from tfrecord_io.arrow.input.batch_source import open_input, use_plain_layouts
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError
-from tfrecord_io.options import LIMITS, check_names
+from tfrecord_io.options import LIMITS, ReadOptions, check_names
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, TableLike, Unset
@@ -86,7 +87,8 @@ def join(
         if error.feature in names:
             error.hint = f"{error.hint}, or {_OF_NO_RECORD}" if error.hint else _OF_NO_RECORD
         raise
-    reader = open_reader(source, columns=columns, storage_options=storage_options, progress=progress)
+    stated: dict[str, Any] = {"columns": columns, "storage_options": storage_options, "progress": progress}
+    reader = open_path(source, options_from_call(ReadOptions, join, source, **stated))
     try:
         _check_columns(reader.schema, right.schema, names)
         keys = _Keys([(name, right[name], reader.schema.field(name).type) for name in names])

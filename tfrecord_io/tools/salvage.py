@@ -8,13 +8,15 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
 from tfrecord_io.options.write import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.chunks.recovery import SkippedRegion
+from tfrecord_io.read.chunks.recovery import SkippedRegion, regions_table
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.storage.filesystem.interface import is_dangling
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -67,6 +69,13 @@ class SalvageReport(Report):
     def regions(self) -> list[SkippedRegion]:
         """Regions left out, of all files."""
         return [region for file in self.files for region in file.regions]
+
+    def skipped_table(self) -> pa.Table:
+        """The `regions` as a table, with the columns of `ReadReport.skipped_table`.
+
+        Of each file there are at most 1,000; of a dataset with ``on_error="collect"``, all.
+        """
+        return regions_table(self.regions)
 
     def to_dict(self) -> dict[str, Any]:
         names = ("ok", "dry_run", "records", "bytes_lost", "missing", "manifests")

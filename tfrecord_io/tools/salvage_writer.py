@@ -67,9 +67,9 @@ class IntactRecords:
 
     def __init__(self, source: Source, options: FrameOptions, progress: ProgressMeter | None = None) -> None:
         self.records = self.bytes = 0  # so far, with frames and uncompressed
-        # The first 1,000 of what was left out; damaged records that follow one another are one. A region of a
-        # compressed file that cannot be read begins and ends at the same uncompressed byte; its reason has the bytes of
-        # the file.
+        # The first 1,000 of what was left out, or all that a report is to have; damaged records that follow one another
+        # are one. A region of a compressed file that cannot be read begins and ends at the same uncompressed byte; its
+        # reason has the bytes of the file.
         self.regions: list[SkippedRegion] = []
         self.region_count = self.lost = 0  # of all regions, and their bytes
         self.unread = 0  # bytes of a compressed file that cannot be read
@@ -154,7 +154,7 @@ class IntactRecords:
             self.regions[-1] = replace(last, end=region.end)
         else:
             self.region_count += 1
-            if len(self.regions) < MOST_REGIONS:
+            if len(self.regions) < MOST_REGIONS or self._options.damage.hands_over:
                 self.regions.append(region)
 
     def _note_gaps(self, offset: int | None) -> None:

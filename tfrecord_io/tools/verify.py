@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from tfrecord_io.background import Flag, ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
@@ -26,8 +28,10 @@ from tfrecord_io.format.feature_types import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
 from tfrecord_io.options import LIMITS, MIB, FrameOptions
 from tfrecord_io.options.options_base import check_choice
+from tfrecord_io.options.read import CheckOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import datasets_in, options_from_call
+from tfrecord_io.read.chunks.recovery import regions_table
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.schema.embedded import EmbeddedSchema
@@ -75,6 +79,15 @@ class VerifyReport(Report):
     def intact(self) -> int:
         """Number of all records without a problem."""
         return sum(file.intact for file in self.files)
+
+    def skipped_table(self) -> pa.Table:
+        """The damaged regions of all files as a table, with the columns of `ReadReport.skipped_table`.
+
+        These are the problems of records, frames, compressed data and images, not those of a manifest or an index. Of
+        each file there are at most 100; of a dataset with ``on_error="collect"``, all. Damaged frames that follow one
+        another are one region.
+        """
+        return regions_table(region for file in self.files for region in file.regions)
 
     def to_dict(self) -> dict[str, Any]:
         files = [file.to_dict() for file in self.files]
@@ -200,7 +213,7 @@ def verify(
     if record_type not in (*RECORD_TYPES, "bytes"):
         names = ", ".join(map(repr, RECORD_TYPES))
         raise ValueError(f"record_type={record_type!r}: expected one of {names}, 'bytes'")
-    options = options_from_call(FrameOptions, verify, source, storage_options=storage_options, progress=progress)
+    options = options_from_call(CheckOptions, verify, source, storage_options=storage_options, progress=progress)
     return check_files(whole_files(source, "verify"), record_type, options, images=images)
 
 

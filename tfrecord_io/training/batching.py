@@ -24,7 +24,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import first_fit
-from tfrecord_io.options import MIB, leaves_out
+from tfrecord_io.options import MIB
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.recovery import fitting_parts
 from tfrecord_io.training.background_generator import BackgroundGenerator
@@ -262,7 +262,7 @@ class Batching:
         # A thread reads ahead only of a shuffle buffer: rows in file order take little more time than to be read, and
         # waiting for the GIL would cost more. Nor where rows may be left out: the reader counts them in one thread.
         is_drawn = options.thread_count > 1 and options.shuffle_buffer > 0
-        self._reads_ahead = is_drawn and not leaves_out(options.on_error)
+        self._reads_ahead = is_drawn and not options.damage.goes_on
         self._seed, self._worker = seed, (options.worker or (0, 1))[0]
 
     def chunks(self, position: IteratorPosition) -> Generator[ArrayChunk]:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
-from tfrecord_io.options import INT64_MAX, leaves_out
+from tfrecord_io.options import INT64_MAX
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import ChosenRecords
@@ -71,7 +71,7 @@ class ReadIdentity:
         identity = cls.from_sources(scan.sources, options)
         if scan.row_filter is not None:
             identity.options["filter"] = scan.row_filter.condition.key
-        if leaves_out(scan.options.on_error):
+        if scan.options.damage.goes_on:
             fields = [(f.name, logical_name(f.type, f.metadata), f.nullable) for f in scan.without_filter().schema]
             identity.options[_LEFT_OUT] = hashlib.sha256(repr(sorted(fields)).encode()).hexdigest()
         return identity

@@ -23,7 +23,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index.find_index import KnownCounts
-from tfrecord_io.options import MIB, leaves_out
+from tfrecord_io.options import MIB
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.count_frames import records_of_files
 from tfrecord_io.read.index_search import open_indexed
@@ -70,7 +70,7 @@ class Files(RowSource):
 
     @property
     def in_sequence(self) -> bool:
-        return self.scan.row_filter is None and not leaves_out(self.scan.options.on_error)
+        return self.scan.row_filter is None and not self.scan.options.damage.goes_on
 
     def counts(self) -> list[int]:
         """Count the records of each file, or with a filter the rows that fulfil it.
@@ -188,7 +188,7 @@ class FileEpochs(Epochs):
         begin = max(options.offset, begin)
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
         sources = list(map(self.sources.__getitem__, self.order(position.epoch)))
-        if not leaves_out(options.on_error):
+        if not options.damage.goes_on:
             scan = self._scan.with_sources(sources, offset=begin, limit=limit)
         else:  # rows that were left out have no number: they are found again only by decoding all rows
             scan = self._scan.with_sources(sources, offset=options.offset, limit=options.limit)

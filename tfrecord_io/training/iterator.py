@@ -19,9 +19,10 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, cached_property
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, warn
-from tfrecord_io.options import LIMITS, MIB, ReadOptions, raises, stops
+from tfrecord_io.options import LIMITS, MIB, ReadOptions
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
+from tfrecord_io.options.on_damage import on_damage
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.lazy_scan import LazyScan
 from tfrecord_io.read.record_checks import warn_of_schema
@@ -277,7 +278,7 @@ class ArrayIterator(Closing, Shared):
 
     def _finish(self, error: Exception, on_error: object) -> NoReturn:
         """End the iteration: raise `error`, now and in further calls, or warn of it."""
-        if not stops(on_error):
+        if not on_damage(on_error).ends_quietly:
             self._end = error
         self.close()
         end_read(error, on_error)
@@ -497,7 +498,7 @@ def iterate(data: ScanHolder | Scan | RowSource, **keywords: Any) -> ArrayIterat
     source = source.prune_files().with_options(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
     source.refuse_own_seeds(options)
     # A single worker may leave records out; several may not, but how many there are `to_torch` finds out later.
-    counts = source.counts() if options.uneven != "keep" and raises(options.on_error) else None
+    counts = source.counts() if options.uneven != "keep" and options.damage.is_strict else None
     lengths = source.list_lengths(options)
     return ArrayIterator(
         source.with_options(threads=options.thread_count), options, lengths=lengths, damage=None, counts=counts

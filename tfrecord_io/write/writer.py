@@ -60,6 +60,7 @@ from tfrecord_io.write.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_tree import MessageField
+    from tfrecord_io.read.chunks.recovery import SkippedRegion
     from tfrecord_io.schema.composite import Composite
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # of a DataFrame
@@ -98,6 +99,8 @@ class WriteReport(Report):
     index : tuple of str
         The columns that are levels of a DataFrame's index. A RangeIndex without a name is not a column: it is kept in
         the embedded schema, and restored where one whole file is read.
+    skipped : sequence of SkippedRegion
+        The damaged regions that `convert` left out of its source with ``on_error="collect"``; else empty.
     """
 
     path: str
@@ -108,6 +111,13 @@ class WriteReport(Report):
     rounded: dict[str, int]
     files: tuple[WrittenFile, ...] = ()
     index: tuple[str, ...] = ()
+    skipped: Sequence[SkippedRegion] = ()
+
+    def skipped_table(self) -> pa.Table:
+        """The regions of `skipped` as a table, with the columns of `ReadReport.skipped_table`."""
+        from tfrecord_io.read.chunks.recovery import regions_table
+
+        return regions_table(self.skipped)
 
     def _line(self, size: str, done: str = "") -> str:
         """The line about the files, with their size, and what was done with the records."""
@@ -123,7 +133,10 @@ class WriteReport(Report):
 
     def _summary(self) -> Summary:
         rounded = [(printable(name), f"{self.rounded[name]:,}") for name in self.columns if name in self.rounded]
-        return Summary(self._line(byte_size(self.bytes)), ("column", "rounded"), rounded)
+        lines = []
+        if self.skipped:
+            lines = [f"{counted(len(self.skipped), 'damaged region')} left out: skipped_table() lists them"]
+        return Summary(self._line(byte_size(self.bytes)), ("column", "rounded"), rounded, lines)
 
 
 class Writer(PublishingWriter):

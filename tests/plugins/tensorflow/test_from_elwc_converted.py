@@ -52,7 +52,7 @@ def test_conversion_to_other_formats(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--record-type", "bytes"], "--record-type is not possible for ExampleListWithContext"),
-        (["--on-error", "skip"], "--on-error skip: expected 'raise' or 'stop'; to leave out damaged lists, salvage"),
+        (["--on-error", "skip"], "--on-error skip: expected one of 'raise', 'stop'; to leave out damaged lists, "),
         (["--files", "images"], "it is not clear which column has the files"),
         (["--delimiter", ";"], "--delimiter is only for CSV and TSV files"),
         (["--resume"], "--resume converts"),

@@ -272,7 +272,7 @@ class SampleReader:
         if scan.rows is not None:
             return scan.rows
         is_small = scan.bytes is not None and scan.bytes <= self._limits.bytes
-        return count_scan(scan) if is_small and scan.options.counts_all else None
+        return count_scan(scan) if is_small and scan.options.damage.counts_all else None
 
     def _choose_pieces(self) -> tuple[list[Scan], int]:
         """The pieces to read, in order, and the number of all."""

@@ -18,6 +18,7 @@ from tfrecord_io.format.protobuf import message_classes, parse_message
 from tfrecord_io.format.serialized_tensor import parse_tensor
 from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import Options, StorageOptions, check_progress
+from tfrecord_io.options.on_damage import checked_on_error, without_report
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -101,6 +102,8 @@ def read_events(
     FileNotFoundError
         Nothing matches `path`, or the directory has no event files.
     """
+    if on_error is not None:
+        checked_on_error(on_error, without_report)
     storage, shown = Options(storage_options=storage_options).storage, check_progress(progress)
     runs: list[str] = []
     scalars: list[_Scalar] = []

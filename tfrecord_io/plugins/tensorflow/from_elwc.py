@@ -19,9 +19,11 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, for_cli, printable
 from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import HEADER_BYTES
-from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, leaves_out
+from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions
 from tfrecord_io.options.limits import Expansion
+from tfrecord_io.options.on_damage import checked_on_error
 from tfrecord_io.options.options_base import check_choice
+from tfrecord_io.options.read import DatasetOptions
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
@@ -375,16 +377,14 @@ def elwc_rows(
 ) -> tuple[list[Source], dict[str, Any]]:
     """The rows of lists as a source of Examples, and the keywords with which it is to be read."""
     check_choice("part", part, (None, *PARTS))
-    path, options = resolve_selection(path, options_from_call(ReadOptions, None, path, **keywords))
+    path, options = resolve_selection(path, options_from_call(DatasetOptions, None, path, **keywords))
     is_of_payloads = options.record_type == "bytes" and "record_type" not in keywords  # of a dataset that can be opened
     for name in ("include_file_paths",) if is_of_payloads else ("include_file_paths", "record_type"):
         if getattr(options, name) is not None:
             reason = "is not possible for ExampleListWithContext"
             raise for_cli(TypeError(f"{name}= {reason}"), f"--{name.replace('_', '-')} {reason}")
-    if leaves_out(options.on_error):
-        advice = "to leave out damaged lists, salvage the files first"
-        text = f"expected 'raise' or 'stop'; {advice}"
-        raise for_cli(ValueError(f"on_error={options.on_error!r}: {text}"), f"--on-error {options.on_error}: {text}")
+    advice = "to leave out damaged lists, salvage the files first"
+    checked_on_error(options.on_error, lambda damage: not damage.goes_on, advice)
     sources = resolve_sources(path, options)
     if (partitioned := next((source for source in sources if source.partitions), None)) is not None:
         column = partitioned.partitions[0][0]

@@ -39,8 +39,9 @@ from tfrecord_io.file_formats.files_below import (
     row_batches,
     shuffle_files,
 )
-from tfrecord_io.options import StorageOptions, leaves_out, raises
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.file_options import AnnotationOptions
+from tfrecord_io.options.on_damage import on_damage
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import join_below, leads_out, links_out
@@ -301,7 +302,7 @@ class Reading:
         schema = schema.set(at, add_classes(schema.field(at), self.classes))
         turned = TurnedImages(self.options.orient, len(files))
         batches = _Batches(self, fs, files=files, schema=schema, left_out=left_out, turned=turned).read()
-        rows = None if leaves_out(self.options.on_error) else len(files)
+        rows = None if self.options.damage.goes_on else len(files)
         return ArrayStream(schema, batches, rows, batches.close, num_files=len(files))
 
 
@@ -481,7 +482,7 @@ def _find_files(
     if not missing:
         return fs, files, left_out
     image, path = missing[0]
-    if raises(on_error) or not files:
+    if on_damage(on_error).is_strict or not files:
         text = f"{image.text} of '{printable(image.path)}' does not exist"
         if len(missing) > 1:
             text += f"; {len(missing):,} of {len(images):,} images are missing"

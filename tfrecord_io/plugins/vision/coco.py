@@ -17,7 +17,7 @@ from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut
 from tfrecord_io.format.foreign_files import looks_like
-from tfrecord_io.options import StorageOptions, leaves_out
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, StatedClass
@@ -161,7 +161,7 @@ def open_coco(
     pillow("reading the sizes of images")
     document = _load(path, options.storage, with_masks=masks is not None)
     coco = _Coco(path, document, with_masks=masks is not None)
-    annotated = coco.images(skip_unknown=leaves_out(options.on_error))
+    annotated = coco.images(skip_unknown=options.damage.goes_on)
     shapes = ShapeColumns(masks, coco.most_keypoints, coco.has_names)
     coco.warn()
     return Reading(options, _COLUMNS | coco.columns, kind="annotation", classes=coco.classes(), shapes=shapes).open(

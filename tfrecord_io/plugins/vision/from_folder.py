@@ -30,7 +30,6 @@ from tfrecord_io.file_formats.files_below import (
     shuffle_files,
     warn_of_others,
 )
-from tfrecord_io.options import leaves_out
 from tfrecord_io.options.file_options import FolderOptions
 from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.typing import OnFileError, Path, StorageLike
@@ -186,7 +185,7 @@ class _Reading:
         warn_of_others(folder.path, "not an image" if self.suffixes else "the table of the files", folder.other_files)
         schema = pa.schema([*(_FILE if self.suffixes is None else _IMAGE), *(_LABEL if names is not None else ())])
         batches = self._batches(folder, schema, names)
-        rows = None if leaves_out(self.options.on_error) else len(folder.files)
+        rows = None if self.options.damage.goes_on else len(folder.files)
         return ArrayStream(schema, batches, rows, batches.close, num_files=len(folder.files))
 
     def _batches(self, folder: Folder, schema: pa.Schema, names: list[str] | None) -> Generator[pa.RecordBatch]:

@@ -12,11 +12,10 @@ from typing import TypeGuard
 import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
-from tfrecord_io.options import LIMITS, ReadOptions, leaves_out
+from tfrecord_io.options import LIMITS, ReadOptions
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.schema.column_selection import as_stored
 from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, equal_types, unpack
-from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import NESTED, is_composed
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -90,7 +89,7 @@ class EmbeddedSchemaCheck:
                 if verdict is not None:
                     return verdict
                 schema = self._accepted.setdefault(content, embedded.schema)
-                if self.governing is not None and stored_index(schema) != stored_index(self.governing.schema):
+                if self.governing is not None and _has_other_index(schema, self.governing.schema):
                     self._index_differs = True
             self._paths.add(path)
             if record == 0:
@@ -188,6 +187,12 @@ class EmbeddedSchemaCheck:
         return None if merged is self.governing else SchemaRevision(merged, path, record, offset)
 
 
+def _has_other_index(schema: pa.Schema, other: pa.Schema) -> bool:
+    from tfrecord_io.schema.pandas_metadata import stored_index
+
+    return stored_index(schema) != stored_index(other)
+
+
 def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
     """The schema in the manifest of a dataset without records, as no record carries it; None for other sources."""
     shards = [source.shard for source in sources if source.shard is not None]
@@ -240,7 +245,7 @@ def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[
     Of remote files, the first bytes are requested side by side.
     """
     unknown = [source for source in sources if _stated_schema(source) is None and _has_first_record(source)]
-    recover = leaves_out(options.on_error)
+    recover = options.damage.goes_on
     open_file = partial(RecordFile, compression=options.compression, block_bytes=LIMITS.head_bytes, recover=recover)
     with SourcePrefetcher(unknown, heads=True) as prefetched:
         for source in sources:

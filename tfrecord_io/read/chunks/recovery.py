@@ -1,4 +1,4 @@
-"""Go on behind damage, for ``on_error="skip"`` or a callable, and keep account of what is left out.
+"""Go on behind damage, where an ``on_error`` says so, and keep account of what is left out.
 
 Nothing here runs before a fault. `Recovery` is what a `BlockWalker` calls as its `recover`.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeGuard, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 
 import pyarrow as pa
 
@@ -32,8 +32,8 @@ from tfrecord_io.errors import (
     warn,
 )
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.options import AskedOnce, leaves_out
 from tfrecord_io.options.limits import Expansion
+from tfrecord_io.options.on_damage import on_damage
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.storage.read.source import Source
@@ -47,7 +47,7 @@ _NAMED_FILES = 3  # in a warning
 
 @dataclass(frozen=True)
 class SkippedRegion:
-    """A damaged part of a file that a reader left out, because of ``on_error="skip"`` or a callable.
+    """A damaged part of a file that a reader left out, because of ``on_error="skip"``, ``"collect"`` or a callable.
 
     Attributes
     ----------
@@ -77,8 +77,31 @@ class SkippedRegion:
         return None if self.begin is None or self.end is None else self.end - self.begin
 
 
+_REGION = pa.schema(
+    [
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("first_record", pa.int64()),
+        pa.field("begin_byte", pa.int64()),
+        pa.field("end_byte", pa.int64()),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("error", pa.string(), nullable=False),
+    ]
+)
+
+
+def regions_table(regions: Iterable[SkippedRegion]) -> pa.Table:
+    """A row for each region: see `ReadReport.skipped_table`."""
+    names = ("path", "records_before", "begin", "end", "reason", "error")
+    columns = zip(*([getattr(region, name) for name in names] for region in regions), strict=True)
+    values = list(columns) or [()] * len(names)
+    arrays = [pa.array(column, field.type) for column, field in zip(values, _REGION, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=_REGION)
+
+
 class SkippedRegions(Sequence[SkippedRegion]):
-    """The regions that were left out, in the order of the files: the first 1,000 of them, and sums over all.
+    """The regions that were left out, in the order of the files, and sums over all.
+
+    These are the first 1,000; with ``on_error="collect"`` all of them.
 
     Attributes
     ----------
@@ -90,7 +113,8 @@ class SkippedRegions(Sequence[SkippedRegion]):
         Number of regions by path.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, receive: Callable[[SkippedRegions], object] | None = None) -> None:
+        self._receive, self._keeps_all = receive, receive is not None  # see `OnDamage.receive`
         self.clear()
 
     def clear(self) -> None:
@@ -107,7 +131,8 @@ class SkippedRegions(Sequence[SkippedRegion]):
         """Add a region of the file with a number in the order of reading."""
         begin = -1 if region.begin is None else region.begin
         insort(self._kept, (file, region.records_before, begin, self.total, region))
-        del self._kept[MOST_REGIONS:]
+        if not self._keeps_all:
+            del self._kept[MOST_REGIONS:]
         self.total += 1
         self.bytes += region.bytes or 0
         self.files[region.path] += 1
@@ -120,7 +145,8 @@ class SkippedRegions(Sequence[SkippedRegion]):
         """Add the regions of another read, behind those of this one."""
         after = max(self._numbers, default=-1) + 1
         kept = [(after + file, before, begin, at, region) for file, before, begin, at, region in others._kept]
-        self._kept = [*self._kept, *kept][:MOST_REGIONS]
+        self._receive, self._keeps_all = self._receive or others._receive, self._keeps_all or others._keeps_all
+        self._kept = [*self._kept, *kept] if self._keeps_all else [*self._kept, *kept][:MOST_REGIONS]
         self.total += others.total
         self.bytes += others.bytes
         self.files += others.files
@@ -129,14 +155,33 @@ class SkippedRegions(Sequence[SkippedRegion]):
         self._images += others._images
         self._numbers.update(after + file for file in others._numbers)
 
+    def unite(self, others: SkippedRegions) -> None:
+        """Add the regions of another read of the same files, but for those that are here."""
+        known = {(file, before, begin, region.end) for file, before, begin, _, region in self._kept}
+        for file, before, begin, _, region in others._kept:
+            if (file, before, begin, region.end) not in known:
+                self.add(region, file, in_memory=others._in_memory)
+
+    def to_table(self) -> pa.Table:
+        """A row for each of the regions: see `ReadReport.skipped_table`."""
+        return regions_table(self)
+
     def has_file(self, file: int) -> bool:
         """True if a region of the file with this number was left out."""
         return file in self._numbers
 
     def __eq__(self, other: object) -> bool:
-        return vars(self) == vars(other) if isinstance(other, SkippedRegions) else NotImplemented
+        return self._state == other._state if isinstance(other, SkippedRegions) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def _state(self) -> dict[str, Any]:
+        return {**vars(self), "_receive": None}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process has no call that receives them."""
+        return self._state
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -171,8 +216,10 @@ class SkippedRegions(Sequence[SkippedRegion]):
         return f"{what} left out in {', '.join(names)}; {first_is}"
 
     def warn(self, issue: Callable[[str], object] | None = None) -> None:
-        """Warn of the sums, if there are any."""
-        if self.total:
+        """Tell the caller of the regions, if there are any: the one who receives them, else by a warning."""
+        if self.total and self._receive is not None:
+            self._receive(self)
+        elif self.total and not self._keeps_all:
             text = self.summary()
             if self._in_memory:
                 text += "; to list them, pass a function as on_error="
@@ -189,13 +236,13 @@ class SkippedRegions(Sequence[SkippedRegion]):
 class Recovery:
     """Decides at each fault whether reading goes on, moves the walker there, and keeps account.
 
-    `on_error` is "skip" or an `AskedOnce`, which gets the error, with its ``region``, and returns True to go on. It
-    needs the `sources`, the files by number: pieces count their records from their begin.
+    The `OnDamage` of an `on_error` accepts the error, with its ``region``, or not. `sources` are the files by number:
+    pieces count their records from their begin.
     """
 
     def __init__(self, on_error: object, sources: Sequence[Source] = ()) -> None:
-        self.skipped = SkippedRegions()
-        self._on_error = on_error
+        self._damage = on_damage(on_error)
+        self.skipped = SkippedRegions(self._damage.receive)
         self._sources = sources
 
     def __call__(self, walker: BlockWalker, error: Exception) -> bool:
@@ -213,7 +260,7 @@ class Recovery:
         if in_memory and self._sources[file].derived is not None:  # values of a column, which are not bytes of a file
             region = replace(region, begin=None, end=None)
         error.region = region
-        if isinstance(self._on_error, AskedOnce) and not self._on_error(error, self._place(region, file)):
+        if not self._damage.accept(error, self._place(region, file) if self._sources else None):
             return False
         self.skipped.add(region, file, in_memory=in_memory, of_image=getattr(error, "of_image", False))
         return True
@@ -241,7 +288,7 @@ class Recovery:
 
 def recovery_of(on_error: object, sources: Sequence[Source]) -> Recovery | None:
     """The recovery for an `on_error`; None if reading ends at the first fault."""
-    return None if not leaves_out(on_error) else Recovery(on_error, sources)
+    return Recovery(on_error, sources) if on_damage(on_error).goes_on else None
 
 
 def is_damage(error: Exception) -> TypeGuard[TFRecordError]:

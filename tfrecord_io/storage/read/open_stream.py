@@ -21,7 +21,6 @@ from tfrecord_io.compression import (
 from tfrecord_io.compression.stream import PlainStream
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.framing import is_record_header
-from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.source import Source
 
 _BUFFER = 8 << 10  # small: columns of an array are read in pieces
@@ -139,6 +138,8 @@ class SpanStream(PlainStream):
 
 def open_file(source: Source) -> Any:
     """Open a source as a buffered binary file, for zipfile, pyarrow and the like; seekable if the storage is."""
+    from tfrecord_io.storage.read.file_object import RawFile
+
     raw: Any = source.open()
     try:
         size = open_size(raw, source) if source.pipe is None else source.pipe.spool()

@@ -24,12 +24,12 @@ from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
 from tfrecord_io.storage.filesystem.locate import is_remote
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, StoredFile
 
 if TYPE_CHECKING:
     import tempfile
 
     from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+    from tfrecord_io.storage.read.file_object import CallerFile
     from tfrecord_io.storage.read.range_reader import RangeReader, Window
     from tfrecord_io.storage.read.range_requests import RemoteObject
 
@@ -201,6 +201,8 @@ class Source:
         that is read once and whole `arrives` by one request and is used meanwhile, if its store allows that.
         """
         if self._file is not None:
+            from tfrecord_io.storage.read.file_object import BorrowedFile
+
             self._file.rewind()
             return BorrowedFile(self._file.file)
         open_file = partial(self._open, window, arrives)
@@ -217,6 +219,8 @@ class Source:
         if self.held is not None and self.held.content is not None:
             return io.BytesIO(self.held.content)
         if self._prefetched is not None:
+            from tfrecord_io.storage.read.file_object import BorrowedFile
+
             self._prefetched.seek(self.begin)
             return BorrowedFile(self._prefetched)
         if self.remote:
@@ -266,6 +270,7 @@ class Source:
         """Open with the filesystem's own file object, which a web server sends as one response."""
         from tfrecord_io.storage.filesystem.google import is_encoded
         from tfrecord_io.storage.filesystem.remote import can_list
+        from tfrecord_io.storage.read.file_object import StoredFile
 
         name, info = self.current_name()
         in_order = is_encoded(info) or not can_list(self._fsspec)
@@ -489,6 +494,8 @@ def open_raw(path: str) -> io.FileIO:
 
 def source_of_file_object(file: Any) -> Source:
     """The source of a binary file object. In text mode it is a TypeError, if not open for reading a ValueError."""
+    from tfrecord_io.storage.read.file_object import CallerFile
+
     if isinstance(file, io.TextIOBase):
         raise TypeError("the file is open in text mode; open it with mode 'rb'")
     if hasattr(file, "readable") and not file.readable():
@@ -499,6 +506,8 @@ def source_of_file_object(file: Any) -> Source:
 
 def source_in_memory(name: str, size: int, content: DerivedContent) -> Source:
     """The source of records in memory; like a file object, it has no files next to it."""
+    from tfrecord_io.storage.read.file_object import CallerFile
+
     return Source(name, size, False, _file=CallerFile(None), derived=content)
 
 
