@@ -13,6 +13,7 @@ import pytest
 
 import tfrecord_io
 from border import PUBLIC, public
+from extras import EXTRAS, library
 from tfrecord_io.adapters.libraries import ADAPTERS
 
 PACKAGE = Path(tfrecord_io.__file__).parent
@@ -23,7 +24,7 @@ MODULES = [  # with an example; another one has no docstring but its own
 ]
 
 # Those of large libraries are run by make test-adapters.
-LIBRARIES = {row.home: row.library or row.name for row in ADAPTERS.own}
+LIBRARIES = {row.home: library(row.name) if row.name in EXTRAS else row.name for row in ADAPTERS.own}
 
 PANDAS_2 = pd.__version__.startswith("2.")
 SHOWN_BY_PANDAS_3 = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.metadata
 import importlib.util
 import re
@@ -17,6 +18,7 @@ import pytest
 import tfrecord_io as tfr
 from extras import EXTRAS, library
 from tfrecord_io.adapters.libraries import ADAPTERS
+from tfrecord_io.errors import MissingDependencyError, needs
 from tfrecord_io.public_names import SHOWN_IN, public_names
 
 # A package imports from strictly lower floors only. A new top-level package or module gets its floor here.
@@ -365,3 +367,29 @@ def test_more_than_four_arguments_are_passed_by_name() -> None:
             if name.rpartition(".")[2] not in _BY_POSITION and "kernel" not in called and "value_cast" not in called:
                 found.append(f"{file}:{node.lineno}: {called}")
     assert found == []
+
+
+def test_advice_to_install_has_one_owner() -> None:
+    """`errors.needs` names what to install; a kernel that was not built has other advice."""
+    texts = {file: path.read_text(encoding="utf-8") for file, path in FILES.items()}
+    assert [file for file, text in texts.items() if "pip install" in text] == ["_native/__init__", "errors"]
+    raising = {file for file, text in texts.items() if "raise MissingDependencyError(" in text}
+    assert raising == {"_native/__init__", "registry", "storage/filesystem/locate"}, "a plugin; Java, for HDFS"
+
+
+@pytest.mark.parametrize("extra", [*EXTRAS, "other"])
+def test_a_library_that_is_not_installed_is_named_with_its_extra(extra: str) -> None:
+    with pytest.raises(MissingDependencyError) as caught, needs(extra, "this call", path="a", hint="do without"):
+        importlib.import_module("absent.module")
+    reason = "this call needs absent, which cannot be imported (No module named 'absent')"
+    assert (caught.value.reason, caught.value.path) == (reason, "a")
+    assert caught.value.hint == f"pip install 'tfrecord_io[{extra.replace('_', '-')}]'; do without"
+    with pytest.raises(MissingDependencyError) as again, needs("image"):
+        raise caught.value  # of what is imported: it says more
+    assert again.value is caught.value
+
+
+def test_a_library_that_no_extra_installs_is_named_with_its_requirement() -> None:
+    text = r"^absent cannot be imported \(.*\); pip install 'other>=2'$"
+    with pytest.raises(MissingDependencyError, match=text), needs("", requirement="other>=2"):
+        importlib.import_module("absent")

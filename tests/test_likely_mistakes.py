@@ -145,7 +145,7 @@ def test_data_in_place_of_a_path() -> None:
 def test_a_missing_extra(protocol: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, protocol, raising=False)
-    advice = f"{protocol}:// needs a package that is not installed: pip install 'tfrecord_io[{extra}]'"
+    advice = f"; pip install 'tfrecord_io[{extra}]'"
     refused(tfr.errors.MissingDependencyError, advice, by=lambda: tfr.read_tfrecord(f"{protocol}://bucket/a.tfrecord"))
 
 

@@ -26,9 +26,10 @@ import tfrecord_io as tfr
 from extras import EXTRAS, library
 from installed import install
 from tfrecord_io import typing
-from tfrecord_io.adapters.libraries import ADAPTERS, Adapter, needs
+from tfrecord_io.adapters.libraries import ADAPTERS, Adapter
 from tfrecord_io.cli.command_group import all_commands
 from tfrecord_io.compression import CODECS, INFER, Codec
+from tfrecord_io.errors import needs
 from tfrecord_io.format.format_registry import FORMATS, keys, option_names, own_options
 from tfrecord_io.options import Options, ReadOptions
 from tfrecord_io.options.write import WriteOptions

@@ -25,7 +25,8 @@ import errno
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self, TypeVar
 
@@ -281,6 +282,58 @@ class CompressionError(TFRecordError, OSError):
 
 class MissingDependencyError(TFRecordError, ImportError):
     """An optional package is needed, or the compiled engine cannot be loaded; the message says how to get it."""
+
+
+@contextmanager
+def needs(
+    extra: str,
+    what: str = "",
+    *,
+    requirement: str = "",
+    hint: str = "",
+    hint_cli: str = "",
+    path: str | None = None,
+    feature: str | None = None,
+) -> Iterator[None]:
+    """Turn the ImportError of an import in its block into one that names the extra which installs the library.
+
+    `what` needs the library, if that is not the caller as a whole; `requirement` is installed instead of an extra of
+    this package. The hints are other ways out, besides the installation.
+
+    >>> with needs("polars"):
+    ...     import absent_module
+    Traceback (most recent call last):
+    tfrecord_io.errors.MissingDependencyError: absent_module cannot be imported (No module named 'absent_module'); ...
+    """
+    try:
+        yield
+    except MissingDependencyError:  # of what is imported
+        raise
+    except ImportError as error:
+        raise missing_error(
+            error, extra, what, requirement=requirement, hint=hint, hint_cli=hint_cli, path=path, feature=feature
+        ) from error
+
+
+def missing_error(
+    error: ImportError,
+    extra: str,
+    what: str = "",
+    *,
+    requirement: str = "",
+    hint: str = "",
+    hint_cli: str = "",
+    path: str | None = None,
+    feature: str | None = None,
+) -> MissingDependencyError:
+    """The error of `needs` for an import that has failed."""
+    name = error.name or getattr(error.__cause__, "name", None) or requirement or extra
+    library = name.partition(".")[0]
+    reason = f"{what} needs {library}, which cannot be imported" if what else f"{library} cannot be imported"
+    of_extra = f"{_PACKAGE}[{extra.replace('_', '-')}]"
+    install = f"pip install '{requirement or of_extra}'"
+    hints = [f"{install}; {other}" if other else install for other in (hint, hint_cli or hint)]
+    return MissingDependencyError(f"{reason} ({error})", path=path, feature=feature, hint=hints[0], hint_cli=hints[1])
 
 
 class ReplacedError(OSError):

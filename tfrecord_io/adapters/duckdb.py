@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import BatchStream, refuse_nuls
 from tfrecord_io.arrow.input.from_arrays import refuse_duckdb_types
 from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, needs
 from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.image_columns import ImageColumns
 from tfrecord_io.arrays.representation import TableRepresentation, pad_value, varies
 from tfrecord_io.arrow.buffers import empty_table, int64_array, list_lengths, offset_dtype, offsets_of, selectable
@@ -20,7 +19,7 @@ from tfrecord_io.arrow.output.to_numpy import to_rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, needs
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.public_names import LateTypes

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.registry import ADAPTERS as POINTS
 from tfrecord_io.registry import Registry
 
@@ -24,8 +22,6 @@ class Adapter:
         Of the adapter, and of the extra that installs the library, whose name has ``-`` for ``_``.
     methods : tuple of str
         Functions of `module` that are methods of `Dataset`: the first argument is the dataset.
-    library : str
-        The module to import, if its name is another.
     module : str
         The module that defines them, if it is not the one of this name in this folder.
 
@@ -39,7 +35,6 @@ class Adapter:
 
     name: str
     methods: tuple[str, ...] = ()
-    library: str = ""
     module: str = ""
     aliases: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
@@ -56,8 +51,8 @@ CORE = (
     Adapter("pandas"),
     Adapter("xarray", ("to_xarray",)),
     Adapter("torch", ("to_torch", "to_torch_map")),
-    Adapter("tf", ("to_tf",), library="tensorflow"),
-    Adapter("hf", ("to_hf",), library="datasets"),
+    Adapter("tf", ("to_tf",)),
+    Adapter("hf", ("to_hf",)),
     Adapter("grain", ("to_grain",)),
 )  # a new adapter is a row here
 ADAPTERS: Registry[Adapter] = Registry("adapter", Adapter, CORE, POINTS)
@@ -85,20 +80,3 @@ def added_method(name: str) -> Callable[..., Any] | None:
 def _method(adapter: Adapter, name: str) -> Callable[..., Any]:
     method: Callable[..., Any] = getattr(import_module(adapter.home), name)
     return check_keywords(method)
-
-
-@contextmanager
-def needs(name: str) -> Iterator[None]:
-    """Turn the ImportError of an import in its block into one that names the extra of an adapter.
-
-    >>> with needs("polars"):
-    ...     import absent_module
-    Traceback (most recent call last):
-    tfrecord_io.errors.MissingDependencyError: polars cannot be imported (No module named 'absent_module'); ...
-    """
-    try:
-        yield
-    except ImportError as error:
-        library = ADAPTERS[name].library or name
-        advice = f"pip install 'tfrecord_io[{name.replace('_', '-')}]'"
-        raise MissingDependencyError(f"{library} cannot be imported ({error})", hint=advice) from error

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_batch, refuse_nuls
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, needs
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.adapters.masked_arrays import split_masks
 from tfrecord_io.arrays.image_decoding import ImageDecoder
 from tfrecord_io.arrays.representation import BatchForm, ColumnRepresentation, varies
@@ -18,7 +17,7 @@ from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, SchemaError
+from tfrecord_io.errors import DecodeError, SchemaError, needs
 from tfrecord_io.format.dtypes import is_text_dtype
 from tfrecord_io.options.arrays import ColumnLayout, refuse_matrices
 from tfrecord_io.public_names import LateTypes

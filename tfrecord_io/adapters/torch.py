@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.call_errors import check_keywords
+from tfrecord_io.errors import needs
 from tfrecord_io.options import check_integer
 from tfrecord_io.options.arrays import refuse_matrices
 from tfrecord_io.public_names import LateTypes

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.representation import MASK, TableRepresentation, slice_columns
 from tfrecord_io.arrays.rows_by_number import ScanLookup
 from tfrecord_io.arrow.buffers import empty_batch, empty_table, selectable
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import TFRecordError, needs
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.arrays import RepresentationOptions
 from tfrecord_io.public_names import LateTypes

@@ -36,7 +36,7 @@ from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, Rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, MissingDependencyError, SchemaError, printable
+from tfrecord_io.errors import DecodeError, MissingDependencyError, SchemaError, needs, printable
 from tfrecord_io.format.foreign_files import TIFF_MAGIC, looks_like
 from tfrecord_io.options.arrays import ColumnLayout
 from tfrecord_io.options.limits import Expansion
@@ -138,11 +138,8 @@ class PixelReader:
             advice = 'declare tfr.image(mode="unchanged"), without resize='
             raise fault(reason, expected="8 bits of 1, 3 or 4 channels", got=(channels, bits), hint=advice)
         self._refuse_size(height, width, fault)
-        try:
+        with needs("tiff", f"'{self.feature}': {has}, and their decoder"):
             import tifffile
-        except ImportError as error:
-            reason = f"{has}, which are read by the package tifffile ('{self.feature}')"
-            raise MissingDependencyError(reason, hint="pip install 'tfrecord_io[tiff]'") from error
         try:
             with tifffile.TiffFile(io.BytesIO(data)) as file:
                 page = file.pages.first

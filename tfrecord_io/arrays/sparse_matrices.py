@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.errors import MissingDependencyError, SchemaError
+from tfrecord_io.errors import SchemaError, needs
 from tfrecord_io.options.arrays import RepresentationOptions
 from tfrecord_io.schema.sparse_column import SparseColumn
 from tfrecord_io.schema.types import is_list_like, is_number
@@ -32,11 +32,8 @@ class SparseMatrix:
 
 def csr_matrix() -> Any:
     """The class of matrices; MissingDependencyError if scipy is not installed."""
-    try:
+    with needs("sparse", "ragged='csr'"):
         from scipy.sparse import csr_matrix
-    except ImportError as error:
-        reason = "ragged='csr' needs scipy, which cannot be imported"
-        raise MissingDependencyError(reason, hint="pip install 'tfrecord_io[sparse]'") from error
     return csr_matrix
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tfrecord_io.errors import DecodeError, MissingDependencyError
+from tfrecord_io.errors import DecodeError, needs
 from tfrecord_io.format.foreign_files import IMAGES, looks_like
 
 IMAGE_FORMATS = tuple(name.upper() for name in IMAGES)  # a closed list: some of Pillow's formats run other programs
@@ -115,11 +115,8 @@ def png_chunks(data: bytes | bytearray) -> Iterator[tuple[bytes, int, int]]:
 
 def pillow(purpose: str) -> Any:
     """The module PIL.Image; MissingDependencyError that names the purpose if it is not installed."""
-    try:
+    with needs("image", purpose):
         import PIL.Image
-    except ImportError as error:
-        reason = f"{purpose} needs the package pillow"
-        raise MissingDependencyError(reason, hint="pip install 'tfrecord_io[image]'") from error
     return PIL.Image
 
 

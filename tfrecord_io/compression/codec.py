@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, Protocol
 
-from tfrecord_io.errors import MissingDependencyError
+from tfrecord_io.errors import needs
 
 CERTAIN_BYTES = 512 << 10  # the least of `Codec.certain_bytes`: deflate stores up to 64 KiB at a time, zstd 128 KiB
 
@@ -143,11 +143,8 @@ class Codec(ABC):
 
     def library(self, name: str) -> Any:
         """Import the module that compresses; MissingDependencyError, with the package to install, if it is missing."""
-        try:
+        with needs("", f"{self.name} compression", requirement=self.requirement):
             return importlib.import_module(name)
-        except ImportError as error:
-            reason = f"{self.name} compression needs {name}, which cannot be imported"
-            raise MissingDependencyError(reason, hint=f"pip install '{self.requirement}'") from error
 
     def __repr__(self) -> str:
         return f"<codec {self.name}>"

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.errors import DecodeError, MissingDependencyError, SchemaError, printable
+from tfrecord_io.errors import DecodeError, SchemaError, needs, printable
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -188,11 +188,8 @@ def _dtype_error(reason: str, got: object) -> SchemaError:
 
 
 def _bfloat16() -> np.dtype[Any]:
-    try:
+    with needs("bfloat16", "bfloat16"):
         import ml_dtypes
-    except ImportError as error:
-        reason = "bfloat16 needs the package ml_dtypes"
-        raise MissingDependencyError(reason, hint="pip install 'tfrecord_io[bfloat16]'") from error
     return np.dtype(ml_dtypes.bfloat16)
 
 

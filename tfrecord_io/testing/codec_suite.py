@@ -136,7 +136,7 @@ class CodecSuite(ABC):
             "    try:\n"
             "        call()\n"
             "    except tfr.errors.MissingDependencyError as error:\n"
-            "        assert f\"pip install '{requirement}'\" in str(error), error\n"
+            "        assert f\"'{requirement}'\" in error.hint, error\n"
             "    else:\n"
             "        raise AssertionError\n"
         )

@@ -197,7 +197,9 @@ def test_cdf5_is_read_by_netcdf4(tmp_path: Path) -> None:
 def test_cdf5_without_netcdf4_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "netCDF4", None)
     (tmp_path / "a.nc").write_bytes(b"CDF\x05" + bytes(60))
-    with pytest.raises(tfr.errors.MissingDependencyError, match=r"a\.nc: .*CDF-5.*pip install netCDF4.*nccopy -k nc4"):
+    with pytest.raises(
+        tfr.errors.MissingDependencyError, match=r"a\.nc: .*CDF-5.*pip install 'netCDF4'; .*nccopy -k nc4"
+    ):
         tfr.convert(tmp_path / "a.nc", tmp_path / "a.tfrecord")
     assert not (tmp_path / "a.tfrecord").exists()
 

@@ -103,7 +103,10 @@ def test_data_yaml_is_read_where_class_names_are_given(tmp_path: Path, monkeypat
     (row,) = tfr.formats.open_yolo(folder, class_names=["a", "b"]).read_all().to_pylist()
     assert boxes(row) == [(0.25, 0.25, 0.75, 0.75)]
     monkeypatch.setitem(sys.modules, "yaml", None)  # without it, key points would be the corners of a polygon
-    with pytest.raises(tfr.errors.MissingDependencyError, match=r"data\.yaml needs the package pyyaml; pip install"):
+    with pytest.raises(
+        tfr.errors.MissingDependencyError,
+        match=r"data\.yaml needs yaml, which cannot .*; pip install 'tfrecord_io\[yolo\]'",
+    ):
         tfr.formats.open_yolo(folder, class_names=["a", "b"])
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from tfrecord_io.arrow.input.from_xarray import record_dimension
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, SchemaError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, needs, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, needed_arrays, stream_of
 from tfrecord_io.file_formats.array_files.stored_arrays import (
     EXCLUDE,
@@ -191,13 +191,9 @@ def decode_array(name: str, array: StoredArray, attributes: Mapping[str, Any], i
     reason = "characters" if is_text else _encoding(attributes, array.dtype)
     if reason is None:
         return replace(array, attributes=_attributes_of_content(attributes))
-    try:
+    what = f"decoding of values that are encoded by the CF conventions ({reason})"
+    with needs("xarray", what, hint=_RAW, hint_cli=_RAW_CLI, path=array.path, feature=name):
         import xarray as xr
-    except ImportError as error:
-        what = f"its values are encoded by the CF conventions ({reason}), which xarray decodes, and it is not installed"
-        advice = f"pip install 'tfrecord_io[xarray]'; {_RAW}"
-        advice_cli = f"pip install 'tfrecord_io[xarray]'; {_RAW_CLI}"
-        raise MissingDependencyError(what, path=array.path, feature=name, hint=advice, hint_cli=advice_cli) from error
     is_time = _is_time(attributes)
     times = xr.coders.CFDatetimeCoder(time_unit=_unit_of_numbers(attributes, array.dtype))
 

@@ -20,7 +20,7 @@ from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.display import column_list
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning, printable, warn
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning, needs, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, Values, columns_by_array
 from tfrecord_io.file_formats.array_files.cf_conventions import PACKING, Label, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
@@ -31,7 +31,6 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
     bytes_column,
     library_errors,
     lists_column,
-    needs_extra,
     text_column,
 )
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of
@@ -94,7 +93,7 @@ def stream_of_file(
     raw: Any, source: Source, opened: ExitStack, limits: Limits, project: Project, **labelled: Any
 ) -> ArrayStream:
     """`open_hdf5` of an open file; `labelled` are its keywords of `stream_of_group`."""
-    with needs_extra(HDF5):
+    with needs(HDF5.extra, HDF5.title):
         import h5py
     with library_errors(source.path):
         # h5py holds a lock while it reads, and destroying its objects takes that lock. Were those of earlier files
@@ -421,7 +420,7 @@ def to_hdf5(
     Text has no fixed length; bytes are lists of uint8, with an attribute that says so. Lists of one length are arrays
     if the schema says so, and lists otherwise.
     """
-    with needs_extra(HDF5):
+    with needs(HDF5.extra, HDF5.title):
         import h5py
     export = Export(source, keywords)
     for name in export.names:

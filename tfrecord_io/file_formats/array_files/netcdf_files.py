@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, needs, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project
 from tfrecord_io.file_formats.array_files.cf_conventions import FILLS, Label, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.hdf5_files import (
@@ -26,13 +26,7 @@ from tfrecord_io.file_formats.array_files.hdf5_files import (
     write_file,
 )
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
-from tfrecord_io.file_formats.array_files.stored_arrays import (
-    EXCLUDE,
-    EXCLUDE_CLI,
-    StoredArray,
-    library_errors,
-    needs_extra,
-)
+from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE, EXCLUDE_CLI, StoredArray, library_errors
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
 from tfrecord_io.format.format_registry import HDF5, NETCDF
 from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
@@ -103,7 +97,7 @@ _Variables = dict[str, tuple[Label, Any]]  # with what is indexed for values
 
 
 def _read_with_scipy(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, Any], _Variables]:
-    with needs_extra(NETCDF):
+    with needs(NETCDF.extra, NETCDF.title):
         from scipy.io import netcdf_file
     file = opened.enter_context(netcdf_file(raw, "r", mmap=False, maskandscale=False))
     variables = {
@@ -115,12 +109,9 @@ def _read_with_scipy(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[
 
 def _read_with_netcdf4(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, Any], _Variables]:
     """Read a copy with netCDF4, as the library opens local files by name only."""
-    try:
+    instead = "`nccopy -k nc4` makes a NetCDF-4 file of it"
+    with needs("", "a file of CDF-5 (64-bit data)", requirement="netCDF4", hint=instead, path=path):
         import netCDF4
-    except ImportError as error:
-        reason = "a file of CDF-5 (64-bit data), which the package netCDF4 reads, and it is not installed"
-        advice = "pip install netCDF4, or `nccopy -k nc4` makes a NetCDF-4 file of it"
-        raise MissingDependencyError(reason, path=path, hint=advice) from error
     copy = opened.enter_context(tempfile.NamedTemporaryFile())  # noqa: SIM115, as `opened` closes it
     with named_temporary_folder():
         shutil.copyfileobj(raw, copy, BLOCK_BYTES)
@@ -153,7 +144,7 @@ def to_netcdf(
     Times, durations and bools are stored as xarray does. What NetCDF does not have is an error: bytes, complex and
     float16 numbers, lists of several lengths, missing values.
     """
-    with needs_extra(NETCDF):
+    with needs(NETCDF.extra, NETCDF.title):
         import h5netcdf
     export = Export(source, keywords)
     for name in export.names:

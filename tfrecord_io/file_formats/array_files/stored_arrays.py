@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, TFRecordError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, TFRecordError, printable
 from tfrecord_io.file_formats.array_files.array_stream import Values
 from tfrecord_io.file_formats.array_files.open_array import ArrayFile
-from tfrecord_io.format.format_registry import Format
 from tfrecord_io.options.limits import Expansion
 
 SLAB_BYTES = 256 << 20  # rows are read in whole chunks, unless those of a slab take more
@@ -140,16 +139,6 @@ def library_errors(path: str, advice: str | None = None) -> Iterator[None]:
             raise
         reason = f"damaged, or of a kind that cannot be read: {printable(str(error) or type(error).__name__, 300)}"
         raise DecodeError(reason, path=path, hint=advice) from error
-
-
-@contextmanager
-def needs_extra(format: Format) -> Iterator[None]:
-    """Name the extra of a format in the ImportError of the block."""
-    try:
-        yield
-    except ImportError as error:
-        reason = f"{format.title} needs a package that is not installed ({error})"
-        raise MissingDependencyError(reason, hint=f"pip install 'tfrecord_io[{format.extra}]'") from error
 
 
 # ---- values of no fixed size

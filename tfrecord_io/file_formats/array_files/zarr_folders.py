@@ -18,7 +18,7 @@ import numpy as np
 
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.errors import DecodeError, EncodeError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, needs, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, Values
 from tfrecord_io.file_formats.array_files.cf_conventions import Label, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.stored_arrays import (
@@ -27,7 +27,6 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
     StoredArray,
     bytes_column,
     library_errors,
-    needs_extra,
     text_column,
 )
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
@@ -67,7 +66,7 @@ def open_zarr(
     EncodeError
         Arrays that are needed differ in length, or have values that no column holds.
     """
-    with needs_extra(ZARR):
+    with needs(ZARR.extra, ZARR.title):
         import zarr
     fs, name = locate(path, Options.from_keywords(keywords).storage)
     entry = fs.entry(name)
@@ -262,7 +261,7 @@ def to_zarr(source: Any, target: Any, **keywords: Any) -> WriteReport:
 
     Text and bytes have no fixed length; lists of several lengths, and missing values, are errors.
     """
-    with needs_extra(ZARR):
+    with needs(ZARR.extra, ZARR.title):
         import zarr
     export = Export(source, keywords)
     for name in export.names:

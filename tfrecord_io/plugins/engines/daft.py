@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tfrecord_io.adapters.libraries import needs
-from tfrecord_io.errors import EncodeError
+from tfrecord_io.errors import EncodeError, needs
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder, unwrap_scans

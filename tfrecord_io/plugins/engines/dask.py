@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_batch
-from tfrecord_io.errors import EncodeError
+from tfrecord_io.errors import EncodeError, needs
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import read_scan

@@ -9,4 +9,4 @@ _CODE = "tfrecord_io.plugins.engines."
 DASK = Adapter("dask", ("to_dask",), module=f"{_CODE}dask")
 DAFT = Adapter("daft", ("to_daft",), module=f"{_CODE}daft")
 RAY = Adapter("ray", ("to_ray",), module=f"{_CODE}ray")
-SPARK = Adapter("spark", ("to_spark",), library="pyspark", module=f"{_CODE}spark")
+SPARK = Adapter("spark", ("to_spark",), module=f"{_CODE}spark")

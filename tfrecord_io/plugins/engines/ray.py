@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_table
 from tfrecord_io.arrow.evaluate_condition import COMPARISONS
 from tfrecord_io.arrow.input.batch_source import open_input
-from tfrecord_io.errors import EncodeError
+from tfrecord_io.errors import EncodeError, needs
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.write import WriteOptions

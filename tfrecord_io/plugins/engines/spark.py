@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.call_errors import check_keywords
+from tfrecord_io.errors import needs
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
 

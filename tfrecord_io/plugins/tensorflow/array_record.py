@@ -18,7 +18,7 @@ import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, MissingDependencyError, printable
+from tfrecord_io.errors import CorruptRecordError, needs, printable
 from tfrecord_io.file_formats.format_of_path import format_of_source
 from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import MIB, FrameOptions, ReadOptions
@@ -48,11 +48,8 @@ _OPEN = "readahead_buffer_size:1M,max_parallelism:0"
 
 
 def _module() -> ModuleType:
-    try:
+    with needs("array_record", "ArrayRecord"):
         from array_record.python import array_record_module
-    except ImportError as error:
-        reason = "ArrayRecord files need the package array_record"
-        raise MissingDependencyError(reason, hint="pip install 'tfrecord_io[array-record]'") from error
     return array_record_module
 
 

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.input.tensor_cast import native
 from tfrecord_io.arrow.output.to_numpy import Ragged, to_rows
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, needs, printable
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.public_names import LateTypes

@@ -125,4 +125,4 @@ FILES = Format(
     advice_cli="tfr convert --from files reads a folder of files of any kind",
 )
 
-EARTH_ENGINE = Adapter("earth_engine", library="xarray", module=f"{_CODE}earth_engine")
+EARTH_ENGINE = Adapter("earth_engine", module=f"{_CODE}earth_engine")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args
 
 from tfrecord_io.arrow.image_header import pillow
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import DecodeError, MissingDependencyError, printable
+from tfrecord_io.errors import DecodeError, needs, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import (
     IMAGE_SUFFIXES,
@@ -458,11 +458,8 @@ def _text(fs: FileSystem, entry: Entry, limit: int) -> str:
 
 def _load_yaml(fs: FileSystem, entry: Entry, path: str) -> Mapping[str, Any]:
     """The mapping of ``data.yaml``, all scalars as text: a class may be called ``no``, or 1."""
-    try:
+    with needs("yolo", f"reading {DATA}"):
         import yaml
-    except ImportError as error:
-        reason = f"reading {DATA} needs the package pyyaml"
-        raise MissingDependencyError(reason, hint="pip install 'tfrecord_io[yolo]'") from error
     text = _text(fs, entry, _YAML_BYTES)
     try:
         data = yaml.load(text, Loader=yaml.BaseLoader)

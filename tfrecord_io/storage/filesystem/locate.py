@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from tfrecord_io.display import did_you_mean
-from tfrecord_io.errors import MissingDependencyError, for_cli, printable
+from tfrecord_io.errors import MissingDependencyError, for_cli, missing_error, printable
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
@@ -33,9 +33,9 @@ _NO_HADOOP = re.compile("Unable to load lib(?P<library>jvm|hdfs)|Prior attempt t
 _hadoop_failure: list[str] = []  # the library that pyarrow did not load when it first tried, and why
 _BUCKETS = "s3://bucket/name, gs://bucket/name, az://container/name"
 _EXTRAS = {
-    **dict.fromkeys(("s3", "s3a"), "tfrecord_io[s3]"),
-    **dict.fromkeys(("gs", "gcs"), "tfrecord_io[gcs]"),
-    **dict.fromkeys(("az", "abfs", "abfss"), "tfrecord_io[azure]"),
+    **dict.fromkeys(("s3", "s3a"), "s3"),
+    **dict.fromkeys(("gs", "gcs"), "gcs"),
+    **dict.fromkeys(("az", "abfs", "abfss"), "azure"),
 }
 _PACKAGES = {"http": "aiohttp", "https": "aiohttp", "hf": "huggingface_hub"}
 
@@ -170,9 +170,9 @@ def _missing(url: str, error: ImportError) -> MissingDependencyError:
     protocol = next((part for table in (_EXTRAS, _PACKAGES) for part in parts if part in table), None)
     if protocol is None:
         return MissingDependencyError(str(error), path=url)
-    package = _EXTRAS.get(protocol) or _PACKAGES[protocol]
-    reason = f"{protocol}:// needs a package that is not installed: pip install '{package}' ({error})"
-    return MissingDependencyError(reason, path=url)
+    return missing_error(
+        error, _EXTRAS.get(protocol, ""), f"{protocol}://", requirement=_PACKAGES.get(protocol, ""), path=url
+    )
 
 
 def _refused_url(url: str, error: ValueError) -> ValueError | None:
