@@ -144,18 +144,24 @@ def _tensor(field: Field, slots: Mapping[str, int]) -> _Added | None:
     ]
     companion_names = tuple(feature + LIST_MARK for feature, _ in hidden)
     finish = partial(
-        _finish_tensor, field.column, companion_names, dtype=element.dtype, shape=shape, word=element.name.encode()
+        _finish_tensor,
+        name=field.column,
+        companion_names=companion_names,
+        dtype=element.dtype,
+        shape=shape,
+        word=element.name.encode(),
     )
     return forms, [finish]
 
 
 def _finish_tensor(
+    row: dict[str, Any],
+    *,
     name: str,
     companion_names: tuple[str, ...],
     dtype: np.dtype[Any],
     shape: Sequence[Any],
     word: bytes,
-    row: dict[str, Any],
 ) -> None:
     content = row[name]
     for companion, expected in zip(companion_names, (list(shape), word), strict=False):
