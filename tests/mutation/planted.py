@@ -107,8 +107,8 @@ FAULTS = [
     Fault(
         "storage/paths/file_names.py",
         "claims are recognized in the working directory only",
-        'return folder.rpartition("/")[2].startswith("_APPEND-")',
-        'return folder.startswith("_APPEND-")',
+        'return cls(name, folder.rpartition("/")[2])',
+        "return cls(name, folder)",
     ),
     Fault(
         "storage/read/read_ahead.py",
@@ -233,8 +233,8 @@ SECOND_FAULTS = [  # planted later, at random functions
     Fault(
         "storage/paths/resolve.py",
         "hidden files are left out of a pattern that names them",
-        "and (is_hidden(base) or not is_hidden(e.basename))",
-        "and not is_hidden(e.basename)",
+        "and (is_hidden or not FileName.parse(e.basename).is_hidden)",
+        "and not FileName.parse(e.basename).is_hidden",
     ),
     Fault(
         "storage/paths/manifest.py",

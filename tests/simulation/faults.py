@@ -80,7 +80,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "a listing older than the manifest is believed": (("s3", "disk"), set_to(manifest.Manifests, "_find", _nothing)),
     "folders are listed after the manifest was looked for": (
         ("disk",),
-        edited(resolve, "walk_directory", "if not any(stem_of", "if False and not any(stem_of"),
+        edited(resolve, "walk_directory", "if not has_manifest", "if False and not has_manifest"),
     ),
     "a shard is read without a look whether its dataset was replaced": (
         ("s3", "disk"),
@@ -159,9 +159,12 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "names are not synced": (("disk",), set_to(System, "sync_directory", _nothing)),
     "clean leaves the indexes of shards that are gone": (
         ("s3", "disk"),
-        set_to(leftovers, "_shard_gone", lambda name, names: None),
+        edited(leftovers, "_find_left_names", "kinds[name] is Kind.INDEX and", "False and"),
     ),
-    "clean leaves the shards that no manifest names": (("s3", "disk"), set_to(leftovers, "_id_of", lambda name: "")),
+    "clean leaves the shards that no manifest names": (
+        ("s3", "disk"),
+        set_to(leftovers, "_is_added", lambda file: False),
+    ),
     "an index is believed without a comparison": (("disk",), set_to(find_index, "_check_records", _nothing)),
 }
 

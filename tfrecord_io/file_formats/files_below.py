@@ -23,7 +23,7 @@ from tfrecord_io.options.on_damage import on_damage
 from tfrecord_io.options.options_base import cpu_count
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import is_record_file, natural_key
+from tfrecord_io.storage.paths.file_names import FileName, Kind, natural_key
 from tfrecord_io.storage.paths.resolve_output import other_suffix
 from tfrecord_io.storage.paths.sniff_files import MOST_CHECKED
 from tfrecord_io.storage.read.source import read_whole
@@ -123,7 +123,8 @@ def list_images(path: str, storage: StorageOptions) -> Folder:
 
 def images_by_content(folder: Folder, max_files: int | None = None) -> list[FolderFile]:
     """The images among the files of a folder without a suffix, of which at most so many are looked at."""
-    unnamed = [file for file in folder.other_files if other_suffix(file.name) is None and not is_record_file(file.name)]
+    others = (file for file in folder.other_files if other_suffix(file.name) is None)
+    unnamed = [file for file in others if FileName.of_path(file.name).kind is not Kind.RECORDS]
     unnamed = unnamed[:max_files]
     if not unnamed:
         return []

@@ -16,7 +16,7 @@ from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.read.dataset_splits import tfds_format
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import is_hidden, is_record_file, is_sidecar, parse_shard
+from tfrecord_io.storage.paths.file_names import FileName, Kind, parse_shard
 from tfrecord_io.storage.paths.manifest import Manifests
 from tfrecord_io.storage.paths.plain_files import tfds_descriptions
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, other_files, record_files
@@ -196,7 +196,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     listing = [child for child in listing if child.name not in described]
     present = {child.basename for child in listing}
     names = sorted(present)
-    has_named = any(map(is_record_file, names))
+    has_named = any(FileName.parse(name).kind is Kind.RECORDS for name in names)
     if described and not has_named and (of_tfds := tfds_format(fs, entry.name)) is not None:
         return of_tfds
     if files in FOLDERS and not has_named:
@@ -232,7 +232,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
 
 
 def _is_of_a_format(name: str) -> bool:
-    return is_record_file(name) or _format_of_name(name) is not None
+    return FileName.parse(name).kind is Kind.RECORDS or _format_of_name(name) is not None
 
 
 def _frames_of_lerobot(fs: FileSystem, directory: str) -> list[Entry]:
@@ -254,11 +254,13 @@ def _format_of_names(path: str, names: Sequence[str]) -> Format | None:
     """
     formats: dict[str, tuple[str, Format]] = {}
     named_formats = [
-        (name, format) for name in names if not is_hidden(name) and (format := format_of_source(name)) is not None
+        (name, format)
+        for name in names
+        if not FileName.parse(name).is_hidden and (format := format_of_source(name)) is not None
     ]
     has_records = any(format.copied for _, format in named_formats)
     for name, format in named_formats:
-        if not (has_records and is_sidecar(name)):
+        if not (has_records and FileName.parse(name).is_sidecar):
             formats.setdefault(str(format.plan or format.name), (name, format))
     if len(formats) > 1:
         (name, format), (other_name, other_format), *_ = formats.values()

@@ -24,7 +24,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import record_sources, resolve_selection
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import is_record_file
+from tfrecord_io.storage.paths.file_names import FileName, Kind
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, source_of
 
@@ -177,7 +177,7 @@ def _open_content(source: Source) -> Source:
     """The source; of a file of another format by its name, with the records that it has."""
     if source.derived is not None or source.is_file_object or source.span is not None:
         return source
-    if is_record_file(source.path.rpartition("/")[2]):  # the table of formats takes time to import
+    if FileName.of_path(source.path).kind is Kind.RECORDS:  # the table of formats takes time to import
         return source
     from tfrecord_io.format.format_registry import format_of_records
 

@@ -25,12 +25,12 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
+    FileName,
     id_in,
     index_names,
     manifest_name,
     new_id,
     parse_shard,
-    parse_staged,
     staged_name,
 )
 from tfrecord_io.storage.paths.manifest import NO_CONTENT, Manifest, ManifestFile, ids_replaced
@@ -166,7 +166,7 @@ def _id_of(wanted: Manifest, known: Manifest | None, *, by_store: bool) -> str:
     text = json.dumps([wanted.dataset, _contents(wanted), by_store]).encode()
     id = hashlib.blake2b(text, digest_size=8).hexdigest()
     names = () if known is None else known.staged_before
-    removed = set(filter(None, map(parse_staged, names)))
+    removed = {FileName.parse(name).id for name in names}
     while id in removed:
         id = _following(id)
     return id

@@ -20,15 +20,13 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
+    FileName,
+    Kind,
     folders_of,
     index_names,
     is_below_folders,
-    is_sidecar,
     manifest_name,
-    parse_shard,
-    parse_staged,
     roots_of_folders,
-    stem_of,
 )
 from tfrecord_io.storage.paths.manifest import (
     INCOMPLETE,
@@ -43,7 +41,7 @@ from tfrecord_io.storage.paths.resolve_output import without_query
 from tfrecord_io.storage.paths.sniff_files import files_with_records
 from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of
 from tfrecord_io.tools.copied_dataset import Listing
-from tfrecord_io.tools.leftovers import is_left
+from tfrecord_io.tools.leftovers import LEFT
 
 _LOOKUPS = 3
 _OF_TFDS = (FEATURES, INFO)
@@ -188,7 +186,7 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
 
 def is_found_by(name: str) -> bool:
     """True if readers find a dataset by this file, which is copied last: TFDS's info, or a manifest."""
-    return name == INFO or stem_of(name.rpartition("/")[2]) is not None
+    return name == INFO or FileName.of_path(name).kind is Kind.MANIFEST
 
 
 def _find_files(found: Found, path: Any, storage: StorageOptions, shards: dict[tuple[str, str], list[Source]]) -> None:
@@ -267,12 +265,11 @@ def _is_of_writer(path: str) -> bool:
 
     In folders that are not those of columns there are other datasets, whose manifests may name such shards.
     """
-    folder, slash, name = path.rpartition("/")
-    if is_left(folder + slash, name):
+    file = FileName.of_path(path)
+    if file.kind in LEFT:
         return True
-    shard = parse_shard(name)
-    is_waiting = parse_staged(name) is not None or (shard is not None and bool(shard.id) and not is_sidecar(path))
-    return is_waiting and is_below_folders(path, "")
+    is_added = file.shard is not None and bool(file.shard.id) and not file.is_sidecar
+    return (file.kind is Kind.STAGED or is_added) and is_below_folders(path, "")
 
 
 def matching(manifest: Manifest, filters: Any, version: ManifestVersion) -> tuple[ManifestFile, ...]:
@@ -313,5 +310,5 @@ def known_manifest(fs: FileSystem, listing: Listing, name: str) -> tuple[Manifes
     except CorruptRecordError:
         manifest = None
     if manifest is None:
-        manifest = Manifest(stem_of(name) or "", "0" * 16, (), complete=False)
+        manifest = Manifest(FileName.parse(name).dataset or "", "0" * 16, (), complete=False)
     return manifest, manifest.version(fs, entry.name)

@@ -28,13 +28,13 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.filesystem.retries import counting_retries
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
+    FileName,
+    Kind,
     index_names,
     is_below_folders,
-    is_record_file,
     manifest_name,
     parse_spec,
     roots_of_folders,
-    stem_of,
 )
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve import list_directory, record_files
@@ -404,7 +404,7 @@ def _place(target: Any, fs: FileSystem, name: str, found: Found) -> tuple[str, F
         return parent + slash, replace(found, files=[(base, source)], others=others)
     # Files keep their names in a directory, which is not named like TFRecord files.
     base = name.rpartition("/")[2]
-    if not text.endswith("/") and (is_record_file(base) or parse_spec(base)):
+    if not text.endswith("/") and (FileName.parse(base).kind is Kind.RECORDS or parse_spec(base)):
         entry = fs.entry(name)
         if entry is None or not entry.directory:
             reason = "is named like TFRecord files, and several files, or a dataset, are copied to a directory"
@@ -551,7 +551,8 @@ class _Target:
         self._check_folder([self.directory + name for name in names])
         if not found.files or found.datasets:
             return
-        for manifest in filter(stem_of, self.listing):
+        files = [FileName.parse(name) for name in self.listing if "/" not in name]
+        for manifest in [file.name for file in files if file.kind is Kind.MANIFEST]:
             known, _ = known_manifest(self.fs, self.listing, manifest)
             named = () if known is None else {*known.paths}
             lost = next((name for name in gone if name in named), None)
@@ -562,7 +563,7 @@ class _Target:
                 path = self.fs.display_path(self.directory + manifest)
                 raise FileExistsError(errno.EEXIST, f"{text}; choose another directory", path)
             new = next((name for name, _ in found.files if name not in named), None)
-            if new is not None and stem_of(manifest) == DIRECTORY_STEM:
+            if new is not None and FileName.parse(manifest).dataset == DIRECTORY_STEM:
                 raise unnamed_error(os.fspath(self.path), self.fs.display_path(self.directory + new))
 
     def _check_folder(self, paths: Sequence[str]) -> None:

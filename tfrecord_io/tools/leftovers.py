@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -29,19 +29,11 @@ from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
-    ShardName,
+    FileName,
+    Kind,
     index_names,
-    indexed_file,
-    is_claim,
-    is_condition,
-    is_temporary,
     manifest_name,
-    parse_journal,
-    parse_part,
-    parse_shard,
-    parse_staged,
     roots_of_folders,
-    stem_of,
 )
 from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.storage.read.source import read_manifest
@@ -49,6 +41,8 @@ from tfrecord_io.storage.write.atomic_remote import unfinished_uploads
 from tfrecord_io.typing import StorageLike
 
 DAY = timedelta(days=1)
+LEFT = frozenset({Kind.TEMPORARY, Kind.PART, Kind.CONDITION, Kind.JOURNAL, Kind.CLAIM})
+"""What no finished writer leaves, whatever a manifest says."""
 
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "modify")
 
@@ -136,7 +130,8 @@ def _local_files(root: str) -> Iterator[Leftover]:
 
     manifests = _Manifests(LocalFileSystem())
     for folder, folders, names in os.walk(root, onerror=warn_below):
-        for name in sorted(filter(is_temporary, folders)):  # of writers of a folder of files
+        of_folders = [name for name in folders if FileName.parse(name).kind is Kind.TEMPORARY]
+        for name in sorted(of_folders):  # of writers of a folder of files
             path = os.path.join(folder, name)
             if not os.path.islink(path):
                 folders.remove(name)
@@ -214,39 +209,32 @@ class _Manifests:
 
 def _find_left_names(manifests: _Manifests, folder: str, names: Collection[str]) -> set[str]:
     """Find temporary files, unpublished and replaced shards in a folder, whose path ends in a slash."""
-    written = {name for name in names if parse_staged(name) or _id_of(name)}
-    alone = {name: shard for name in names if (shard := _shard_gone(name, names)) is not None}
-    if written or alone or any(stem_of(name) is not None for name in names):
-        used, replaced, stems = _find_used_shards(manifests, folder, names, written)
+    files = {name: FileName.of_path(folder + name) for name in names}
+    kinds = {name: file.kind for name, file in files.items()}
+    written = {name for name, file in files.items() if kinds[name] is Kind.STAGED or _is_added(file)}
+    # Indexes of shards that were replaced during the indexing.
+    alone = {name: file for name, file in files.items() if kinds[name] is Kind.INDEX and file.of not in files}
+    alone = {name: file for name, file in alone.items() if file.dataset is not None}
+    paths = [folder + name for name, kind in kinds.items() if kind is Kind.MANIFEST]
+    if written or alone or paths:
+        paths += [root + manifest_name(DIRECTORY_STEM) for root in roots_of_folders(folder)]
+        used, replaced, stems = _find_used_shards(manifests, folder, files, written, paths=paths)
         written = (written | replaced) - used
-        written.update(index for shard in [*written] for index in index_names(shard) if index in names)
+        written.update(index for shard in [*written] for index in index_names(shard) if index in files)
         # Other tools call files so, too, as "faiss-00000-of-00008.index".
-        written.update(name for name, shard in alone.items() if shard.id or shard.stem in stems)
-    return written | {name for name in names if is_left(folder, name)}
+        written.update(name for name, file in alone.items() if file.id or file.dataset in stems)
+    return written | {name for name, kind in kinds.items() if kind in LEFT}
 
 
-def _shard_gone(name: str, names: Collection[str]) -> ShardName | None:
-    """Shard of an index of this name, if the shard was replaced during the indexing."""
-    shard = indexed_file(name)
-    return None if shard is None or shard in names else parse_shard(shard)
-
-
-def is_left(folder: str, name: str) -> bool:
-    """True if no finished writer leaves a file of this name, whatever a manifest says."""
-    of_conversion = parse_journal(name) is not None or parse_part(name) is not None
-    return of_conversion or is_temporary(name) or is_condition(name) or is_claim(folder + name)
-
-
-def _id_of(name: str) -> str:
-    """Id of the writing that added a shard to a dataset; empty for other names."""
-    shard = parse_shard(name)
-    return "" if shard is None else shard.id
+def _is_added(file: FileName) -> bool:
+    """True if a file is a shard that was added to a dataset, with the id of its writing."""
+    return file.shard is not None and bool(file.shard.id)
 
 
 def _find_used_shards(
-    manifests: _Manifests, folder: str, names: Collection[str], written: set[str]
+    manifests: _Manifests, folder: str, files: Mapping[str, FileName], written: set[str], paths: Iterable[str]
 ) -> tuple[set[str], set[str], set[str]]:
-    """Find the shards in use, the replaced shards that manifests state, and the stems of datasets with a manifest.
+    """Find the shards in use, the replaced shards that manifests at `paths` state, and the stems of their datasets.
 
     Shards in use are those that a manifest lists, staged ones too, and those appended to a dataset whose manifest is
     gone. Replaced shards are those that the writer of the manifest has not removed.
@@ -254,8 +242,7 @@ def _find_used_shards(
     used: set[str] = set()
     replaced: set[str] = set()
     stems: set[str] = set()
-    paths = [folder + name for name in names if stem_of(name) is not None]
-    for path in [*paths, *(root + manifest_name(DIRECTORY_STEM) for root in roots_of_folders(folder))]:
+    for path in paths:
         try:
             manifest = manifests.read(path)
         except (CorruptRecordError, OSError) as error:
@@ -264,10 +251,10 @@ def _find_used_shards(
                 warn(f"{printable(manifests.fs.display_path(folder))}: {reason} ({error})", UserWarning)
             return written, set(), set()
         if manifest is not None:
-            used.update(name for name in names if folder + name in manifest.listed)
-            replaced.update(name for name in names if folder + name in manifest.replaced)
+            used.update(name for name in files if folder + name in manifest.listed)
+            replaced.update(name for name in files if folder + name in manifest.replaced)
             stems.add(manifest.dataset)
-    added_shards = {name for name in written if _id_of(name) and getattr(parse_shard(name), "stem", "") not in stems}
+    added_shards = {name for name in written if _is_added(files[name]) and files[name].dataset not in stems}
     return used | added_shards, replaced, stems
 
 

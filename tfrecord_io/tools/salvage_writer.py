@@ -41,13 +41,13 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.paths.file_names import (
+    FileName,
     ShardName,
     dataset_of,
     folder_names,
     parse_shard,
     parse_spec,
     shard_numbers,
-    stem_of,
 )
 from tfrecord_io.storage.paths.manifest import NO_CONTENT
 from tfrecord_io.storage.paths.resolve_output import NamedShards, Output, check_named, check_suffix, identity
@@ -233,8 +233,8 @@ def plan_targets(
             path = root + relative
             dataset = dataset_of(path)
             if source.shard is not None:  # `adopt` leaves files the names that they have
-                manifest = source.shard.manifest.path.rpartition("/")[2]
-                dataset = path.removesuffix(end).rstrip("/"), stem_of(manifest) or ""
+                manifest = FileName.of_path(source.shard.manifest.path)
+                dataset = path.removesuffix(end).rstrip("/"), manifest.dataset or ""
             targets.append(Target(source, path, dataset, same_name=True, folder=folder))
         if any(target.dataset is None for target in targets):  # a new manifest would hide the files that are no shards
             targets = [replace(target, dataset=None) if target.source.shard is None else target for target in targets]

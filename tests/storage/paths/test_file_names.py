@@ -7,26 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.storage.paths.file_names import (
+    SIDECAR_SUFFIXES,
+    WRITTEN_SUFFIXES,
+    FileName,
+    Kind,
     claim_name,
     condition_name,
     index_names,
-    indexed_file,
-    is_claim,
-    is_condition,
-    is_hidden,
-    is_record_file,
-    is_sidecar,
-    is_temporary,
     journal_name,
     manifest_name,
-    parse_journal,
-    parse_part,
     parse_shard,
-    parse_staged,
     part_name,
     shard_name,
     staged_name,
-    stem_of,
     temporary_name,
 )
 
@@ -38,10 +31,11 @@ STEMS = st.text(st.characters(exclude_characters="/\0\\", exclude_categories=["C
 @given(IDS, NUMBERS, st.none() | NUMBERS)
 def test_staged_files(id: str, number: int, part: int | None) -> None:
     name = staged_name(id, number, part)
-    assert parse_staged(name) == id
-    assert parse_part(part_name(name)) == name
-    assert is_hidden(name)
-    assert is_hidden(part_name(name))
+    staged, described = FileName.parse(name), FileName.parse(part_name(name))
+    assert (staged.kind, staged.id, staged.dataset) == (Kind.STAGED, id, None)
+    assert (described.kind, described.id, described.of) == (Kind.PART, id, name)
+    assert staged.is_hidden
+    assert described.is_hidden
 
 
 @given(st.sampled_from(["train", "a-b", "part"]), NUMBERS, st.none() | NUMBERS, IDS)
@@ -64,7 +58,7 @@ def test_shards_of_hadoop(stem: str, number: int, suffix: str) -> None:
     shard = parse_shard(name)
     assert shard is not None
     assert (shard.base, shard.index, shard.count, shard.suffix) == (stem, number, None, suffix)
-    assert is_record_file(name)
+    assert FileName.parse(name).kind is Kind.RECORDS
 
 
 def test_a_date_is_no_number_of_a_shard() -> None:
@@ -83,38 +77,86 @@ def test_the_name_of_a_dataset_is_the_least_exact_of_its_stems(stem: str, before
 
 @given(STEMS, IDS)
 def test_files_beside_the_shards(stem: str, id: str) -> None:
-    assert stem_of(manifest_name(stem)) == stem
-    assert parse_journal(journal_name(stem)) == stem
-    assert is_claim(f"bucket/{claim_name(stem, id)}")
-    assert is_condition(condition_name(id))
-    assert is_temporary(temporary_name(stem))
-    for name in (manifest_name(stem), journal_name(stem), condition_name(id), temporary_name(stem)):
-        assert is_hidden(name)
-        assert not is_record_file(name)
+    manifest, journal = FileName.parse(manifest_name(stem)), FileName.parse(journal_name(stem))
+    assert (manifest.kind, manifest.dataset, manifest.id) == (Kind.MANIFEST, stem, "")
+    assert (journal.kind, journal.dataset, journal.id) == (Kind.JOURNAL, stem, "")
+    claim, condition = FileName.of_path(f"bucket/{claim_name(stem, id)}"), FileName.parse(condition_name(id))
+    assert (claim.kind, claim.dataset, claim.id) == (Kind.CLAIM, stem, id)
+    assert (condition.kind, condition.dataset, condition.id) == (Kind.CONDITION, None, id)
+    temporary = FileName.parse(temporary_name(stem))
+    assert temporary.kind is Kind.TEMPORARY
+    assert all(file.is_hidden for file in (manifest, journal, condition, temporary))
+
+
+def test_a_claim_is_one_in_a_folder_of_claims_alone() -> None:
+    for path in ("0123456789abcdef.claim", "d/0123456789abcdef.claim", "_APPEND-a/d/0123456789abcdef.claim"):
+        assert FileName.of_path(path).kind is Kind.OTHER
+    assert FileName.of_path("_APPEND-a/x.claim").kind is Kind.OTHER
 
 
 @given(STEMS, NUMBERS, IDS)
 def test_indexes(stem: str, index: int, id: str) -> None:
     shard = shard_name(stem, index, None, id) + ".tfrecord"
     for name in index_names(shard):
-        assert indexed_file(name) == shard
-        assert is_sidecar(name)
+        file = FileName.parse(name)
+        assert (file.kind, file.of, file.id) == (Kind.INDEX, shard, id)
+        assert file.dataset == FileName.parse(shard).dataset
+        assert file.is_sidecar
 
 
 @given(IDS, NUMBERS, STEMS)
 def test_no_name_is_of_two_kinds(id: str, number: int, stem: str) -> None:
     names = [staged_name(id, number), part_name(staged_name(id, number)), manifest_name(stem), journal_name(stem)]
     names += [condition_name(id), temporary_name(stem), shard_name("train", number, None, id) + ".tfrecord"]
-    parsers = (parse_staged, parse_part, stem_of, parse_journal, is_condition, is_temporary, parse_shard)
-    for at, name in enumerate(names):
-        assert [bool(parse(name)) for parse in parsers] == [at == i for i in range(len(parsers))]
+    kinds = [FileName.parse(name).kind for name in names]
+    assert kinds == [Kind.STAGED, Kind.PART, Kind.MANIFEST, Kind.JOURNAL, Kind.CONDITION, Kind.TEMPORARY, Kind.RECORDS]
+    assert [FileName.parse(name).shard is not None for name in names] == [False] * 6 + [True]
+
+
+BASES = ["train", "_x", ".x", "part", "a-b", "model.data", "_MANIFEST", "_RESUME-a", "_0123456789abcdef", "a.gz"]
+NUMBERS_IN_NAMES = ["", "-00000", "-00000-of-00001", "-00000-0123456789abcdef", "-1"]
+ENDS = ["", *SIDECAR_SUFFIXES, *WRITTEN_SUFFIXES, ".tfrecord.gz", ".staged", ".claim", ".condition", ".tmp", ".INDEX"]
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_a_name_is_of_the_first_kind_that_it_has_the_form_of(base: str) -> None:
+    """Names of users can have several forms; the parts of a name do not depend on its kind."""
+    of_writers = {Kind.TEMPORARY, Kind.STAGED, Kind.PART, Kind.CONDITION, Kind.JOURNAL, Kind.MANIFEST, Kind.CLAIM}
+    for name in (base + number + end for number in NUMBERS_IN_NAMES for end in ENDS):
+        file = FileName.parse(name)
+        assert file.is_hidden == name.startswith(("_", "."))
+        assert file.is_sidecar == name.lower().endswith(SIDECAR_SUFFIXES)
+        assert file.shard == parse_shard(name)
+        if file.kind not in of_writers:
+            is_index = name.endswith((".index", ".column_index"))
+            others = (Kind.INDEX, is_index), (Kind.HIDDEN, file.is_hidden), (Kind.SIDECAR, file.is_sidecar)
+            first = next((kind for kind, has_form in others if has_form), None)
+            assert (file.kind if first is None else first) is file.kind
+            assert first is not None or file.kind in (Kind.RECORDS, Kind.OTHER)
+        else:
+            assert file.is_hidden
+            assert not name.endswith((".index", ".column_index"))
+
+
+@pytest.mark.parametrize("path", ["p=1/part-00000-of-00001", "/a", "a/", "_APPEND-a/0123456789abcdef.claim"])
+def test_a_path_is_no_name(path: str) -> None:
+    with pytest.raises(ValueError, match="is a path"):
+        FileName.parse(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_of_tool"),
+    [("_SUCCESS", True), (".x", True), ("_metadata", True), ("_MANIFEST-a.csv", True), ("_a.csv", False)],
+)
+def test_names_that_a_glob_does_not_mean(name: str, is_of_tool: bool) -> None:
+    assert FileName.parse(name).is_of_tool == is_of_tool
 
 
 @pytest.mark.parametrize(
     "name", ["_0123456789abcdef-0001.staged", "_0123456789abcdef-000001.staged", "_0123456789abcdef-00001-1.staged"]
 )
 def test_what_the_maker_does_not_make_is_not_parsed(name: str) -> None:
-    assert parse_staged(name) is None
+    assert FileName.parse(name).kind is Kind.HIDDEN
 
 
 @pytest.mark.fault(55)

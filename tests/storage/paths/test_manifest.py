@@ -16,7 +16,7 @@ import tfrecord_io as tfr
 from servers import Web
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.paths import manifest
-from tfrecord_io.storage.paths.file_names import manifest_name, new_id, shard_name, stem_of
+from tfrecord_io.storage.paths.file_names import FileName, Kind, manifest_name, new_id, shard_name
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 
 PATH = "dir/_MANIFEST-train.json"
@@ -168,8 +168,8 @@ def test_manifest_of_another_tool_is_ignored() -> None:
 
 def test_each_dataset_of_a_directory_has_its_own_manifest() -> None:
     for stem in ("part", "train", "a.b-c"):
-        assert stem_of(manifest_name(stem)) == stem
-    assert stem_of("manifest.json") is None
+        assert FileName.parse(manifest_name(stem)).dataset == stem
+    assert FileName.parse("manifest.json").kind is not Kind.MANIFEST
 
 
 def test_a_url_with_a_query_has_no_sidecars(web: Web, tmp_path: Path) -> None:

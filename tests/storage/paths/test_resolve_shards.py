@@ -11,7 +11,7 @@ import pytest
 import tfrecord_io as tfr
 from folder_trees import shards
 from tfrecord_io.storage.paths import sniff_files
-from tfrecord_io.storage.paths.file_names import is_record_file, parse_shard, parse_spec
+from tfrecord_io.storage.paths.file_names import FileName, Kind, parse_shard, parse_spec
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 
 
@@ -29,7 +29,7 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
     ],
 )
 def test_shards_of_every_form_are_record_files(name):
-    assert is_record_file(name)
+    assert FileName.parse(name).kind is Kind.RECORDS
     assert parse_shard(name) is not None
 
 

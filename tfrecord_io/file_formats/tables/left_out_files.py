@@ -14,7 +14,7 @@ from tfrecord_io.format.foreign_files import looks_like
 from tfrecord_io.format.format_registry import CSV, FORMATS, TSV, Format
 from tfrecord_io.registry import listed
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
+from tfrecord_io.storage.paths.file_names import FileName, natural_key
 from tfrecord_io.storage.paths.plain_files import PathMatch
 from tfrecord_io.storage.paths.similar_files import file_in_folders
 from tfrecord_io.storage.paths.sniff_files import MOST_CHECKED
@@ -38,7 +38,7 @@ def warn_of_left_out(match: PathMatch, formats: Sequence[Format]) -> None:
     suffixes = tuple(suffix for format in formats for suffix in format.suffixes)
 
     def is_read(name: str) -> bool:
-        return not is_hidden(name) and CODECS.without_suffix(name.lower()).endswith(suffixes)
+        return not FileName.parse(name).is_hidden and CODECS.without_suffix(name.lower()).endswith(suffixes)
 
     directory = match.fs.display_path(match.name)
     is_local = isinstance(match.fs, LocalFileSystem)
@@ -58,7 +58,11 @@ def _left_out(
     """The names of the files that look like data of the formats."""
     families = {_family(source.path.rpartition("/")[2]) for source in match.sources}
     read = {source.location[1] for source in match.sources}
-    unread = [e for e in match.listing if not (e.directory or is_hidden(e.basename)) and e.size and e.name not in read]
+    unread = [
+        e
+        for e in match.listing
+        if not (e.directory or FileName.parse(e.basename).is_hidden) and e.size and e.name not in read
+    ]
     like = {entry.name: _family(entry.basename) in families or _has_inside(entry, suffixes) for entry in unread}
     if only_names:
         unread = [entry for entry in unread if like[entry.name]]

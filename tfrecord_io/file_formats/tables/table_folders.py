@@ -37,7 +37,7 @@ from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.filesystem.interface import Entry, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate, path_text
-from tfrecord_io.storage.paths.file_names import is_hidden, new_id
+from tfrecord_io.storage.paths.file_names import FileName, new_id
 from tfrecord_io.storage.paths.resolve import list_directory
 from tfrecord_io.storage.write.atomic import new_parent, open_output, remove_file
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
@@ -351,7 +351,9 @@ class _Target:
         if not entry.directory:
             raise NotADirectoryError(errno.ENOTDIR, "a file, not a folder", self.path)
         suffixes = suffixes_of(self._format)
-        files = (e for e in list_directory(self._fs, entry.name) if not (e.directory or is_hidden(e.basename)))
+        files = (
+            e for e in list_directory(self._fs, entry.name) if not (e.directory or FileName.parse(e.basename).is_hidden)
+        )
         return [e for e in files if e.basename.lower().endswith(suffixes)]
 
     def _replaced_files(self, rows: dict[str, int]) -> list[Entry]:

@@ -30,7 +30,7 @@ from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.read.sources import PieceStream, made_records, paths_of
 from tfrecord_io.schema.formats.tfds_info import check_length
 from tfrecord_io.storage.filesystem.locate import locate, storage_for
-from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
+from tfrecord_io.storage.paths.file_names import FileName, natural_key
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.paths.resolve import check_complete, check_single_family, resolve_inputs
 from tfrecord_io.storage.read.file_object import RawFile
@@ -134,7 +134,11 @@ def _files_in_folder(path: Any, options: ReadOptions) -> list[Source]:
     folder = fs.entry(name)
     if folder is None or not folder.directory:
         return []
-    names = (entry for entry in fs.listing(folder.name) if not entry.directory and not is_hidden(entry.basename))
+    names = (
+        entry
+        for entry in fs.listing(folder.name)
+        if not entry.directory and not FileName.parse(entry.basename).is_hidden
+    )
     files = [entry for entry in names if format_of_source(entry.basename) is ARRAY_RECORD]
     check_single_family(fs, files, path)
     if not options.allow_missing_shards:

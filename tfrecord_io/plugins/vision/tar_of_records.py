@@ -20,7 +20,7 @@ from tfrecord_io.options import MIB, StorageOptions
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.plugins.vision.webdataset import TarArchive
 from tfrecord_io.read.sources import PieceStream
-from tfrecord_io.storage.paths.file_names import is_hidden, is_record_file, is_sidecar
+from tfrecord_io.storage.paths.file_names import FileName, Kind
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.source import Origin, Source
@@ -124,13 +124,13 @@ class _MemberFile:
 
 def _stream(archive: TarArchive, member: tarfile.TarInfo, path: str) -> Iterator[Array] | None:
     """The uncompressed bytes of the member at hand; None if it is no TFRecord file by its name and content."""
-    base = member.name.rpartition("/")[2]
-    if not member.isreg() or is_hidden(base) or is_sidecar(base) or not member.size:
+    name = FileName.of_path(member.name)
+    if not member.isreg() or name.is_hidden or name.is_sidecar or not member.size:
         return None
     shown = f"{path}/{member.name}"
     head = archive.read(SNIFF_BYTES)
     stream = open_decompressed(_MemberFile(archive), infer(head, member.name), shown, head=head, size=member.size)
-    is_named = is_record_file(base)
+    is_named = name.kind is Kind.RECORDS
     try:
         first = _read_fully(stream, HEADER_BYTES)
     except TFRecordError:

@@ -25,7 +25,7 @@ from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFile
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.types import is_bytes, is_text
-from tfrecord_io.storage.paths.file_names import is_record_file
+from tfrecord_io.storage.paths.file_names import FileName, Kind
 from tfrecord_io.storage.paths.safe_names import name_fault
 from tfrecord_io.storage.read.source import Source
 
@@ -106,7 +106,11 @@ def _first(samples: Iterator[tuple[str, Sample]], options: SourceOptions) -> tup
         size += _size(sample)
         if size >= _SAMPLE_BYTES or len(first) == _SAMPLE_ROWS:
             break
-    if first and (inside := next((name for name in names if is_record_file(f"x.{name}")), None)) is not None:
+    if (
+        first
+        and (inside := next((name for name in names if FileName.parse(f"x.{name}").kind is Kind.RECORDS), None))
+        is not None
+    ):
         text = f"'{printable(first[0][1][KEY])}.{printable(inside)}' is a TFRecord file, and becomes one value"
         warn(f"{printable(first[0][0])}: {text}: without source_format=, its records are read", UserWarning)
     return first, pa.schema([(name, _type(name)) for name in names])

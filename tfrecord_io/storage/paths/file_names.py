@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -30,8 +31,10 @@ ID = re.compile("[0-9a-f]{16}")
 _ID = ID.pattern
 _NUMBER = "(?:[0-9]{5}|[1-9][0-9]{5,17})"  # as "05d" writes it, below 10^18
 _MANIFEST = re.compile(r"_MANIFEST(?:-(?P<stem>.+))?\.json", re.DOTALL)
-_STAGED = re.compile(f"_(?P<id>{_ID})-{_NUMBER}(?:-{_NUMBER})?[.]staged")
+_STAGED = re.compile(f"_{_ID}-{_NUMBER}(?:-{_NUMBER})?[.]staged")
+_PART = re.compile(f"_{_ID}-{_NUMBER}(?:-{_NUMBER})?[.]json")
 _JOURNAL = re.compile(r"_RESUME-(?P<stem>.+)\.json", re.DOTALL)
+_CLAIMS, _CLAIM_SUFFIX = "_APPEND-", ".claim"
 _CLAIM = re.compile(f"{_ID}[.]claim")
 _CONDITION = re.compile(f"_{_ID}[.]condition")
 _MOST_SHOWN = 32  # characters of a name that its temporary file's name has
@@ -45,6 +48,7 @@ _GROWN = re.compile(rf"(?P<base>.+)-(?P<index>{_NUMBER})-(?P<id>{_ID})(?P<suffix
 _HADOOP = ("part", "part-r", "part-m")  # the stems of the files that Hadoop and Spark write
 _DIGITS = re.compile("[0-9]+")
 _END = "\0\0"  # of a part of a path, in `natural_key`: before all that may follow there
+_OF_TOOL = re.compile(r"\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|RESUME-.*|.*\.staged)", re.DOTALL)
 _EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
 _SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+))(?P<suffix>(?:\.[^@/]*)?)", re.DOTALL)
 
@@ -175,7 +179,7 @@ def shard_numbers(present: Collection[int], count: int) -> range:
     return range(1, count + 1) if count in present and 0 not in present else range(count)
 
 
-# ---- what writers make next to the shards; all of these names are hidden (`is_hidden`), except for claims and indexes
+# ---- what writers make next to the shards; all of these names are hidden, except for claims and indexes
 
 
 def new_id() -> str:
@@ -190,12 +194,6 @@ def manifest_name(stem: str) -> str:
     ('_MANIFEST.json', '_MANIFEST-train.json')
     """
     return "_MANIFEST.json" if stem == DIRECTORY_STEM else f"_MANIFEST-{stem}.json"
-
-
-def stem_of(name: str) -> str | None:
-    """The dataset that a manifest of this file name describes; None if it is not the name of a manifest."""
-    match = _MANIFEST.fullmatch(name)
-    return None if match is None else match["stem"] or DIRECTORY_STEM
 
 
 def staged_name(id: str, number: int, part: int | None = None) -> str:
@@ -220,12 +218,6 @@ def fence_name(id: str) -> str:
     return staged_name(id, 0, 0)
 
 
-def parse_staged(name: str) -> str | None:
-    """The id of the writing that a staged file of this name is of; None if it is another name."""
-    match = _STAGED.fullmatch(name)
-    return None if match is None else match["id"]
-
-
 def part_name(staged: str) -> str:
     """The name of the description of a staged file, for ``convert(resume=True)``.
 
@@ -235,21 +227,9 @@ def part_name(staged: str) -> str:
     return staged.removesuffix(".staged") + ".json"
 
 
-def parse_part(name: str) -> str | None:
-    """The name of the staged file that a file of this name describes; None if it is another name."""
-    staged = name.removesuffix(".json") + ".staged"
-    return staged if name.endswith(".json") and parse_staged(staged) is not None else None
-
-
 def journal_name(stem: str) -> str:
     """The name of the journal of ``convert(resume=True)``."""
     return f"_RESUME-{stem}.json"
-
-
-def parse_journal(name: str) -> str | None:
-    """The dataset whose journal has this name; None if it is another name."""
-    match = _JOURNAL.fullmatch(name)
-    return None if match is None else match["stem"]
 
 
 def claim_name(stem: str, id: str) -> str:
@@ -258,13 +238,7 @@ def claim_name(stem: str, id: str) -> str:
     >>> claim_name("train", "0123456789abcdef")
     '_APPEND-train/0123456789abcdef.claim'
     """
-    return f"_APPEND-{stem}/{id}.claim"
-
-
-def is_claim(path: str) -> bool:
-    """True if a path is that of a claim in its folder."""
-    folder, _, name = path.rpartition("/")
-    return folder.rpartition("/")[2].startswith("_APPEND-") and _CLAIM.fullmatch(name) is not None
+    return f"{_CLAIMS}{stem}/{id}{_CLAIM_SUFFIX}"
 
 
 def condition_name(id: str) -> str:
@@ -272,28 +246,14 @@ def condition_name(id: str) -> str:
     return f"_{id}.condition"
 
 
-def is_condition(name: str) -> bool:
-    return _CONDITION.fullmatch(name) is not None
-
-
 def temporary_name(name: str) -> str:
     """A new name for a temporary file or folder, to stand beside the file or folder `name`."""
     return f".{name[:_MOST_SHOWN]}.{new_id()}.tmp"
 
 
-def is_temporary(name: str) -> bool:
-    return _TEMPORARY.fullmatch(name) is not None
-
-
 def index_names(name: str) -> list[str]:
     """The names of the indexes that a shard may have."""
     return [name + suffix for suffix in INDEX_SUFFIXES]
-
-
-def indexed_file(name: str) -> str | None:
-    """The file whose index has this name; None if it is another name."""
-    file, dot, suffix = name.rpartition(".")
-    return file if dot + suffix in INDEX_SUFFIXES else None
 
 
 # ---- which names are read
@@ -345,28 +305,161 @@ def parse_spec(name: str) -> ShardSpec | None:
     return ShardSpec(match["stem"] + suffix, int(match["count"]) if match["count"] else None, bool(suffix))
 
 
-def is_record_file(name: str) -> bool:
-    """True if a file of this name (without directory) is read as data when its directory is read."""
-    if is_hidden(name) or is_sidecar(name):
-        return False
-    plain = CODECS.without_suffix(name)
-    shard = parse_shard(plain)
-    if shard is None:
-        return plain.lower().endswith(RECORD_SUFFIXES)
-    plain = CODECS.without_suffix(shard.base) + shard.suffix
-    if not shard.suffix and not _EXTENSION.search(plain):
-        return True  # "train-00000-of-00008", but not a checkpoint's "model.data-00000-of-00001"
-    return plain.lower().endswith(WRITTEN_SUFFIXES)
+class Kind(Enum):
+    """What a file of a directory is, by its name: the first of these kinds that the name has the form of.
+
+    Only the last five kinds share forms: a name can be that of an index, begin with a dot, and end as a sidecar's.
+    """
+
+    TEMPORARY = "a file or folder that is being written"
+    STAGED = "a shard that waits until it is published, or a fence"
+    PART = "the description of a staged file"
+    CONDITION = "the object by which a bucket is asked whether it heeds conditions"
+    JOURNAL = "the journal of a conversion that can be resumed"
+    MANIFEST = "the manifest of a dataset"
+    CLAIM = "the claim of a writer that adds to a dataset, in a folder of claims"
+    INDEX = "the index of a file of records"
+    HIDDEN = "a file without data, of another tool"
+    SIDECAR = "a file beside data, of another tool"
+    RECORDS = "a file that is read as data when its directory is read"
+    OTHER = "another file"
 
 
-def is_hidden(name: str) -> bool:
-    """True if a name has the form of files without data: ``_SUCCESS``, ``.part.tmp``."""
-    return name.startswith(("_", "."))
+class FileName(NamedTuple):
+    """A file's name in its directory, with what the name says: each fact is worked out when it is asked for.
+
+    Attributes
+    ----------
+    name : str
+        Without a directory.
+    folder : str
+        The name of the directory, which tells claims from other files; empty if it does not matter.
+
+    Examples
+    --------
+    >>> FileName.parse("train-00001-of-00008.index").kind, FileName.parse("_MANIFEST-train.json").dataset
+    (<Kind.INDEX: 'the index of a file of records'>, 'train')
+    """
+
+    name: str
+    folder: str = ""
+
+    @classmethod
+    def parse(cls, name: str) -> FileName:
+        """Take the name of a file or folder; a path is a ValueError.
+
+        The files that a manifest names are not asked for their kind, which is known: `parse_shard` is enough for them.
+        """
+        _refuse_path(name)
+        return cls(name)
+
+    @classmethod
+    def of_path(cls, path: str) -> FileName:
+        """The name of the file at a path.
+
+        >>> FileName.of_path("data/_APPEND-train/0123456789abcdef.claim").dataset
+        'train'
+        """
+        folder, _, name = path.rpartition("/")
+        return cls(name, folder.rpartition("/")[2])
+
+    @property
+    def kind(self) -> Kind:
+        """The first kind that the name has the form of, in the order of `Kind`."""
+        name = self.name
+        if self.is_hidden:
+            return self._hidden_kind()
+        if name.endswith(_CLAIM_SUFFIX) and self.folder.startswith(_CLAIMS) and _CLAIM.fullmatch(name) is not None:
+            return Kind.CLAIM
+        if self.is_sidecar:
+            return Kind.INDEX if name.endswith(INDEX_SUFFIXES) else Kind.SIDECAR
+        return Kind.RECORDS if self._is_of_records() else Kind.OTHER
+
+    def _hidden_kind(self) -> Kind:
+        for kind, form in _HIDDEN_FORMS:
+            if form.fullmatch(self.name) is not None:
+                return kind
+        return Kind.INDEX if self.name.endswith(INDEX_SUFFIXES) else Kind.HIDDEN
+
+    def _is_of_records(self) -> bool:
+        plain = CODECS.without_suffix(self.name)
+        shard = parse_shard(plain)
+        if shard is None:
+            return plain.lower().endswith(RECORD_SUFFIXES)
+        plain = CODECS.without_suffix(shard.base) + shard.suffix
+        if not shard.suffix and not _EXTENSION.search(plain):
+            return True  # "train-00000-of-00008", but not a checkpoint's "model.data-00000-of-00001"
+        return plain.lower().endswith(WRITTEN_SUFFIXES)
+
+    @property
+    def is_hidden(self) -> bool:
+        """True if the name, of any kind, has the form of files without data: ``_SUCCESS``, ``.part.tmp``."""
+        return self.name.startswith(("_", "."))
+
+    @property
+    def is_sidecar(self) -> bool:
+        """True if the name, of any kind, ends as that of a file beside data: ``a.index``, ``_MANIFEST.json``."""
+        return self.name.lower().endswith(SIDECAR_SUFFIXES)
+
+    @property
+    def is_of_tool(self) -> bool:
+        """True if a glob does not mean a file of this name, although it may mean others that begin with ``_``."""
+        return _OF_TOOL.fullmatch(self.name) is not None or self.kind is Kind.PART
+
+    @property
+    def of(self) -> str | None:
+        """The file that an index is of, or the staged file that a part describes; None for other kinds."""
+        if self.kind is Kind.INDEX:
+            return self.name.rpartition(".")[0]
+        return self.name.removesuffix(".json") + ".staged" if self.kind is Kind.PART else None
+
+    @property
+    def shard(self) -> ShardName | None:
+        """The number of a shard in the name, whatever its kind; None without one."""
+        return parse_shard(self.name)
+
+    @property
+    def dataset(self) -> str | None:
+        """The dataset of a shard, an index of one, a manifest, a journal or a claim; None for other files."""
+        if self.kind is Kind.CLAIM:
+            return self.folder.removeprefix(_CLAIMS)
+        if self.kind is Kind.MANIFEST:
+            match = _MANIFEST.fullmatch(self.name)
+            return DIRECTORY_STEM if match is None else match["stem"] or DIRECTORY_STEM
+        if self.kind is Kind.JOURNAL:
+            match = _JOURNAL.fullmatch(self.name)
+            return None if match is None else match["stem"]
+        shard = self._described_shard
+        return None if shard is None else shard.stem
+
+    @property
+    def id(self) -> str:
+        """The id of the writing that a shard, an index of one, a claim or a hidden file is of; else no text."""
+        if self.kind in _WITH_ID:
+            match = re.search(_ID, self.name)
+            return "" if match is None else match[0]
+        shard = self._described_shard
+        return "" if shard is None else shard.id
+
+    @property
+    def _described_shard(self) -> ShardName | None:
+        return self.shard if self.kind is not Kind.INDEX else parse_shard(self.name.rpartition(".")[0])
 
 
-def is_sidecar(name: str) -> bool:
-    """True if the name is that of a sidecar."""
-    return name.lower().endswith(SIDECAR_SUFFIXES)
+_HIDDEN_FORMS = (
+    (Kind.TEMPORARY, _TEMPORARY),
+    (Kind.STAGED, _STAGED),
+    (Kind.PART, _PART),
+    (Kind.CONDITION, _CONDITION),
+    (Kind.JOURNAL, _JOURNAL),
+    (Kind.MANIFEST, _MANIFEST),
+)
+_WITH_ID = frozenset({Kind.STAGED, Kind.PART, Kind.CONDITION, Kind.CLAIM})
+
+
+def _refuse_path(name: str) -> None:
+    if "/" in name:
+        raise ValueError(f"'{name}' is a path: expected the name of a file in its directory")
 
 
 def natural_key(path: str) -> tuple[str, str]:

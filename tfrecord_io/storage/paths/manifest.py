@@ -54,19 +54,16 @@ from tfrecord_io.storage.filesystem.locate import is_remote
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
     ID,
+    FileName,
+    Kind,
     ShardName,
     column_of,
     id_in,
-    is_hidden,
-    is_record_file,
-    is_sidecar,
     manifest_name,
     natural_key,
     parse_shard,
-    parse_staged,
     shard_name,
     split_suffixes,
-    stem_of,
     stems_of,
 )
 from tfrecord_io.storage.read.source import (
@@ -251,6 +248,16 @@ def parse_manifest(text: bytes, path: str) -> Manifest | None:
     return _Parser(path).manifest(document)
 
 
+def _described_dataset(path: str) -> str | None:
+    """The dataset that a manifest describes by its name; None if the file has another name."""
+    file = FileName.parse(os.path.basename(path))
+    return file.dataset if file.kind is Kind.MANIFEST else None
+
+
+def _is_staged(name: str) -> bool:
+    return "/" not in name and FileName.parse(name).kind is Kind.STAGED
+
+
 class _Parser:
     """Parses a document and checks the types of its values."""
 
@@ -259,7 +266,7 @@ class _Parser:
 
     def manifest(self, document: dict[str, Any]) -> Manifest:
         dataset = self._is(document, "dataset", str)
-        if stem_of(os.path.basename(self._path)) not in (dataset, None):
+        if _described_dataset(os.path.basename(self._path)) not in (dataset, None):
             _refuse(self._path, f"it describes '{printable(dataset)}', which does not match its file name")
         columns = self._list(document, "partition_by", str)
         files = tuple(self._file(entry, dataset, columns) for entry in self._is(document, "files", list))
@@ -279,7 +286,7 @@ class _Parser:
             partition_by=tuple(columns),
             partition_schema=self._schema(document, "partition_schema"),
             replaced_ids=tuple(self._list(document, "replaced_ids", str)),
-            staged_before=tuple(self._list(document, "staged_before", str, parse_staged)),
+            staged_before=tuple(self._list(document, "staged_before", str, _is_staged)),
             metadata=self._metadata(document),
         )
         for name in ("records", "bytes"):
@@ -295,7 +302,7 @@ class _Parser:
             _refuse(self._path, "an entry of its files is not an object")
         path = self._shard(entry.get("path"), dataset, columns)
         records, size = (self._is(entry, name, int, _COUNTS.__contains__) for name in ("records", "bytes"))
-        staged = self._is(entry, "staged", str, parse_staged) if "staged" in entry else None
+        staged = self._is(entry, "staged", str, _is_staged) if "staged" in entry else None
         crc32c, source = int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16), _unpack_entry(entry.get("source"))
         joined = tuple(map(_unpack_entry, self._list(entry, "joined", (dict, ManifestFile))))
         return ManifestFile(
@@ -319,7 +326,11 @@ class _Parser:
         if shard is not None and shard.stem == dataset:
             return name
         # `adopt` names the files of other tools: in a directory those that are not a shard of another dataset.
-        if dataset != DIRECTORY_STEM or not is_record_file(base) or (shard is not None and not folders):
+        if (
+            dataset != DIRECTORY_STEM
+            or FileName.parse(base).kind is not Kind.RECORDS
+            or (shard is not None and not folders)
+        ):
             _refuse(self._path, f"it names '{printable(name)}', which is not a shard of '{printable(dataset)}'")
         return name
 
@@ -444,14 +455,17 @@ class Manifests:
         owners: dict[str, list[_Dataset]] = {}
         unnamed: dict[str, str] = {}
         for name, entry in [*kept.items()] if self.datasets else ():
-            if entry.directory or name in self._owner or is_hidden(entry.basename) or is_sidecar(entry.basename):
+            if entry.directory or name in self._owner:
+                continue
+            file = FileName.parse(entry.basename)
+            if file.is_hidden or file.is_sidecar:
                 continue
             if (parent := entry.parent) not in owners:
                 owners[parent] = self._owners(parent)
-            shard = parse_shard(entry.basename)
+            shard = file.shard
             claims = [d for d in owners[parent] if shard is not None and d.has_place_of(name, shard)]
             is_unpublished = bool(claims and shard and shard.id)  # its writer was killed
-            if not claims and whole and is_record_file(entry.basename):
+            if not claims and whole and file.kind is Kind.RECORDS:
                 claims = owners[parent]
             if claims:
                 del kept[name]
@@ -546,7 +560,8 @@ class Manifests:
         is_local, tasks = isinstance(self.fs, LocalFileSystem), []
         with WorkerPool(_MOST_READERS, "manifests") as pool:
             for entry in list_files():
-                if entry.name not in entries and not entry.directory and stem_of(entry.basename) is not None:
+                is_new = entry.name not in entries and not entry.directory
+                if is_new and FileName.parse(entry.basename).kind is Kind.MANIFEST:
                     call = partial(self._read, entry)
                     tasks.append((entry, Task(call) if is_local else pool.submit(call)))
                 entries[entry.name] = entry
@@ -585,7 +600,7 @@ class Manifests:
     def _check_readable(self, read: Collection[tuple[str, str]], wanted: Callable[[str], bool]) -> None:
         """Raise the error of a damaged manifest if its dataset is, or may be, wanted."""
         for entry, error in self._damaged.values():
-            stem = stem_of(entry.basename) or ""
+            stem = FileName.parse(entry.basename).dataset or ""
             names = [entry.parent + shard_name(stem, 0, count) + RECORD_SUFFIXES[0] for count in (1, None)]
             if (entry.parent, stem) in read or any(map(wanted, names)):
                 self._fail(error)

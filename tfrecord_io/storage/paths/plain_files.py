@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -14,24 +13,11 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import (
-    TFDS_FEATURES,
-    TFDS_INFO,
-    folders_of,
-    is_hidden,
-    natural_key,
-    parse_part,
-    root_of,
-)
+from tfrecord_io.storage.paths.file_names import TFDS_FEATURES, TFDS_INFO, FileName, folders_of, natural_key, root_of
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory
 from tfrecord_io.storage.read.source import Source, read_whole, source_of
 
 _TFDS, _DESCRIPTION_BYTES = b"tensorflow_datasets", 1 << 16  # in the names of classes of features
-_OF_TOOLS = re.compile(r"\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|RESUME-.*|.*\.staged)", re.DOTALL)
-
-
-def _is_of_tools(name: str) -> bool:
-    return _OF_TOOLS.fullmatch(name) is not None or parse_part(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +74,12 @@ def find_files(
         listing, nothing = [], "no such file"
     described = tfds_descriptions(fs, listing)
     listing = [child for child in listing if child.name not in described]
-    is_left_out = is_hidden if entry is not None else _is_of_tools
-    has_dot = entry is None and name.rpartition("/")[2].startswith(".")
-    files = [child for child in listing if not child.directory and (has_dot or not is_left_out(child.basename))]
+    names = ((child, FileName.parse(child.basename)) for child in listing if not child.directory)
+    if entry is not None:
+        files = [child for child, file in names if not file.is_hidden]
+    else:
+        has_dot = name.rpartition("/")[2].startswith(".")
+        files = [child for child, file in names if has_dot or not file.is_of_tool]
     if not files:
         raise FileNotFoundError(errno.ENOENT, nothing, secret_url(os.fspath(path)))
     files.sort(key=lambda child: natural_key(child.name))

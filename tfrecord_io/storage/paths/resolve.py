@@ -30,12 +30,11 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFil
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, is_remote, locate
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
+    FileName,
+    Kind,
     ShardName,
     folders_of,
     is_below_folders,
-    is_hidden,
-    is_record_file,
-    is_sidecar,
     manifest_name,
     natural_key,
     parse_folder,
@@ -46,7 +45,6 @@ from tfrecord_io.storage.paths.file_names import (
     shard_name,
     shard_numbers,
     spelled_shards,
-    stem_of,
 )
 from tfrecord_io.storage.paths.manifest import Manifest, Manifests, is_dataset, manifests_for, sidecar_entries
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
@@ -383,13 +381,17 @@ class _Search:
 
     def _glob(self, pattern: str) -> list[Entry]:
         everything: list[Entry] = []
-        base, parts = pattern.rpartition("/")[2], pattern.split("/")
+        is_hidden, parts = FileName.of_path(pattern).is_hidden, pattern.split("/")
         named: set[str] = set()
         literal = literal_prefix(self.fs, pattern)
 
         def list_files() -> list[Entry]:
             everything[:] = self.fs.glob(pattern, literal)
-            folders = [entry.name for entry in everything if entry.directory and is_record_file(entry.basename)]
+            folders = [
+                entry.name
+                for entry in everything
+                if entry.directory and FileName.parse(entry.basename).kind is Kind.RECORDS
+            ]
             if folders and is_remote(self.fs) and self.fs.is_object_store:
                 # fsspec has a folder for an object that is one, too, as "a" by the key "a/b".
                 objects = existing_files(self.fs, folders)
@@ -410,8 +412,8 @@ class _Search:
             e
             for e in listing
             if is_wanted(e.name)
-            and not (e.directory or is_sidecar(e.basename))
-            and (is_hidden(base) or not is_hidden(e.basename))
+            and not (e.directory or FileName.parse(e.basename).is_sidecar)
+            and (is_hidden or not FileName.parse(e.basename).is_hidden)
         ]
         self.manifests.check(files, is_wanted, complete=self.complete)
         if not files:
@@ -421,7 +423,7 @@ class _Search:
 
             clause = clause or "".join(f"; {files}" for files in filter(None, [files_next_to(self.fs, pattern)]))
             raise _nothing(self.fs, pattern, "no file matches the pattern" + clause)
-        return self._sort(files, complete=self.complete, wanted=functools.partial(fnmatch.fnmatchcase, pat=base))
+        return self._sort(files, complete=self.complete, wanted=functools.partial(fnmatch.fnmatchcase, pat=parts[-1]))
 
     def _clause_about_unnamed(self) -> str:
         """A clause about existing files left out by their manifest."""
@@ -434,7 +436,7 @@ class _Search:
     def _manifests_of(self, pattern: str, literal: int, matched: Sequence[Entry]) -> list[Entry]:
         """The manifests in the directory of a pattern, if it may match shards and does not match them, too."""
         parent, slash, base = pattern.rpartition("/")
-        if base == "*" or (matched and all(parse_shard(e.basename) is None for e in matched)):
+        if base == "*" or (matched and all(FileName.parse(e.basename).shard is None for e in matched)):
             return []
         return self.fs.glob(f"{parent}{slash}{'**/' if '**' in base else ''}_MANIFEST*.json", literal)
 
@@ -457,7 +459,7 @@ class _Search:
             return shard if shard is not None and base in shard.stems else None
 
         entries = self._apply_manifests(list_files, lambda name: shard_of(name) is not None)
-        files = [e for e in entries if not e.directory and not is_sidecar(e.basename)]
+        files = [e for e in entries if not e.directory and not FileName.parse(e.basename).is_sidecar]
         shards = [(e, s) for e in files if (s := shard_of(e.basename)) is not None]
         counts_of_all = {s.count for _, s in shards}
         has_count = count in counts_of_all or counts_of_all == {None}  # whose first shards may be replaced since
@@ -557,7 +559,8 @@ def walk_directory(fs: FileSystem, directory: str) -> Iterator[Entry]:
         return
     if more:
         inside = [e for e in fs.files_in_partition_folders(root) if "/" in e.name[len(root) :] and not e.directory]
-    if not any(stem_of(e.basename) is not None for e in seen.values()):  # its first writer may have put it meanwhile
+    has_manifest = any(FileName.parse(e.basename).kind is Kind.MANIFEST for e in seen.values())
+    if not has_manifest:  # its first writer may have put it meanwhile
         manifest = fs.entry(root + manifest_name(DIRECTORY_STEM))
         if manifest is not None and not manifest.directory:
             yield manifest
@@ -570,13 +573,12 @@ def _has_partitions(entries: Iterable[Entry]) -> bool:
 
 def record_files(listing: Iterable[Entry]) -> list[Entry]:
     """The files of a listing that are read as data when their directory is read."""
-    return [e for e in listing if not e.directory and is_record_file(e.basename)]
+    return [e for e in listing if not e.directory and FileName.parse(e.basename).kind is Kind.RECORDS]
 
 
 def other_files(listing: Iterable[Entry]) -> list[Entry]:
     """The other files of a listing that may hold records, whatever their names."""
-    files = (e for e in listing if not (e.directory or is_hidden(e.basename) or is_sidecar(e.basename)))
-    return [e for e in files if not is_record_file(e.basename)]
+    return [e for e in listing if not e.directory and FileName.parse(e.basename).kind is Kind.OTHER]
 
 
 def _literal(fs: FileSystem, name: str, names: list[str]) -> Entry | None:

@@ -20,9 +20,10 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
     WRITTEN_SUFFIXES,
+    FileName,
+    Kind,
     ShardSpec,
     is_below_folders,
-    is_record_file,
     manifest_name,
     parse_shard,
     parse_spec,
@@ -196,7 +197,7 @@ def directory_of_folders(path: Any, option: str, advice: str = "pass a directory
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"{option} writes to a directory, not to a {type(path).__name__}")
     text = os.fspath(path)
-    if parse_spec(text) is not None or is_record_file(text.rpartition("/")[2]):
+    if parse_spec(text) is not None or FileName.of_path(text).kind is Kind.RECORDS:
         reason = f"with {option} this is a directory, and not the name of a file or of shards"
         raise ValueError(f"'{printable(text)}': {reason}; {advice}")
     return text if text.endswith("/") else f"{text}/"
@@ -247,7 +248,7 @@ def check_named(path: str | os.PathLike[str], storage: StorageOptions) -> None:
     """Refuse to write one TFRecord file into the directory of a dataset, or one of its folders: see `unnamed_error`."""
     fs, name = locate(path, storage)
     base = name.rpartition("/")[2]
-    if not fs.can_list or not is_record_file(base):
+    if not fs.can_list or FileName.parse(base).kind is not Kind.RECORDS:
         return
     directory = name.removesuffix(base)
     places = [directory, *roots_of_folders(directory)]

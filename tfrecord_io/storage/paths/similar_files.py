@@ -12,15 +12,7 @@ from itertools import islice
 from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.storage.paths.file_names import (
-    column_of,
-    is_hidden,
-    is_record_file,
-    is_sidecar,
-    natural_key,
-    parse_shard,
-    split_suffixes,
-)
+from tfrecord_io.storage.paths.file_names import FileName, Kind, column_of, natural_key, parse_shard, split_suffixes
 
 _MOST_COMPARED = 10_000  # names in a directory
 _MOST_FOLDERS = 20
@@ -47,9 +39,10 @@ def similar_files(fs: FileSystem, name: str) -> str:
         return ""
     by_stem: dict[str, str] = {}
     for existing in sorted(names)[:_MOST_COMPARED]:
-        if is_hidden(existing) or is_sidecar(existing):
+        file = FileName.parse(existing)
+        if file.is_hidden or file.is_sidecar:
             continue
-        if (shard := parse_shard(existing)) is None:
+        if (shard := file.shard) is None:
             by_stem.setdefault(split_suffixes(existing)[0], existing)
         else:  # what to read instead are those of its dataset
             by_stem.setdefault(shard.stem, f"{shard.stem}@{'*' if shard.count is None else shard.count}")
@@ -58,13 +51,17 @@ def similar_files(fs: FileSystem, name: str) -> str:
     return did_you_mean(stem, by_stem, by_stem.__getitem__)
 
 
+def _is_record_file(name: str) -> bool:
+    return FileName.parse(name).kind is Kind.RECORDS
+
+
 def files_next_to(fs: FileSystem, pattern: str) -> str:
     """A clause about the TFRecord files in the directory of a pattern that matches no file; empty if there is none."""
     parent = os.path.dirname(pattern)
     if not isinstance(fs, LocalFileSystem) or has_magic(parent):
         return ""
     try:
-        files = [name for name in os.listdir(parent or ".") if is_record_file(name)]
+        files = [name for name in os.listdir(parent or ".") if _is_record_file(name)]
     except (FileNotFoundError, NotADirectoryError):
         return f"there is no directory '{printable(parent)}'"
     except OSError:
@@ -73,7 +70,7 @@ def files_next_to(fs: FileSystem, pattern: str) -> str:
 
 
 def files_below(
-    fs: FileSystem, directory: str, listing: Iterable[Entry], is_wanted: Callable[[str], bool] = is_record_file
+    fs: FileSystem, directory: str, listing: Iterable[Entry], is_wanted: Callable[[str], bool] = _is_record_file
 ) -> str:
     """A clause about the files in the folders of a directory that has none itself; empty if there is none.
 
@@ -98,7 +95,9 @@ def files_below(
     return f"its folders have such files: '{glob_all}' names all, '{glob_one}' those of one folder"
 
 
-def file_in_folders(directory: str, listing: Iterable[Entry], is_wanted: Callable[[str], bool] = is_record_file) -> str:
+def file_in_folders(
+    directory: str, listing: Iterable[Entry], is_wanted: Callable[[str], bool] = _is_record_file
+) -> str:
     """A clause about the first such file in folders of a local directory that are not partitions; empty if none."""
     for folder in _folders(entry for entry in listing if column_of(entry.basename) is None)[:_MOST_FOLDERS]:
         with suppress(OSError), os.scandir(folder.name) as inside:
@@ -110,7 +109,11 @@ def file_in_folders(directory: str, listing: Iterable[Entry], is_wanted: Callabl
 
 
 def _folders(entries: Iterable[Entry]) -> list[Entry]:
-    folders = [e for e in entries if e.directory and (column_of(e.basename) is not None or not is_hidden(e.basename))]
+    folders = [
+        e
+        for e in entries
+        if e.directory and (column_of(e.basename) is not None or not FileName.parse(e.basename).is_hidden)
+    ]
     return sorted(folders, key=lambda entry: natural_key(entry.name))
 
 

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.errors import printable, warn
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.paths.file_names import is_hidden, is_sidecar, natural_key
+from tfrecord_io.storage.paths.file_names import FileName, natural_key
 
 _WORDS = {
     "train": ("train", "training", "trn"),
@@ -32,8 +32,8 @@ def warn_of_splits(fs: FileSystem, directory: str, files: Sequence[Entry], listi
     splits = files_by_split([entry.basename for entry in files])
     if len(splits) < 2:
         return
-    entries = [entry for entry in listing if not (entry.directory or is_hidden(entry.basename))]
-    names = {entry.basename for entry in (*entries, *files) if not is_sidecar(entry.basename)}
+    entries = [entry for entry in listing if not (entry.directory or FileName.parse(entry.basename).is_hidden)]
+    names = {entry.basename for entry in (*entries, *files) if not FileName.parse(entry.basename).is_sidecar}
     folder = next(iter(files)).parent if len({entry.parent for entry in files}) == 1 else None
     root = glob.escape(fs.display_path(directory if folder is None else folder).rstrip("/"))
     root = f"{root}/" if folder is not None else f"{root}/**/"

@@ -9,7 +9,7 @@ from functools import partial
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable, warn
 from tfrecord_io.storage.filesystem.interface import Entry
-from tfrecord_io.storage.paths.file_names import id_in, index_names, indexed_file, parse_shard
+from tfrecord_io.storage.paths.file_names import FileName, Kind, id_in, index_names, parse_shard
 from tfrecord_io.storage.write.place import Place, version_of
 
 _LISTED_ALONE = 4  # folders
@@ -67,7 +67,7 @@ class OldFiles:
 
     def is_shard(self, name: str) -> bool:
         """True if a file has the name of a shard of the dataset."""
-        shard = parse_shard(name)
+        shard = None if "/" in name else parse_shard(name)  # those in folders have the id of their writing
         return shard is not None and shard.stem == self.stem
 
     def is_numbered(self, name: str) -> bool:
@@ -76,8 +76,8 @@ class OldFiles:
 
     def indexes(self) -> list[str]:
         """The indexes of the dataset's shards, which are outdated once the shards are replaced."""
-        names = [(name, indexed_file(name)) for name in self.listing()]
-        return [name for name, indexed in names if indexed is not None and self.is_shard(indexed)]
+        files = map(FileName.parse, self.listing())
+        return [file.name for file in files if file.kind is Kind.INDEX and file.dataset == self.stem]
 
     def note_versions(self, listing: Sequence[Entry] | None = None, names: Iterable[str] = ()) -> None:
         """Note the versions of the files in the directory, as a listing states them, and of `names` in its folders."""

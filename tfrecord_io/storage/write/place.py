@@ -13,7 +13,7 @@ from typing import TypeVar
 from tfrecord_io.background import ordered
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.paths.file_names import new_id, stem_of
+from tfrecord_io.storage.paths.file_names import FileName, new_id
 from tfrecord_io.storage.paths.manifest import INCOMPLETE, Manifest, ManifestFile, format_manifest, parse_manifest
 from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -220,7 +220,7 @@ class Place(ABC):
         except CorruptRecordError:
             if not self.replaces_damaged:
                 raise
-            return Manifest(stem_of(self._name.rpartition("/")[2]) or "", new_id(), (), complete=False)
+            return Manifest(FileName.of_path(self._name).dataset or "", new_id(), (), complete=False)
         if manifest is None:
             advice = "rename that file, or choose another name for the dataset"
             raise CorruptRecordError("it is not a manifest of this package", path=self.path, hint=advice)

@@ -28,7 +28,7 @@ from tfrecord_io.storage.filesystem.google import rewrite
 from tfrecord_io.storage.filesystem.os_errors import answer_of, raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of, unwrap
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, retry
-from tfrecord_io.storage.paths.file_names import claim_name, condition_name, fence_name, id_in, new_id, stem_of
+from tfrecord_io.storage.paths.file_names import FileName, claim_name, condition_name, fence_name, id_in, new_id
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import list_directory
 from tfrecord_io.storage.write.atomic_remote import UploadMemory, error_code, insert_object, open_remote
@@ -109,7 +109,7 @@ class ClaimedPlace(RemotePlace):
 
     def __init__(self, fs: FsspecFileSystem, directory: str, name: str) -> None:
         super().__init__(fs, directory, name)
-        self._stem = stem_of(name.rpartition("/")[2]) or ""
+        self._stem = FileName.of_path(name).dataset or ""
 
     @contextmanager
     def _exclusion(self, required: bool) -> Iterator[bool]:

@@ -29,7 +29,7 @@ from tfrecord_io.display import and_more, counted
 from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable
 from tfrecord_io.progress import logger
 from tfrecord_io.storage.filesystem.interface import Entry
-from tfrecord_io.storage.paths.file_names import id_in, indexed_file, manifest_name, new_id, parse_shard, staged_name
+from tfrecord_io.storage.paths.file_names import FileName, id_in, manifest_name, new_id, parse_shard, staged_name
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, ids_replaced
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import Output
@@ -525,7 +525,7 @@ class Publication:
         """
         outdated = self.old.indexes() if self.old.existing or (self.output.grows and named) else []
         if self.output.grows:
-            outdated = [name for name in outdated if indexed_file(name) in named]
+            outdated = [name for name in outdated if FileName.parse(name).of in named]
         self.old.remove([*staged, *outdated])
         if failed := self.old.left.keys() & set(staged):
             # Most were not there: who may remove nothing can write still.

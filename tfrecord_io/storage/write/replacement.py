@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from tfrecord_io.errors import CorruptRecordError, printable
-from tfrecord_io.storage.paths.file_names import new_id, parse_shard, shard_name, split_suffixes, stem_of
+from tfrecord_io.storage.paths.file_names import FileName, new_id, parse_shard, shard_name, split_suffixes
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve_output import NamedShards
 from tfrecord_io.storage.read.source import ManifestVersion, Source
@@ -67,7 +67,7 @@ class ReplaceableDataset:
 
     def __init__(self, version: ManifestVersion, path: str | os.PathLike[str], verb: str) -> None:
         directory, slash, base = version.name.rpartition("/")
-        self.path, self.verb, self.stem = os.fspath(path), verb, stem_of(base) or ""
+        self.path, self.verb, self.stem = os.fspath(path), verb, FileName.parse(base).dataset or ""
         self.base = version.path[: len(version.path) - len(base)] + self.stem  # of the shards' names
         self.place = place_of(version.fs, directory + slash, self.stem)
         manifest = self.place.read()

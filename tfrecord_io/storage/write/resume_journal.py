@@ -27,7 +27,7 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import ID, journal_name, parse_part, part_name
+from tfrecord_io.storage.paths.file_names import ID, FileName, Kind, journal_name, part_name
 from tfrecord_io.storage.paths.resolve_output import Output, without_query
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source, read_manifest, source_of
@@ -131,8 +131,9 @@ class ResumeJournal:
         fs, directory = directory_of(self.output, self.storage)
         entries = {entry.basename: entry for entry in fs.listing(directory)}
         for name in sorted(entries):
-            staged = parse_part(name)
-            if staged in entries and name.startswith(f"_{id[:JOB_DIGITS]}"):
+            part = FileName.parse(name)
+            staged = part.of if part.kind is Kind.PART and part.id[:JOB_DIGITS] == id[:JOB_DIGITS] else None
+            if staged is not None and staged in entries:
                 with suppress(CorruptRecordError, FileNotFoundError):
                     document = self._document(fs, entries[name])
                     if document.get("staged") == staged:
