@@ -23,7 +23,7 @@ import click
 import pytest
 
 import tfrecord_io as tfr
-from extras import EXTRAS, library
+from extras import EXTRAS
 from installed import install
 from tfrecord_io import typing
 from tfrecord_io.adapters.libraries import ADAPTERS, Adapter
@@ -376,13 +376,6 @@ class TestAdapters:
         advice = [f"    {name} = {name}  # of {home}" for name, home in rows.items() if own.get(name) != home]
         advice += [f"    {name}: without a row in adapters/libraries.py" for name in own.keys() - rows.keys()]
         assert own == rows, "lazy_dataset.py, class Dataset:\n" + "\n".join(advice)
-
-    def test_libraries_are_those_of_the_extras(self) -> None:
-        """From which `tests/test_layout.py` makes what adapters alone import."""
-        for row in ADAPTERS.own:
-            if row.name != "pandas":  # which is a dependency
-                needed = f"the row {row.name!r} of adapters/libraries.py needs library={library(row.name)!r}"
-                assert (row.library or row.name) == library(row.name), needed
 
     @pytest.mark.plugins("engines")
     def test_extras_and_environments(self) -> None:
