@@ -278,7 +278,9 @@ def convert_given(
     of_datasets = {"on_error": datasets[0].stated.on_error} if datasets else {}
     stated = {**of_datasets, **sides.source_options, **keywords}.get("on_error")
     if stated is None or not on_damage(checked_on_error(stated)).hands_over:
-        return _convert(source, target, sides, places, keywords, columns=columns, files=files, resume=resume)
+        return _convert(
+            source, target, sides=sides, places=places, keywords=keywords, columns=columns, files=files, resume=resume
+        )
     if resume:
         reason = "files that an earlier call converted are not read again"
         text = f"cannot be used with resume=True: {reason}"
@@ -291,7 +293,9 @@ def convert_given(
         sides = replace(sides, source_options={**sides.source_options, **collecting})
     else:
         keywords = {**keywords, **collecting}
-    report = _convert(source, target, sides, places, keywords, columns=columns, files=files, resume=False)
+    report = _convert(
+        source, target, sides=sides, places=places, keywords=keywords, columns=columns, files=files, resume=False
+    )
     return replace(report, skipped=regions)
 
 
