@@ -291,7 +291,7 @@ class FileCheck:
         return [
             SkippedRegion(
                 self.path,
-                begin=each.offset,
+                each.offset,
                 end=each.end,
                 reason=each.reason,
                 records_before=each.record or 0,
