@@ -291,7 +291,7 @@ class FileCheck:
         return [
             SkippedRegion(
                 self.path,
-                each.offset,
+                begin=each.offset,
                 end=each.end,
                 reason=each.reason,
                 records_before=each.record or 0,
