@@ -14,7 +14,7 @@ from pyarrow import types as t
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Element, dtype_name, element, element_of, find_element
+from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Dtype, dtype_name, element, element_of, find_element
 from tfrecord_io.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, as_shape, fixed_part, size_of
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS, dtype_metadata, encoding_rules, is_any_tensor, tensor_type
@@ -195,8 +195,8 @@ def tensor(
     Parameters
     ----------
     dtype : pa.DataType, str or dtype
-        Of one value: a number, bool, "complex64", "bfloat16", "S10", "U10", "datetime64[D]", "timedelta64[ms]"; or
-        bytes or text, of which a record has as many values.
+        Of one value: a number, bool, "complex64", "bfloat16", "int4", "S10", "U10", "datetime64[D]", "timedelta64[ms]";
+        or bytes or text, of which a record has as many values.
     shape : sequence of int or None
         None or −1 is an unknown dimension. Without one the column is a fixed_shape_tensor, else a
         variable_shape_tensor. The size of one unknown dimension follows from the number of values; several need the
@@ -212,7 +212,7 @@ def tensor(
     """
     axes = as_shape(shape)
     value = _element(dtype)
-    if isinstance(value, Element):
+    if isinstance(value, Dtype):
         # `Field` refuses unknown encodings.
         is_self_describing = TENSOR_ENCODINGS.has(encoding) and encoding_rules(encoding).self_describing
         if not axes and not is_self_describing and value.plain is not None:
@@ -226,7 +226,7 @@ def tensor(
     return _field(type_, feature, encoding, required, default, axes, empty=empty)
 
 
-def _element(dtype: Any) -> Element | pa.DataType:
+def _element(dtype: Any) -> Dtype | pa.DataType:
     """The elements of a tensor: an entry of the table of dtypes, or the type of bytes or text."""
     plain = getattr(dtype, "as_numpy_dtype", dtype)  # tf.DType
     is_dtype = isinstance(plain, np.dtype) or (isinstance(plain, type) and issubclass(plain, np.generic))
