@@ -21,7 +21,7 @@ import pytest
 import tfrecord_io as tfr
 from running_threads import ends, running
 from tfrecord_io import background
-from tfrecord_io.background import BackgroundThread, NeverBegan, Task, WorkerPool, in_background, ordered
+from tfrecord_io.background import BackgroundThread, NeverBegan, Task, WorkerPool, ordered, start_in_background
 from tfrecord_io.storage.read.range_requests import result_of
 
 
@@ -147,11 +147,11 @@ def test_nothing_is_lost_without_threads(
 
 def test_a_call_in_the_background_is_made_once_and_its_error_is_raised_with_the_result() -> None:
     calls = []
-    task = in_background(lambda: calls.append(threading.current_thread()), "test")
+    task = start_in_background(lambda: calls.append(threading.current_thread()), "test")
     assert task.result() is None
     assert len(calls) == 1
     with pytest.raises(ZeroDivisionError):
-        in_background(lambda: 1 // 0, "test").result()
+        start_in_background(lambda: 1 // 0, "test").result()
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs signal.pthread_sigmask")
@@ -216,7 +216,11 @@ def test_ctrl_c_while_a_thread_begins_is_raised(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     pool = WorkerPool(1)
-    for begin in (lambda: pool.submit(int), lambda: in_background(int, "test"), lambda: next(ordered([int] * 9, 2))):
+    for begin in (
+        lambda: pool.submit(int),
+        lambda: start_in_background(int, "test"),
+        lambda: next(ordered([int] * 9, 2)),
+    ):
         with pytest.raises(KeyboardInterrupt):
             begin()
     queue: SimpleQueue[int] = SimpleQueue()

@@ -24,7 +24,7 @@ FLOORS = {
     unit: floor
     for floor, units in enumerate(
         [
-            "errors typing public_names options registry display progress background closing remedies log _native",
+            "errors typing public_names registry display progress background closing options _native",
             "format",
             "compression",
             "storage engine call_errors",
@@ -170,11 +170,25 @@ def test_imports_go_strictly_down() -> None:
         own = floor_of(name)
         for target, line in own_imports(name):
             floor = floor_of(target)
-            shared = ("errors", "remedies", "typing", "closing", "registry", "public_names", "display")
+            shared = ("errors", "typing", "closing", "registry", "public_names", "display")
             shared += ("options/did_you_mean",)  # whose table has names of functions, too
             if target.split("/")[0] != name.split("/")[0] and floor >= own and not (target in shared and own == 0):
                 wrong.append(f"tfrecord_io/{name}.py:{line} (floor {own}) imports {target} (floor {floor})")
     assert wrong == []
+
+
+def test_the_lowest_floor_is_small_and_explained() -> None:
+    """Mechanisms that all modules know are what a stranger learns first: at most eight, each with one sentence."""
+    modules = {name for name in FILES if "/" not in name and FLOORS.get(name) == 0}
+    table = re.findall(r"^\| `(\w+)\.py` \| .+\. \|$", architecture_section("The lowest floor"), re.MULTILINE)
+    assert sorted(table) == sorted(modules)
+    assert len(modules) <= 8
+
+
+def architecture_section(title: str) -> str:
+    """The text of a section of dev/architecture.md."""
+    page = (Path(__file__).parents[1] / "dev" / "architecture.md").read_text(encoding="utf-8")
+    return page.partition(f"## {title}\n")[2].partition("\n## ")[0]
 
 
 def test_the_core_imports_no_plugin_and_no_plugin_another() -> None:

@@ -1,4 +1,10 @@
-"""The main calls: read and write tables."""
+"""The main calls: read and write tables.
+
+Each call takes a path or data and options, and returns a table, a reader, a writer or a report. The work is done in
+`read/` and `write/`.
+
+Tests: tests/end_to_end.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +16,17 @@ import pyarrow as pa
 
 from tfrecord_io import typing as results
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.options import DEFAULT_STORAGE, MIB, ReadOptions, raises, stops, unwrapped
+from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, raises, stops
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.registry import FRAMES, find_point
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.typing import (
+    UNSET,
     Compression,
     DtypeBackend,
     Float64,
@@ -31,6 +39,7 @@ from tfrecord_io.typing import (
     SchemaLike,
     StorageLike,
     TableLike,
+    Unset,
     WriteMode,
 )
 
@@ -53,7 +62,7 @@ def read_tfrecord(
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
     dtype_backend: DtypeBackend | None = None,
 ) -> pd.DataFrame:
     """Read TFRecord files of tf.train.Example into a pandas DataFrame.
@@ -131,7 +140,19 @@ def read_tfrecord(
     SchemaError
         Records or files contradict each other, or an entry of `columns` matches nothing.
     """
-    options = ReadOptions.of_call(read_tfrecord, locals(), source)
+    options = options_from_call(
+        ReadOptions,
+        read_tfrecord,
+        source,
+        columns=columns,
+        filters=filters,
+        schema=schema,
+        limit=limit,
+        on_error=on_error,
+        storage_options=storage_options,
+        filesystem=filesystem,
+        progress=progress,
+    )
     with open_path(source, options, whole=True, with_index=True) as reader:
         return reader.read_pandas(dtype_backend)
 
@@ -147,7 +168,7 @@ def read_table(
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> pa.Table:
     """Read TFRecord files of tf.train.Example into a pyarrow Table.
 
@@ -176,7 +197,20 @@ def read_table(
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`.
     """
-    with open_path(source, ReadOptions.of_call(read_table, locals(), source), whole=True) as reader:
+    options = options_from_call(
+        ReadOptions,
+        read_table,
+        source,
+        columns=columns,
+        filters=filters,
+        schema=schema,
+        limit=limit,
+        on_error=on_error,
+        storage_options=storage_options,
+        filesystem=filesystem,
+        progress=progress,
+    )
+    with open_path(source, options, whole=True) as reader:
         return reader.read_all()
 
 
@@ -191,9 +225,9 @@ def open_reader(
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
-    progress: ProgressLike = False,
-    batch_size: int = 65_536,
-    batch_bytes: int = 64 * MIB,
+    progress: ProgressLike | Unset = UNSET,
+    batch_size: int | Unset = UNSET,
+    batch_bytes: int | Unset = UNSET,
 ) -> Reader:
     """Open TFRecord files as a stream of Arrow record batches with one schema, in bounded memory.
 
@@ -229,7 +263,22 @@ def open_reader(
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`; the iterator raises them after all rows before the damage.
     """
-    return open_path(source, ReadOptions.of_call(open_reader, locals(), source))
+    options = options_from_call(
+        ReadOptions,
+        open_reader,
+        source,
+        columns=columns,
+        filters=filters,
+        schema=schema,
+        limit=limit,
+        on_error=on_error,
+        storage_options=storage_options,
+        filesystem=filesystem,
+        progress=progress,
+        batch_size=batch_size,
+        batch_bytes=batch_bytes,
+    )
+    return open_path(source, options)
 
 
 @check_keywords
@@ -384,14 +433,36 @@ def write_tfrecord(
     from tfrecord_io.storage.paths.resolve_output import check_outside
     from tfrecord_io.write.writer import write  # for a program that only reads, it would be half of what is imported
 
-    options = WriteOptions.of_call(write_tfrecord, locals())
-    for each in type(data).__mro__[:-1]:  # some tables are written by several processes
-        package = each.__module__.partition(".")[0]
-        point = None if package in _IN_THIS_PROCESS else find_point(FRAMES, f"{package}.{each.__name__}")
+    options = WriteOptions(
+        schema=schema,
+        record_type=record_type,
+        column_encoding=column_encoding,
+        float64=float64,
+        nan_to_null=nan_to_null,
+        index=index,
+        record_dim=record_dim,
+        compression=compression,
+        compression_level=compression_level,
+        shards=shards,
+        max_shard_bytes=max_shard_bytes,
+        write_index=write_index,
+        mode=mode,
+        evolve=evolve,
+        partition_by=partition_by,
+        overwrite_where=overwrite_where,
+        embed_schema=embed_schema,
+        threads=threads,
+        storage_options=storage_options,
+        filesystem=filesystem,
+        progress=progress,
+    )
+    for class_ in type(data).__mro__[:-1]:  # some tables are written by several processes
+        package = class_.__module__.partition(".")[0]
+        point = None if package in _IN_THIS_PROCESS else find_point(FRAMES, f"{package}.{class_.__name__}")
         if point is not None:
             report: WriteReport = point.load()(data, path, options)
             return report
-    if isinstance(scan := unwrapped(data), Scan):
+    if isinstance(scan := unwrap_scans(data), Scan):
         whole, storage = (None, DEFAULT_STORAGE) if scan.origin is None else (scan.origin[0], scan.origin[1].storage)
         check_outside(whole, storage, path, options.storage, scan.sources)
     return write(data, path, options)
@@ -463,7 +534,27 @@ def open_writer(
     """
     from tfrecord_io.options.write import WriteOptions
 
-    options = WriteOptions.of_call(open_writer, locals())
+    options = WriteOptions(
+        schema=schema,
+        record_type=record_type,
+        column_encoding=column_encoding,
+        float64=float64,
+        nan_to_null=nan_to_null,
+        index=index,
+        compression=compression,
+        compression_level=compression_level,
+        shards=shards,
+        max_shard_bytes=max_shard_bytes,
+        write_index=write_index,
+        mode=mode,
+        evolve=evolve,
+        partition_by=partition_by,
+        embed_schema=embed_schema,
+        threads=threads,
+        storage_options=storage_options,
+        filesystem=filesystem,
+        progress=progress,
+    )
     from tfrecord_io.write.writer import Writer
 
     return Writer(path, options, may_move=True)
@@ -478,7 +569,7 @@ def infer_schema(
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> results.InferredSchema:
     """Infer the exact schema of TFRecord files, with the evidence for it, by decoding all records.
 
@@ -503,21 +594,38 @@ def infer_schema(
         feature, its type, the number of records that have it, the smallest and largest number of values, whether all
         are text, and the record that made it a list or binary. Where records have values of another feature type than
         most, it states how many and which is the first; the schema is that of the other records. It prints as a table
-        of these.
+        of these. Its ``suggestions`` are as in `describe`.
 
     Raises
     ------
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`.
     """
+    from tfrecord_io.read.suggest_types import suggest_types
     from tfrecord_io.schema.inferred_schema import InferredSchema
 
-    given = ReadOptions.of_call(infer_schema, locals(), source)
-    sources, options = selection_of(source, replace(given.for_inspection(), schema="infer"), as_records=True)
+    asked = options_from_call(
+        ReadOptions,
+        infer_schema,
+        source,
+        columns=columns,
+        limit=limit,
+        on_error=on_error,
+        storage_options=storage_options,
+        filesystem=filesystem,
+        progress=progress,
+    )
+    sources, options = selection_of(source, replace(asked.for_inspection(), schema="infer"), as_records=True)
     planned = plan_scan(sources, options, whole=True, with_evidence=True)
+    inferred = planned.inferred
+    if inferred is not None and planned.error is None and planned.scan.resolved.source == "inferred":
+        builder, first = planned.scan.compiled.builder, planned.sample[:1]
+        batches = [builder.batch(chunk.columns, chunk.rows)[0] for chunk in first if chunk.rows]
+        suggestions = suggest_types(batches)
+        inferred = InferredSchema(inferred, inferred.evidence, inferred.records, suggestions)
     planned.close()
     if planned.error is not None and not stops(options.on_error):
         raise planned.error
-    if not raises(given.on_error) and planned.reader.recovery is not None:
+    if not raises(asked.on_error) and planned.reader.recovery is not None:
         planned.reader.recovery.skipped.warn()
-    return planned.inferred or InferredSchema(Schema.from_arrow(planned.scan.schema))
+    return inferred or InferredSchema(Schema.from_arrow(planned.scan.schema))

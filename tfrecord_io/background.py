@@ -1,9 +1,9 @@
-"""Calls that other threads make, on `concurrent.futures`, and threads that end before the interpreter does.
+"""Calls made by other threads, on `concurrent.futures`, and threads that end before the interpreter does.
 
 Where the system starts no thread, as for lack of memory, or the interpreter ends, the thread that needs a result makes
-the call. Python waits at exit for the threads of pools. A daemon thread that asks for the GIL while the interpreter
-shuts down is unwound on the spot, which aborts the process where C++ code is on its stack: so those that run until they
-are told to stop are `BackgroundThread`, which are stopped and joined at exit.
+the call. Python waits at exit for the threads of pools, but unwinds a daemon thread on the spot when it asks for the
+GIL while the interpreter shuts down, and that aborts the process if C++ code is on the thread's stack. So threads that
+run until they are told to stop are a `BackgroundThread`: all of these are stopped and joined at exit.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Task(Generic[T]):
                 self._done.release()
 
     def result(self) -> T:
-        """What the call returned or raised; it is made here if no thread has begun."""
+        """Return or raise the outcome of the call; it is made here if no thread has begun."""
         self.run()
         self.wait()
         error = self._error
@@ -161,7 +161,7 @@ class Task(Generic[T]):
             del error, self  # its traceback refers to this frame
 
 
-def in_background(call: Callable[[], T], name: str) -> Task[T]:
+def start_in_background(call: Callable[[], T], name: str) -> Task[T]:
     """Let a thread of its own make a call that takes milliseconds; it ends with the call."""
     task = Task(call)
     _has_started(threading.Thread(target=task.run_quietly, name=f"tfrecord_io {name}").start)
@@ -191,7 +191,7 @@ class WorkerPool:
         return task
 
     def close(self, *, wait: bool = True) -> None:
-        """Cancel the calls that have not begun; the threads end, after those that they make."""
+        """Cancel the calls that have not begun; each thread ends after its current call."""
         if self._executor is not None:
             with suppress(RuntimeError):  # the garbage collector runs this in one of the threads, which cannot wait
                 self._executor.shutdown(wait, cancel_futures=True)

@@ -8,7 +8,6 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from tfrecord_io.errors import secret_url
-from tfrecord_io.options.checked_options import WRITTEN
 from tfrecord_io.options.did_you_mean import meant_keywords, too_many_arguments, unknown_keyword
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -22,11 +21,11 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
     """
     parameters = inspect.signature(function).parameters
     by_position = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    most = len(parameters) if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()) else len(by_position)
+    max_args = len(parameters) if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()) else len(by_position)
 
     @wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        if len(args) > most:
+        if len(args) > max_args:
             raise too_many_arguments(function, by_position, args)
         for name in keywords:
             if name not in parameters:
@@ -34,14 +33,11 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
                 options = {} if moved is None else moved()
                 instead = next((options[keyword] for keyword in (name, *meant) if keyword in options), None)
                 raise unknown_keyword(name, parameters, function, instead)
-        before = WRITTEN.set((function, keywords.keys()))
         try:
             return function(*args, **keywords)
         except Exception as error:
             if isinstance(error, OSError) and isinstance(error.filename, str):
                 error.filename = secret_url(error.filename)
             raise
-        finally:
-            WRITTEN.reset(before)
 
     return call  # type: ignore[return-value]

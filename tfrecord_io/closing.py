@@ -1,8 +1,8 @@
 """Objects that hold files or threads: context managers, iterators that are consumed once, and who may use them.
 
-Threads can share them: calls wait for each other. They belong to the process that made them and raise in a forked one,
-which would share the positions in files with its parent, and has none of its threads. They cannot be pickled or copied,
-except those that open their files again.
+Threads can share such an object: calls wait for each other. It belongs to the process that made it. In a forked process
+it raises: the fork would share the positions in files with its parent, and has none of the parent's threads. Objects
+cannot be pickled or copied, except those that open their files again.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class ConsumedOnce(Closing, Shared, Generic[T]):
         except Exception:
             raise
         except BaseException as interrupt:
-            self._interrupted(interrupt)
+            self._mark_interrupted(interrupt)
             raise
 
     @quiet_at_exit
@@ -172,7 +172,7 @@ class ConsumedOnce(Closing, Shared, Generic[T]):
         self.fault = error
         self._end()
 
-    def _interrupted(self, interrupt: BaseException) -> None:
+    def _mark_interrupted(self, interrupt: BaseException) -> None:
         """After Ctrl-C, which may have lost an item, every further call is an error."""
         name = type(interrupt).__name__
         self.fault = ValueError(f"the {self._word} was interrupted ({name}) and may lack items; open it again")

@@ -22,7 +22,7 @@ _UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 
 class Summary(NamedTuple):
-    """What a report shows: a line, a table, and further lines. Control characters in cells are already escaped.
+    """Content of a report: a line, a table, and further lines. Control characters in cells are already escaped.
 
     Cells below the headings `paths` are not cut at `CELL_WIDTH`: a path without its middle cannot be pasted.
     """
@@ -48,14 +48,14 @@ class Summary(NamedTuple):
             [*([self.title] if self.title else []), *table, *(_shorten(line, LINE_WIDTH) for line in self.lines)]
         )
 
-    def indented(self) -> str:
+    def indent(self) -> str:
         """The title, and the rows below it without headings, of any width."""
         widths = [max(map(len, column)) for column in zip(*self.rows, strict=True)]
         lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in self.rows)
         return "\n".join([self.title, *(f"  {line}" for line in lines)])
 
     def html(self) -> str:
-        """The same as HTML, everything escaped."""
+        """The summary as HTML, everything escaped."""
         import html
 
         table = html_table(self.headings, self.rows, self.paths) if self.rows else ""
@@ -94,7 +94,7 @@ class Report(ABC):
 
     @abstractmethod
     def _summary(self) -> Summary:
-        """What is shown."""
+        """Make the summary to show."""
 
     def __str__(self) -> str:
         return self._summary().text()
@@ -163,24 +163,24 @@ def did_you_mean(name: str, names: Iterable[str], shown: Callable[[str], str] = 
     """
     from difflib import get_close_matches
 
-    by_key = {known.casefold(): known for known in names}
+    by_key = {candidate.casefold(): candidate for candidate in names}
     key = name.casefold()
     similar = get_close_matches(key, by_key, 1, _SIMILARITY)
     if not similar and len(key) >= _LEAST_PART:
-        longer = [known for known in by_key if known.startswith(key) or known.endswith(f"/{key}")]
+        longer = [candidate for candidate in by_key if candidate.startswith(key) or candidate.endswith(f"/{key}")]
         similar = longer if len(longer) == 1 else []
     return f"did you mean '{printable(shown(by_key[similar[0]]))}'?" if similar else ""
 
 
 def name_advice(name: str, names: Iterable[str]) -> str:
-    """What to do about the name of a column that does not exist.
+    """Advice for the name of a column that does not exist.
 
     >>> name_advice("lable", ["label", "image"])
     "did you mean 'label'? valid names: image, label"
     """
-    known = sorted(names)
-    listed = ", ".join(each or '""' for each in known[:_LISTED])
-    return f"{did_you_mean(name, known)} valid names: {listed or 'none'}".lstrip()
+    valid = sorted(names)
+    listed = ", ".join(candidate or '""' for candidate in valid[:_LISTED])
+    return f"{did_you_mean(name, valid)} valid names: {listed or 'none'}".lstrip()
 
 
 def byte_size(size: int) -> str:
@@ -309,7 +309,7 @@ def short_list(first: Sequence[Any], count: int, width: int = 32) -> str:
 
 
 def short_tensor(value: Any, dtype: str) -> str:
-    """Show a tensor, as nested lists, by its dtype, its shape and its first values.
+    """Show nested lists as a tensor: the dtype, the shape and the first values.
 
     >>> short_tensor([[1, 2, 3], [4, 5, 6]], "uint8"), short_tensor(None, "uint8")
     ('uint8[2, 3] 1, 2, 3, 4, …', 'null')

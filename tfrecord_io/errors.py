@@ -63,7 +63,7 @@ _MESSAGE_BYTES = 1024
 _PACKAGE = __name__.partition(".")[0]
 
 
-# URLs in a text, or what urllib3 has of one; not those of the local disk, whose names may have all these signs.
+# URLs in a text, or urllib3's part of a URL; not paths of the local disk, where names may have all these signs.
 # The patterns are compiled when needed.
 _URL = r"(?:(?<![\w./+-])(?!file:|local:)[A-Za-z][A-Za-z0-9+.-]*://|(?<=exceeded with url: )/)[^\s\"<>]+"
 _PASSWORD = r"(?<=://)([^/?#:]*:)[^/?#]+(?=@)"
@@ -73,10 +73,10 @@ _SECRET = (
 )
 
 
-def without_secrets(text: str) -> str:
-    """A text whose URLs show neither passwords nor signatures and tokens of their queries; paths stay as they are.
+def hide_secrets(text: str) -> str:
+    """Hide passwords in URLs, and signatures and tokens in their queries; paths stay as they are.
 
-    >>> without_secrets("https://user:x@host/a.tfrecord?v=1&sig=x: not found"), without_secrets("a?sig=b")
+    >>> hide_secrets("https://user:x@host/a.tfrecord?v=1&sig=x: not found"), hide_secrets("a?sig=b")
     ('https://user:…@host/a.tfrecord?v=1&sig=…: not found', 'a?sig=b')
     """
     if not ("@" in text or "?" in text or "#" in text):
@@ -90,12 +90,12 @@ class SecretURL(str):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return repr(without_secrets(self))
+        return repr(hide_secrets(self))
 
 
 def secret_url(path: str) -> str:
-    """A path as it is, a `SecretURL` if it is a URL with secrets: what an OSError has as its ``filename``."""
-    return path if without_secrets(path) == path else SecretURL(path)
+    """The ``filename`` for an OSError: the path, as a `SecretURL` if it is a URL with secrets."""
+    return path if hide_secrets(path) == path else SecretURL(path)
 
 
 def printable(text: object, limit: int = 200) -> str:
@@ -104,14 +104,14 @@ def printable(text: object, limit: int = 200) -> str:
     >>> printable("a\\x1b[31m")
     'a\\\\x1b[31m'
     """
-    raw = without_secrets(text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(text))
+    raw = hide_secrets(text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(text))
     cut = raw if len(raw) <= limit else raw[:limit] + "…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 
 def within_message_limit(text: str) -> str:
     """Hide the secrets of URLs in a message, and shorten it to 1,024 bytes of UTF-8."""
-    text = without_secrets(text)
+    text = hide_secrets(text)
     encoded = text.encode("utf-8", "backslashreplace")
     if len(encoded) <= _MESSAGE_BYTES:
         return text
@@ -198,13 +198,13 @@ class TFRecordError(Exception):
         self.hint, self.hint_cli = hint, hint_cli
 
     def __str__(self) -> str:
-        return self._with_hint(self.hint)
+        return self._join_hint(self.hint)
 
     def text_cli(self) -> str:
         """Return the message in the words of the command ``tfr``."""
-        return self._with_hint(self.hint if self.hint_cli is None else self.hint_cli)
+        return self._join_hint(self.hint if self.hint_cli is None else self.hint_cli)
 
-    def _with_hint(self, hint: str | None) -> str:
+    def _join_hint(self, hint: str | None) -> str:
         text = self._problem()
         if hint:
             text += f"; {printable(hint, 400)}"
@@ -236,8 +236,8 @@ class TFRecordError(Exception):
         reason = printable(reason, 600)
         return reason if self.feature is None else f"feature '{printable(self.feature)}': {reason}"
 
-    def in_piece(self, begin: int) -> Self:
-        """This error, of a piece of a file that begins at byte `begin`: its record is counted from there."""
+    def count_from_piece(self, begin: int) -> Self:
+        """State that the record is counted from the start of a piece of a file, at byte `begin`."""
         if begin and self.record is not None:
             self.reason = f"record {self.record} after byte {begin}: {self.reason}"
             self.record = None
@@ -325,7 +325,7 @@ class Published(str):
 
 
 class Unconfirmed(Published):
-    """A remark that what was written can be read, but that a loss of power may take it."""
+    """A remark that written data can be read, but may be lost at a loss of power."""
 
     __slots__ = ()
 
@@ -335,7 +335,7 @@ class RecordMemoryError(MemoryError):
 
 
 def undo_after(error: BaseException, undo: Callable[[], object], path: str) -> None:
-    """Remove what was written to a path because of `error`, which stays the exception raised if that fails, too."""
+    """Remove partial output after `error`, which stays the exception raised even if the removal fails."""
     try:
         undo()
     except Exception as second:
@@ -390,7 +390,7 @@ def caller_line() -> tuple[str, int]:
 
 
 def _caller() -> tuple[FrameType, int]:
-    """The frame of the caller outside this package, and its level above the function that calls this one."""
+    """The frame of the caller outside this package, and its level above the caller of this function."""
     level = 0
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:

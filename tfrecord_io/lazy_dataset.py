@@ -1,4 +1,4 @@
-"""A dataset as a value that is opened when it is read, and the forms it is read as."""
+"""Datasets as values, opened when they are read, and the forms to read them as."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
-from tfrecord_io.options import DEFAULT_LIMITS, INT64_MAX, MIB, DatasetValue, Limits, ReadOptions, check_integer
-from tfrecord_io.options.arrays import IterOptions, RepresentationOptions
-from tfrecord_io.options.checked_options import check_choice, check_equal, datasets_in
+from tfrecord_io.options import INT64_MAX, Limits, ReadOptions, check_integer
+from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.call_options import check_equal, datasets_in, options_from_call
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.explanation import Explanation, explain_scan
 from tfrecord_io.read.explode import step_columns
@@ -45,7 +46,7 @@ from tfrecord_io.read.open_scan import (
     skip_rows,
 )
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder
 from tfrecord_io.read.sources import as_list, is_source
 from tfrecord_io.training.iterator import ArrayIterator, iterate
 from tfrecord_io.training.mixed_rows import BalancedEpochs, MixedEpochs, SequenceEpochs
@@ -53,6 +54,7 @@ from tfrecord_io.training.mixture import Mixture, same_columns, shares
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.windows import WindowForm, Windows
 from tfrecord_io.typing import (
+    UNSET,
     ArrayLayout,
     Compression,
     DtypeBackend,
@@ -69,6 +71,7 @@ from tfrecord_io.typing import (
     StorageLike,
     TableLike,
     UnevenParts,
+    Unset,
     WindowPad,
 )
 
@@ -87,19 +90,21 @@ else:
 _selects = partial(check_keywords, moved=dict)  # of a dataset that is there: its errors name no keyword of `dataset`
 
 
-class _Shown(DatasetValue, Report):  # type: ignore[misc]  # the only slot of Report is __weakref__
-    """What a dataset and a piece of one have: a scan, whose files, sizes and columns are shown."""
+class _Shown(ScanHolder, Report):  # type: ignore[misc]  # the only slot of Report is __weakref__
+    """Base of a dataset and of its pieces: a scan, whose files, sizes and columns are shown."""
 
     __slots__ = ()
     _held: LazyScan
 
     def __dir__(self) -> list[str]:
         """The public names."""
-        return sorted({*dir(object), *(name for each in type(self).__mro__ for name in vars(each) if name[:1] != "_")})
+        return sorted(
+            {*dir(object), *(name for class_ in type(self).__mro__ for name in vars(class_) if name[:1] != "_")}
+        )
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the selected columns, in order."""
+        """Schema of the selected columns, in order."""
         return self._held.schema
 
     @property
@@ -191,7 +196,7 @@ class DatasetPiece(_Shown):
 
 
 class Dataset(_Shown):
-    """TFRecord files under one schema, which are opened when they are read; made by `tfrecord_io.dataset`.
+    """TFRecord files under a common schema, opened when they are read; made by `tfrecord_io.dataset`.
 
     It is immutable, can be pickled, and can be read any number of times. `select` and `filter` are lazy. Anything that
     accepts ``__arrow_c_stream__`` can read it: polars, DuckDB, `write_tfrecord`.
@@ -232,7 +237,7 @@ class Dataset(_Shown):
 
     @check_keywords
     def refresh(self) -> Self:
-        """The same columns and rows of the files that are there now; this dataset stays as it is.
+        """Select the same columns and rows from the files that exist now; this dataset stays as it is.
 
         Raises
         ------
@@ -254,7 +259,7 @@ class Dataset(_Shown):
 
     @check_keywords
     def explain(self) -> Explanation:
-        """Which files reading it opens, in whole or by a column index, and which columns it decodes.
+        """Show the files that a read opens, in whole or by a column index, and the decoded columns.
 
         It is planned as `to_table` is, and column indexes are searched for it; no record is decoded.
 
@@ -277,7 +282,7 @@ class Dataset(_Shown):
 
     @_selects
     def limit(self, n: int) -> Self:
-        """At most the first `n` rows that meet the filter, also one that is added later; lazy.
+        """At most the first `n` rows that meet the filter, also a filter added later; lazy.
 
         Examples
         --------
@@ -287,7 +292,7 @@ class Dataset(_Shown):
         [1, 2]
         """
         n = check_integer("n", n, 0)
-        return type(self)(self._held.limited(n))
+        return type(self)(self._held.limit_rows(n))
 
     @_selects
     def offset(self, n: int) -> Self:
@@ -310,7 +315,7 @@ class Dataset(_Shown):
 
     @_selects
     def take(self, n: int) -> Self:
-        """The same as `limit`; for rows by number, see `tfrecord_io.open_random`."""
+        """Limit the rows as `limit` does; for rows by number, see `tfrecord_io.open_random`."""
         if not hasattr(n, "__index__"):
             raise TypeError("take(n) is the first n rows; tfr.open_random(path) reads rows by number")
         return self.limit(n)
@@ -343,7 +348,7 @@ class Dataset(_Shown):
     @_selects
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""
-        return read_scan(self._held.limited(n), warns=True)
+        return read_scan(self._held.limit_rows(n), warns=True)
 
     @_selects
     def pieces(self, n: int | None = None, *, max_bytes: int = PIECE_BYTES) -> list[DatasetPiece]:
@@ -402,7 +407,9 @@ class Dataset(_Shown):
         ragged, pad_value, max_length, pad_to, missing
             As in `read_arrays`.
         """
-        return scan_arrays(self._held, **RepresentationOptions.stated_keywords(Dataset.to_arrays, locals()))
+        return scan_arrays(
+            self._held, ragged=ragged, pad_value=pad_value, max_length=max_length, pad_to=pad_to, missing=missing
+        )
 
     @check_keywords
     def iter_arrays(
@@ -439,7 +446,25 @@ class Dataset(_Shown):
         Workers share the rows of a filter evenly, but each reads all files, unless there are as many files as workers
         and no `limit` and no ``uneven=``.
         """
-        return iterate(self, **IterOptions.stated_keywords(type(self).iter_arrays, locals()))
+        return iterate(
+            self,
+            batch_size=batch_size,
+            shuffle_buffer=shuffle_buffer,
+            seed=seed,
+            epochs=epochs,
+            drop_last=drop_last,
+            worker=worker,
+            uneven=uneven,
+            ragged=ragged,
+            pad_value=pad_value,
+            max_length=max_length,
+            pad_to=pad_to,
+            missing=missing,
+            bucket_by=bucket_by,
+            bucket_sizes=bucket_sizes,
+            pack=pack,
+            state=state,
+        )
 
     # By adapters: a line for each row of adapters/libraries.py -------------------------------------------------------
 
@@ -466,15 +491,15 @@ class Dataset(_Shown):
 
 
 class _DerivedDataset(RowSource):
-    """What datasets have whose rows are made of those of others."""
+    """Base of datasets whose rows are made from the rows of other datasets."""
 
     __slots__ = ()
     _of_rows: ClassVar = {"schema", "count_rows", "to_table"}
 
     def __dir__(self) -> list[str]:
         """The public names, as of a `Dataset`."""
-        own = {*vars(_DerivedDataset), *vars(type(self))} - {"epochs", "_of_rows"}
-        return sorted({*dir(object), *own, *self._of_rows})
+        names = {*vars(_DerivedDataset), *vars(type(self))} - {"epochs", "_of_rows"}
+        return sorted({*dir(object), *names, *self._of_rows})
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.describe()}>"
@@ -482,11 +507,11 @@ class _DerivedDataset(RowSource):
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""
         n = check_integer("n", n, 0)
-        batches, held = list[pa.RecordBatch](), 0
+        batches, count = list[pa.RecordBatch](), 0
         with closing(self.batches()) as rows:
-            while held < n and (batch := next(rows, None)) is not None:
+            while count < n and (batch := next(rows, None)) is not None:
                 batches.append(batch)
-                held += len(batch)
+                count += len(batch)
         return pa.Table.from_batches(batches, self.schema)[:n]
 
     def to_batches(self) -> pa.RecordBatchReader:
@@ -530,7 +555,7 @@ class MixedDataset(Mixture, _DerivedDataset):
 
     @property
     def parts(self) -> tuple[Dataset | WindowedDataset, ...]:
-        """What is mixed."""
+        """The datasets that are mixed."""
         return tuple(Dataset(part) if isinstance(part, LazyScan) else part for part in self.mixed)
 
     def epochs(self, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> SequenceEpochs:
@@ -629,8 +654,8 @@ def windows(
     length = check_integer("length", length, 1)
     stride = check_integer("stride", stride, 1)
     check_choice("pad", pad, get_args(WindowPad))
-    given: Any = data
-    source = _scan_of(given) if is_source(given) else open_input(given)
+    source_data: Any = data
+    source = _scan_of(source_data) if is_source(source_data) else open_input(source_data)
     form = WindowForm(tuple(step_columns(source.schema, prefix)), length, stride, pad)
     schema = form.schema(source.schema)
     if isinstance(source, LazyScan):
@@ -709,20 +734,20 @@ def mix(
     TypeError, ValueError
         The value of a keyword is invalid.
     """
-    is_single = isinstance(datasets, str | PathLike | DatasetValue | WindowedDataset)
-    given: Any = [datasets] if is_single else datasets
+    is_single = isinstance(datasets, str | PathLike | ScanHolder | WindowedDataset)
+    sources: Any = [datasets] if is_single else datasets
     if isinstance(datasets, Mapping) or (is_single and balance is None):
         raise TypeError(f"expected a list of datasets, got {type(datasets).__name__}")
-    parts = [part if isinstance(part, WindowedDataset) else _scan_of(part) for part in given]
+    parts = [part if isinstance(part, WindowedDataset) else _scan_of(part) for part in sources]
     if not parts:
         raise ValueError("expected at least one dataset, got none")
     seed = check_integer("seed", seed, 0)
     check_choice("stop", stop, get_args(MixStop))
-    own = shares(weights, len(parts))
+    row_shares = shares(weights, len(parts))
     for keyword, name in {"source_column": source_column, "balance": balance}.items():
         if not isinstance(name, str | None):
             raise TypeError(f"{keyword}={name!r}: expected the name of a column")
-    mixed = MixedDataset(same_columns(parts, source_column), own, seed, stop, source_column)
+    mixed = MixedDataset(same_columns(parts, source_column), row_shares, seed, stop, source_column)
     check_equal([part.options for part in parts], ["on_error"])
     return mixed if balance is None else mixed.balanced(balance)
 
@@ -743,25 +768,25 @@ def dataset(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
     schema_overrides: Mapping[str, Any] | None = None,
-    stable_types: bool = False,
-    infer_text: bool = True,
-    sample: int | Literal["all"] = 10_000,
-    on_new: OnNew = "raise",
+    stable_types: bool | Unset = UNSET,
+    infer_text: bool | Unset = UNSET,
+    sample: int | Literal["all"] | Unset = UNSET,
+    on_new: OnNew | Unset = UNSET,
     record_type: RecordTypeLike | None = None,
-    compression: Compression | None = "infer",
+    compression: Compression | Unset | None = UNSET,
     offset: int = 0,
     include_file_paths: str | None = None,
     split: str | None = None,
-    allow_missing_shards: bool = False,
-    check_crc: bool = True,
-    limits: Limits = DEFAULT_LIMITS,
-    large_offsets: bool = False,
+    allow_missing_shards: bool | Unset = UNSET,
+    check_crc: bool | Unset = UNSET,
+    limits: Limits | Unset = UNSET,
+    large_offsets: bool | Unset = UNSET,
     threads: int | None = None,
     filesystem: Any = None,
-    batch_size: int = 65_536,
-    batch_bytes: int = 64 * MIB,
+    batch_size: int | Unset = UNSET,
+    batch_bytes: int | Unset = UNSET,
 ) -> Dataset:
     """Describe TFRecord files and how they are read; the dataset is read later, in whole or in part.
 
@@ -849,7 +874,36 @@ def dataset(
     TypeError
         When the schema is found, instead of a call that takes the dataset: `source` is a file object or a pipe.
     """
-    options = ReadOptions.of_call(dataset, locals(), source)
+    options = options_from_call(
+        ReadOptions,
+        dataset,
+        source,
+        columns=columns,
+        filters=filters,
+        schema=schema,
+        limit=limit,
+        on_error=on_error,
+        storage_options=storage_options,
+        progress=progress,
+        schema_overrides=schema_overrides,
+        stable_types=stable_types,
+        infer_text=infer_text,
+        sample=sample,
+        on_new=on_new,
+        record_type=record_type,
+        compression=compression,
+        offset=offset,
+        include_file_paths=include_file_paths,
+        split=split,
+        allow_missing_shards=allow_missing_shards,
+        check_crc=check_crc,
+        limits=limits,
+        large_offsets=large_offsets,
+        threads=threads,
+        filesystem=filesystem,
+        batch_size=batch_size,
+        batch_bytes=batch_bytes,
+    )
     source = as_list(source)
     if datasets_in(source):
         return Dataset(LazyScan.from_scan(plan_dataset(source, options)))

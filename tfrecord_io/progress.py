@@ -1,7 +1,13 @@
-"""The progress of a long call: a bar on stderr, or the calls of a function."""
+"""Progress of a running call, by a bar on stderr or calls of a function, and the log of the package.
+
+In the log, INFO is what has changed in storage: files written, appended, replaced, compacted, removed, copied. DEBUG is
+why a read or write took the way that it took: requests made again, indexes, manifests, the engine. Warnings are not
+logged. There is at most one message for a file, request or call, and none for a record.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Callable
@@ -9,6 +15,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from tfrecord_io.errors import hide_secrets
 from tfrecord_io.typing import Progress, ProgressLike
 
 if TYPE_CHECKING:
@@ -16,6 +23,7 @@ if TYPE_CHECKING:
 
 Unit = Literal["bytes", "rows", "records"]
 
+logger = logging.getLogger("tfrecord_io")
 _BAR_UNITS = {"bytes": "B", "rows": "row", "records": "record"}  # tqdm shows B as kB and MB
 
 
@@ -80,7 +88,7 @@ class ProgressMeter:
         self._position = 0
 
     def part(self, share: int | Fraction = 1) -> ProgressLike:
-        """The keyword `progress` for a call that is a part of this one: what it does is added, or a share of it."""
+        """The keyword `progress` for a partial call, whose progress, or a share of it, is added to this progress."""
         if not self.is_wanted:
             return False
         before = 0
@@ -107,3 +115,14 @@ class ProgressMeter:
         self.close()
         if self._error is not None and error is not self._error:
             raise self._error
+
+
+def _hide_secrets(record: logging.LogRecord) -> bool:
+    """Take passwords and tokens out of the URLs in a log message; a filter of the logger."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(hide_secrets(arg) if isinstance(arg, str) else arg for arg in record.args)
+    return True
+
+
+logger.addFilter(_hide_secrets)
+logger.addHandler(logging.NullHandler())

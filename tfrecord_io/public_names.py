@@ -1,4 +1,7 @@
-"""The public names: which module shows each, and which defines it. Modules are imported when a name is first used."""
+"""The public names: which module shows each, and which defines it. Modules are imported when a name is first used.
+
+Tests: tests/test_public_api.py and tests/test_typing.py.
+"""
 
 from __future__ import annotations
 
@@ -78,6 +81,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "read.random_access": "RandomAccess SelectedRecords",
         "read.reader": "Reader",
         "read.report": "ReadReport",
+        "read.suggest_types": "Suggestion",
         "schema.field": "Field",
         "schema.inferred_schema": "InferredSchema",
         "tools.delete": "DeleteReport",
@@ -139,7 +143,7 @@ _TYPE = re.compile("string|bool|u?int(8|16|32|64)|b?float(16|32|64)|complex(64|1
 
 
 class _NotAFunction(ModuleType):
-    """A package with the name of what users look for, such as `read`: calling it says what was meant."""
+    """A package named like a function that users look for, such as `read`: a call of it raises with the right name."""
 
     def __call__(self, *arguments: object, **keywords: object) -> NoReturn:
         question = _question("", self.__name__.rpartition(".")[2])
@@ -197,7 +201,7 @@ class MissingType:
 
 
 class LateTypes:
-    """The types of a module, which is imported when an annotation is evaluated that names one.
+    """Types of a module, imported when an annotation that names a type is evaluated.
 
     Annotations of this package are text: ``import tfrecord_io`` imports neither pandas nor torch for them. Where a
     library cannot be imported, its types are `MissingType`.

@@ -85,7 +85,7 @@ OWN: dict[str, dict[str, str]] = {
 
 
 class Point(NamedTuple):
-    """What a package adds to a group."""
+    """An entry that a package adds to a group."""
 
     name: str
     value: str  # where it is: ``module:name``, or a module
@@ -98,8 +98,8 @@ class Point(NamedTuple):
         """
         try:
             module, _, names = self.value.partition("[")[0].strip().partition(":")  # without extras
-            found: Any = import_module(module)
-            return attrgetter(names)(found) if names else found
+            target: Any = import_module(module)
+            return attrgetter(names)(target) if names else target
         except ModuleNotFoundError as error:
             plugin = ".".join(self.value.split(".")[:3])
             if self.package != PACKAGE or not (error.name or "").startswith(plugin):
@@ -109,16 +109,16 @@ class Point(NamedTuple):
 
 
 def own_points(group: str) -> list[Point]:
-    """Those of the plugins of this package."""
+    """Points of the plugins of this package."""
     return [Point(name, value) for name, value in OWN.get(group, {}).items()]
 
 
 def other_points(group: str) -> list[Point]:
-    """Those of other packages, in the order of their names. All packages are asked again once one is installed."""
-    return [*_other_points(group, tuple((path, _modified(path)) for path in sys.path))]
+    """Points of other packages, in the order of their names. All packages are asked again once one is installed."""
+    return [*_other_points(group, tuple((path, _modification_time(path)) for path in sys.path))]
 
 
-def _modified(folder: str) -> int | None:
+def _modification_time(folder: str) -> int | None:
     try:
         return os.stat(folder or ".").st_mtime_ns
     except OSError:
@@ -129,12 +129,12 @@ def _modified(folder: str) -> int | None:
 def _other_points(group: str, _folders: tuple[tuple[str, int | None], ...]) -> list[Point]:
     from importlib.metadata import entry_points  # takes longer to import than to use
 
-    found = [Point(p.name, p.value, "" if p.dist is None else p.dist.name) for p in entry_points(group=group)]
-    return sorted((p for p in found if p.package.replace("-", "_") != PACKAGE), key=lambda p: (p.package, p.name))
+    points = [Point(p.name, p.value, "" if p.dist is None else p.dist.name) for p in entry_points(group=group)]
+    return sorted((p for p in points if p.package.replace("-", "_") != PACKAGE), key=lambda p: (p.package, p.name))
 
 
 def load_point(group: str, name: str) -> Any:
-    """What a point of this package has; MissingDependencyError if its plugin was removed."""
+    """Load the object of a point of this package; MissingDependencyError if its plugin was removed."""
     return Point(name, OWN[group][name]).load()
 
 
@@ -143,7 +143,7 @@ def find_point(group: str, name: str) -> Point | None:
     return next((p for points in (own_points, other_points) for p in points(group) if p.name == name), None)
 
 
-# Of TFRecord files: no row has them, so that the names of such files never ask for those of other packages.
+# Suffixes of TFRecord files: no row has them, so names of such files never load the rows of other packages.
 RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".tfr", ".record", ".records", "_tfrecord")
 # Of files that may be TFRecord: written where a caller names one, or read by a shard number. In a directory, content
 # decides, as MXNet has other files of records, and a "config.example" is text.
@@ -152,7 +152,7 @@ _SUFFIX = re.compile(r"\.[a-z_]\w*")  # not ".tfrecord-00000-of-00008"
 
 
 class Registered(Protocol):
-    """What a registry needs to know of what it has."""
+    """Facts that a registry needs of each row."""
 
     @property
     def name(self) -> str: ...
@@ -164,7 +164,7 @@ class Registered(Protocol):
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """Of file names, in lower case, with their dot."""
+        """Suffixes of file names, in lower case, with their dot."""
         ...
 
 
@@ -205,7 +205,7 @@ class Registry(Generic[R]):
 
     @property
     def core(self) -> tuple[R, ...]:
-        """Those of this package, without those of its plugins."""
+        """Rows of the core of this package, without the rows of its plugins."""
         return self._add_core() if self._core is None else self._core
 
     def _add_core(self) -> tuple[R, ...]:
@@ -213,24 +213,24 @@ class Registry(Generic[R]):
             if self._core is None:
                 rows = self._make_core()
                 for row in rows:
-                    if (taken := self._add(row)) is not None:
-                        raise ValueError(f"two rows have {taken!r}")
+                    if (duplicate := self._add(row)) is not None:
+                        raise ValueError(f"two rows have {duplicate!r}")
                 self._core = rows
             return self._core
 
     def __iter__(self) -> Iterator[R]:
         yield from self.core
         for points in (own_points, other_points):
-            yield from self._added(points)
+            yield from self._load_rows(points)
 
     @property
     def own(self) -> tuple[R, ...]:
-        """Those of this package: of the core and of its plugins."""
-        return (*self.core, *self._added(own_points))
+        """Rows of this package: of the core and of its plugins."""
+        return (*self.core, *self._load_rows(own_points))
 
     def get(self, name: str) -> R | None:
         """The row of this name or alias, in any case; None if it is unknown."""
-        return self._found(self._by_name, name.lower())
+        return self._find(self._by_name, name.lower())
 
     def __getitem__(self, name: str) -> R:
         """As `get`; ValueError, with the names, if it is unknown."""
@@ -239,18 +239,18 @@ class Registry(Generic[R]):
         return row
 
     def has(self, name: object) -> TypeGuard[str]:
-        """Whether it is the name of a row: not an alias, and in no other case."""
+        """True if `name` is the name of a row: not an alias, and in no other case."""
         row = self.get(name) if isinstance(name, str) else None
         return row is not None and row.name == name
 
     def of_path(self, path: str) -> R | None:
         """The row whose suffix a path has, in any case; None if it has none."""
-        return self._of_suffix(os.path.splitext(path)[1])
+        return self._find_suffix(os.path.splitext(path)[1])
 
     def without_suffix(self, path: str) -> str:
         """The path without the suffix of a row; the path if it has none."""
         stem, dot, suffix = path.rpartition(".")
-        return path if self._of_suffix(dot + suffix) is None else stem
+        return path if self._find_suffix(dot + suffix) is None else stem
 
     def names(self) -> tuple[str, ...]:
         """All names, without aliases."""
@@ -260,33 +260,33 @@ class Registry(Generic[R]):
         """All suffixes of all rows."""
         return tuple(suffix for row in self for suffix in row.suffixes)
 
-    def _of_suffix(self, suffix: str) -> R | None:
+    def _find_suffix(self, suffix: str) -> R | None:
         suffix = suffix.lower()
         if suffix in RECORD_SUFFIXES or not _SUFFIX.fullmatch(suffix):
             return self._by_suffix.get(suffix)
-        return self._found(self._by_suffix, suffix)
+        return self._find(self._by_suffix, suffix)
 
-    def _found(self, table: dict[str, R], key: str) -> R | None:
+    def _find(self, table: dict[str, R], key: str) -> R | None:
         """The row of a name or a suffix."""
         self._add_core()
         for points in (own_points, other_points):
             if (row := table.get(key)) is not None:
                 return row
-            self._added(points)
+            self._load_rows(points)
         row, removed = table.get(key), self._removed.get(key.removeprefix("."))
         return removed.load() if row is None and removed is not None else row
 
     def _add(self, row: R) -> str | None:
         """Add a row; if one of its names or suffixes is taken, nothing is added, and that is returned."""
         names = (row.name.lower(), *row.aliases)
-        for taken, table in ((names, self._by_name), (row.suffixes, self._by_suffix)):
-            if (double := next((each for each in taken if each in table), None)) is not None:
+        for keys, table in ((names, self._by_name), (row.suffixes, self._by_suffix)):
+            if (double := next((key for key in keys if key in table), None)) is not None:
                 return double
         self._by_name.update(dict.fromkeys(names, row))
         self._by_suffix.update(dict.fromkeys(row.suffixes, row))
         return None
 
-    def _added(self, points: Callable[[str], list[Point]]) -> tuple[R, ...]:
+    def _load_rows(self, points: Callable[[str], list[Point]]) -> tuple[R, ...]:
         """The rows of plugins, or of other packages, which are loaded once.
 
         No row can have a name or suffix of those before it: the core is added first, and those of other packages last.
@@ -300,7 +300,7 @@ class Registry(Generic[R]):
         return self._loaded[points]
 
     def _load(self, points: list[Point]) -> tuple[tuple[R, ...], list[str]]:
-        """The rows of points, which are added, and of those that are left out what to warn of."""
+        """Add the rows of points; return the rows, and a warning for each point left out."""
         rows, left_out = [], []
         for point in points:
             try:
@@ -327,8 +327,8 @@ class Registry(Generic[R]):
             return None, f"{point.value!r} cannot be loaded ({type(error).__name__}: {printable(error)})"
         if not isinstance(row, self._row_class):
             return None, f"{point.value!r} is a {type(row).__name__}, not a {self._row_class.__name__}"
-        taken = self._add(row)
-        return row, None if taken is None else f"{taken!r} is taken"
+        duplicate = self._add(row)
+        return row, None if duplicate is None else f"{duplicate!r} is taken"
 
 
 def listed(word: str, *names: str) -> str:

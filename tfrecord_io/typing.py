@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from tfrecord_io.public_names import attach as _attach
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tfrecord_io.read.random_access import SelectedRecords as SelectedRecords
     from tfrecord_io.read.reader import Reader as Reader
     from tfrecord_io.read.report import ReadReport as ReadReport
+    from tfrecord_io.read.suggest_types import Suggestion as Suggestion
     from tfrecord_io.schema.field import Field as Field
     from tfrecord_io.schema.inferred_schema import InferredSchema as InferredSchema
     from tfrecord_io.tools.delete import DeleteReport as DeleteReport
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from tfrecord_io.write.writer import WriteReport as WriteReport
 
 __all__ = [
+    "UNSET",
     "ArrayIterator",
     "ArrayLayout",
     "ArrayStream",
@@ -94,12 +97,14 @@ __all__ = [
     "SchemaLike",
     "SelectedRecords",
     "SkippedRegion",
+    "Suggestion",
     "SourceFormat",
     "StorageLike",
     "Table",
     "TableLike",
     "TargetFormat",
     "UnevenParts",
+    "Unset",
     "WindowPad",
     "WindowedDataset",
     "WritableFile",
@@ -114,6 +119,33 @@ __getattr__, _names_of_results, _ = _attach("typing", globals())
 def __dir__() -> list[str]:
     return sorted({*__all__, *_names_of_results()})
 
+
+class Unset(Enum):
+    """The type of `UNSET`, the default of a keyword that a dataset may have stated.
+
+    A call that passes its own keyword on passes UNSET where its caller states nothing: the option of the dataset holds
+    then, and without a dataset the default that the documentation of the keyword states.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> from tfrecord_io.typing import UNSET, ProgressLike, Unset
+    >>> def rows(source, progress: ProgressLike | Unset = UNSET):
+    ...     return tfr.read_table(source, progress=progress).num_rows
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
+    >>> rows(tfr.dataset("three.tfrecord"))
+    3
+    """
+
+    UNSET = "UNSET"
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+    __str__ = __repr__
+
+
+UNSET: Final = Unset.UNSET
 
 # The values of keywords.
 ArrayLayout = Literal["object", "offsets", "pad", "csr"]

@@ -51,7 +51,8 @@ GROUPS = {
     "Inspect": "build_index count verify salvage describe report diff read_metadata show_versions",
     "Records of any content": "RecordReader RecordWriter",
     "Schemas": "Schema InferredSchema Field scalar list_ tensor sequence image",
-    "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece MixedDataset WindowedDataset "
+    "Results": "Reader ReadReport SkippedRegion Suggestion Writer WriteReport Dataset DatasetPiece MixedDataset "
+    "WindowedDataset "
     "Explanation FilePlan FilterPlan ArrayIterator ArrayStream RandomAccess SelectedRecords DatasetReport DeleteReport "
     "Progress",
     "Other libraries": "scan_polars register_duckdb register_pandas register_spark",

@@ -18,7 +18,7 @@ LENGTHS = st.lists(st.integers(0, 4) | st.integers(0, 200), min_size=1, max_size
 def excess(rows: Ragged, begin: int, end: int) -> int:
     """The bytes of a padded array beyond its values."""
     values, _ = rows.cut(begin, end)
-    return rows.padded(begin, end, 0).nbytes - values.nbytes
+    return rows.pad(begin, end, 0).nbytes - values.nbytes
 
 
 def first_excess(columns: list[Ragged], row_bytes: np.ndarray, limit: int, size: int) -> int | None:
@@ -41,7 +41,7 @@ def test_padding_beyond_the_limit_is_refused_at_its_row(
     lengths: list[int], limit: int, batch_rows: int, dtype: str, data: st.DataObject
 ) -> None:
     count = sum(lengths)
-    rows = Ragged.of_present(np.zeros(count, dtype), np.array(lengths), None)
+    rows = Ragged.from_present(np.zeros(count, dtype), np.array(lengths), None)
     row_bytes = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(lengths), max_size=len(lengths))), float)
     expected = first_excess([rows], row_bytes, limit, batch_rows)
     budget = ArrayBudget(limit, row_bytes, batch_rows)
@@ -55,7 +55,7 @@ def test_padding_beyond_the_limit_is_refused_at_its_row(
 
 def test_tensors_are_padded_along_each_axis() -> None:
     shapes = np.array([[1, 100], [100, 1], [1, 1]])
-    rows = Ragged.of_present(np.zeros(201, np.float64), shapes.prod(axis=1), None, shapes)
+    rows = Ragged.from_present(np.zeros(201, np.float64), shapes.prod(axis=1), None, shapes)
     needed = excess(rows, 0, 3)
     assert needed == (3 * 100 * 100 - 201) * 8
     ArrayBudget(needed, np.zeros(3)).take_padding(rows, 0, "x")
@@ -65,7 +65,7 @@ def test_tensors_are_padded_along_each_axis() -> None:
 
 
 def test_columns_share_the_budget_and_masks_count() -> None:
-    rows = Ragged.of_present(np.zeros(11, np.uint8), np.array([10, 1]), None)
+    rows = Ragged.from_present(np.zeros(11, np.uint8), np.array([10, 1]), None)
     budget = ArrayBudget(20, np.zeros(2))
     budget.take_padding(rows, 0, "a")
     budget.take_padding(rows, 0, "b")
@@ -79,7 +79,7 @@ def test_columns_share_the_budget_and_masks_count() -> None:
 
 def test_rows_without_a_value_count_as_whole_rows() -> None:
     valid = np.array([True, False, False])
-    rows = Ragged.of_present(np.zeros(100, np.int64), np.array([100]), valid)
+    rows = Ragged.from_present(np.zeros(100, np.int64), np.array([100]), valid)
     ArrayBudget(1600, np.zeros(3)).take_missing(rows, (100,), 0, "x")
     with pytest.raises(RowFault) as caught:
         ArrayBudget(1599, np.zeros(3)).take_missing(rows, (100,), 0, "x")
@@ -87,12 +87,12 @@ def test_rows_without_a_value_count_as_whole_rows() -> None:
 
 
 def test_a_last_batch_of_fewer_rows_has_no_padding_for_those_it_lacks() -> None:
-    rows = Ragged.of_present(np.zeros(1, np.uint8), np.array([0, 0, 1]), None)
+    rows = Ragged.from_present(np.zeros(1, np.uint8), np.array([0, 0, 1]), None)
     ArrayBudget(0, np.zeros(3), 2).take_padding(rows, 0, "x")
 
 
 def test_no_rows_take_nothing() -> None:
-    rows = Ragged.of_present(np.zeros(0), np.zeros(0, np.int64), None)
+    rows = Ragged.from_present(np.zeros(0), np.zeros(0, np.int64), None)
     ArrayBudget(0, np.zeros(0), 5).take_padding(rows, 1, "x")
 
 
@@ -101,7 +101,7 @@ def test_rows_keep_their_batches_where_others_are_left_out(
     lengths: dict[int, int], limit: int, batch_rows: int
 ) -> None:
     places = np.array(sorted(lengths))
-    rows = Ragged.of_present(
+    rows = Ragged.from_present(
         np.zeros(sum(lengths.values()), "i8"), np.array([lengths[p] for p in sorted(lengths)]), None
     )
     row_bytes = np.zeros(len(places))

@@ -276,7 +276,7 @@ def test_fit(own: tuple[int, int], size: tuple[int, int], mode: str, orientation
 
 
 def decoded(files: list[bytes], field: Any) -> Any:
-    decoder = ImageDecoder.for_field(field.named("x").to_arrow())
+    decoder = ImageDecoder.from_field(field.named("x").to_arrow())
     assert decoder is not None
     rows = decoder.rows(pa.array(files, pa.binary()), 1, ColumnLayout())
     return rows.values if isinstance(rows, Dense) else rows.objects(0, len(rows))
@@ -348,7 +348,7 @@ def test_simplejpeg_gives_the_pixels_of_pillow(subsampling: int) -> None:
     fields = [tfr.image(mode=mode) for mode in ("RGB", "L")]
     damaged = [bytes(data) for data in (mutated(files[-1], seed) for seed in range(rounds(100)))]
     for field in fields:
-        fast, plain = (PixelReader.for_column("x", image_form(field)) for _ in range(2))
+        fast, plain = (PixelReader.from_form("x", image_form(field)) for _ in range(2))
         plain = replace(plain, decode_jpeg=None)
         for data in files + damaged:
             assert outcome(fast, data) == outcome(plain, data)
@@ -357,7 +357,7 @@ def test_simplejpeg_gives_the_pixels_of_pillow(subsampling: int) -> None:
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"])
 def test_damage_is_found_while_the_orientation_is_looked_up(kind: str) -> None:
     fields = tfr.image(), tfr.image(orient=False)
-    readers = [PixelReader.for_column("x", image_form(field)) for field in fields]
+    readers = [PixelReader.from_form("x", image_form(field)) for field in fields]
     data = encoded(colours(40, 50), kind)
     for seed in range(rounds(100)):
         damaged = bytes(mutated(data, seed))

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.arrow.evaluate_condition import with_typed_literals as typed
+from tfrecord_io.arrow.evaluate_condition import type_literals as typed
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.row_filter import RowFilter
@@ -24,7 +24,7 @@ from tfrecord_io.read.row_filter import RowFilter
 f = pc.field
 
 
-def with_typed_literals(condition: pc.Expression, schema: pa.Schema) -> pc.Expression:
+def type_literals(condition: pc.Expression, schema: pa.Schema) -> pc.Expression:
     return typed(condition_of(condition), schema).expression
 
 
@@ -70,19 +70,19 @@ def test_text_is_compared_as_the_value_that_it_stands_for(
     expected = getattr(typed, operator)(f(name)) if swapped else getattr(f(name), operator)(typed)
     both = (written & (f("n") >= 0)) | f("text").isin(["x"])
     dataset = ds.dataset(pa.table(rows))  # whose filter may leave no row, unlike that of a batch in pyarrow 19
-    for condition in (with_typed_literals(written, SCHEMA), with_typed_literals(both, SCHEMA)):
+    for condition in (type_literals(written, SCHEMA), type_literals(both, SCHEMA)):
         assert dataset.to_table(filter=condition)["n"].equals(dataset.to_table(filter=expected)["n"])
 
 
 def test_a_timestamp_without_an_offset_is_in_the_zone_of_the_column() -> None:
     rows = pa.record_batch({"zoned": pa.array([datetime.datetime(2024, 1, 2, tzinfo=PARIS)], TYPES["zoned"])})
-    assert len(rows.filter(with_typed_literals(f("zoned") == "2024-01-02", SCHEMA))) == 1
-    assert len(rows.filter(with_typed_literals(f("zoned") == "2024-01-01T23:00:00Z", SCHEMA))) == 1
+    assert len(rows.filter(type_literals(f("zoned") == "2024-01-02", SCHEMA))) == 1
+    assert len(rows.filter(type_literals(f("zoned") == "2024-01-01T23:00:00Z", SCHEMA))) == 1
 
 
 @pytest.mark.parametrize("condition", [f("text") == "2024-01-01", f("n") > 1, f("naive").is_valid(), pc.scalar(True)])
 def test_other_conditions_stay_as_they_are(condition: pc.Expression) -> None:
-    assert with_typed_literals(condition, SCHEMA) is condition
+    assert type_literals(condition, SCHEMA) is condition
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_other_conditions_stay_as_they_are(condition: pc.Expression) -> None:
 )
 def test_text_of_another_form_is_refused(condition: pc.Expression, text: str) -> None:
     with pytest.raises(tfr.errors.SchemaError, match=text):
-        with_typed_literals(condition, SCHEMA)
+        type_literals(condition, SCHEMA)
 
 
 def test_filters_of_text_on_columns_of_dates(tmp_path: Any) -> None:
@@ -137,7 +137,7 @@ def test_times_are_compared_exactly_in_any_unit_and_zone(
     expected = [getattr(other, operator)(moment) for other in moments]
 
     def found(condition: pc.Expression) -> list[int]:
-        return ds.dataset(table).to_table(filter=with_typed_literals(condition, schema))["id"].to_pylist()
+        return ds.dataset(table).to_table(filter=type_literals(condition, schema))["id"].to_pylist()
 
     condition = getattr(f("at"), operator)(value)
     assert found(condition) == [at for at in range(3) if expected[at]]
@@ -163,7 +163,7 @@ def test_filters_on_times(tmp_path: Path) -> None:
 )
 def test_a_column_without_values_has_no_member_but_null(values: list[Any], expected: list[bool]) -> None:
     rows = pa.table({"nothing": pa.nulls(2)})
-    condition = with_typed_literals(f("nothing").isin(values), rows.schema)
+    condition = type_literals(f("nothing").isin(values), rows.schema)
     assert ds.dataset(rows).to_table({"found": condition})["found"].to_pylist() == expected
 
 

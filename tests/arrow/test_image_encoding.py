@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
-from tfrecord_io.arrow.image_encoding import arrays_schema, encoded_images, with_image_fields
+from tfrecord_io.arrow.image_encoding import arrays_schema, declare_images, encoded_images
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.tensor_types import IMAGE_ENCODINGS
@@ -162,6 +162,6 @@ def test_other_encodings_are_untouched() -> None:
     schema = tfr.Schema({"x": tfr.image()})
     assert arrays_schema(schema, {"x": "raw"}) is schema
     source = open_input({"x": [1]})
-    assert with_image_fields(source.schema, None) is source.schema
+    assert declare_images(source.schema, None) is source.schema
     (batch,) = encoded_images(source.batches, source.schema, None, 0)
     assert batch["x"].to_pylist() == [1]

@@ -85,7 +85,7 @@ def test_lists_of_one_length_are_fixed_length_features(lengths: list[int], value
         path = Path(folder) / "a.tfrecord"
         table = pa.table({"x": pa.array([[values] * length for length in lengths], type_)})
         tfr.write_tfrecord(table, path, embed_schema=embed_schema, float64="round")
-        schema, _ = resolve_schema(path, "feature_description", {})
+        schema, *_ = resolve_schema(path, "feature_description", {})
         features = schema.to_feature_description()
         if not features:  # no record has a value
             assert set(lengths) == {0}
@@ -166,5 +166,5 @@ def test_columns_of_folders_are_no_features(run: Any, tmp_path: Path, form: str,
 def test_columns_of_folders_are_no_features_of_declared_types(tmp_path: Path) -> None:
     (tmp_path / "day=1").mkdir()
     tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "day=1" / "a.tfrecord")
-    schema, source = resolve_schema(tmp_path, "feature_description", {"schema": {"n": "int32"}})
+    schema, source, _ = resolve_schema(tmp_path, "feature_description", {"schema": {"n": "int32"}})
     assert (schema.names, source) == (["n"], "schema=")

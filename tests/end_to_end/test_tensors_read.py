@@ -19,7 +19,7 @@ from reading_modes import blocks_of, engine_of, on_disk
 from records import blobs, example, floats, int64s, written
 from tensor_cells import DTYPES, MATRIX, assert_same, cells, companions, dtype_of, record
 from tfrecord_io.format.dtypes import dtype_name, element
-from tfrecord_io.schema.column_features import with_encoding
+from tfrecord_io.schema.column_features import set_encoding
 from tfrecord_io.schema.tensor_types import dtype_metadata, is_fixed_shape_tensor, tensor_type, variable_shape_tensor
 
 
@@ -258,7 +258,7 @@ def test_infer_schema_shows_folded_columns(tmp_path: Path) -> None:
 def governed(name: str, shape: tuple[int | None, ...], encoding: str = "raw") -> pa.Schema:
     of = element(name)
     return pa.schema(
-        [with_encoding(pa.field("x", tensor_type(of, shape), metadata=dtype_metadata(of) or None), encoding)]
+        [set_encoding(pa.field("x", tensor_type(of, shape), metadata=dtype_metadata(of) or None), encoding)]
     )
 
 

@@ -18,7 +18,7 @@ import tfrecord_io as tfr
 from limited import set_limits
 from tensors_of_arrays import Given, columns
 from tfrecord_io.format.dtypes import element
-from tfrecord_io.schema.column_features import with_encoding
+from tfrecord_io.schema.column_features import set_encoding
 from tfrecord_io.schema.tensor_types import tensor_field
 from tfrecord_io.testing.tensor_encoding_suite import PLAIN, dtype_of, values_of
 
@@ -148,7 +148,7 @@ PERMUTED = pa.fixed_shape_tensor(pa.int64(), (2, 3), permutation=[1, 0])
 def test_permuted_axes_in_a_declared_struct(tmp_path: Path, text: pa.DataType) -> None:
     values = np.arange(6).reshape(1, 3, 2)
     tfr.write_tfrecord({"s/a": values, "s/b": ["x"]}, tmp_path / "a.tfrecord")
-    tensor = with_encoding(pa.field("a", PERMUTED), "raw")
+    tensor = set_encoding(pa.field("a", PERMUTED), "raw")
     for struct in (pa.struct([tensor, ("b", text)]), pa.struct([tensor])):
         schema = pa.schema({"s": struct})
         column = tfr.read_table(tfr.dataset(tmp_path / "a.tfrecord", schema=schema))["s"].combine_chunks()

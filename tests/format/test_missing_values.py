@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import tfrecord_io as tfr
-from tfrecord_io.arrow.input.from_arrays import without_masks
+from tfrecord_io.arrow.input.from_arrays import unmask_cells
 from tfrecord_io.arrow.input.tensor_cast import unmasked_rows
 from tfrecord_io.format.missing_values import has_missing, holds_masked
 
@@ -38,10 +38,10 @@ def test_a_masked_array_is_none_or_refused(cell: Any) -> None:
     assert has_missing([cell]) == any(array.mask.any() for array in arrays)
     if partly:
         with pytest.raises(tfr.errors.EncodeError, match="part of its array is masked") as caught:
-            without_masks([None, cell])
+            unmask_cells([None, cell])
         assert caught.value.record == 1
         return
-    found = without_masks([cell])
+    found = unmask_cells([cell])
     assert (found is None) == (not arrays)
     for before, after in zip(leaves(cell), leaves(found[0] if found else cell), strict=True):
         if isinstance(before, np.ma.MaskedArray):
@@ -124,20 +124,20 @@ def test_arrays_of_objects_may_hold_masked_arrays() -> None:
     objects = np.empty((2, 2), object)
     objects[0, 0], objects[0, 1], objects[1, 1] = WHOLE, 3, "x"
     for cells in ([objects], [None, (objects,)]):
-        found = without_masks(cells)
+        found = unmask_cells(cells)
         assert found is not None
         rows = found[0] if len(cells) == 1 else found[1][0]
         assert rows[0] == [None, 3]
         assert list(rows[1]) == [None, "x"]
     objects[1, 0] = PARTLY
     with pytest.raises(tfr.errors.EncodeError, match="part of its array is masked") as caught:
-        without_masks([3, objects])
+        unmask_cells([3, objects])
     assert caught.value.record == 1
-    assert without_masks([np.array([1, "x"], object), {"x": [2]}]) is None
+    assert unmask_cells([np.array([1, "x"], object), {"x": [2]}]) is None
 
 
 def test_structs_may_hold_masked_arrays() -> None:
-    assert without_masks([{"x": 1, "y": [WHOLE]}, None]) == [{"x": 1, "y": [None]}, None]
+    assert unmask_cells([{"x": 1, "y": [WHOLE]}, None]) == [{"x": 1, "y": [None]}, None]
 
 
 def test_rows_without_elements_are_not_masked() -> None:
@@ -157,7 +157,7 @@ def test_nulls_of_polars_are_counted_by_a_method() -> None:
 
 
 def test_values_of_a_masked_column_are_plain() -> None:
-    found = without_masks(np.ma.masked_array([1, 2], [True, False]))
+    found = unmask_cells(np.ma.masked_array([1, 2], [True, False]))
     assert found == [None, 2]
     assert type(found[1]) is int
 

@@ -40,8 +40,8 @@ from tfrecord_io.cli.schema_text import schema_text
 from tfrecord_io.index.column_search import column_indexes
 from tfrecord_io.index.find_index import open_columns
 from tfrecord_io.index.record_index import RecordIndex
-from tfrecord_io.options import unwrapped
 from tfrecord_io.read.open_scan import indexed_fields
+from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, pack, unpack
 from tfrecord_io.schema.formats.tfds_info import shard_lengths
 from tfrecord_io.storage.paths.manifest import parse_manifest
@@ -312,7 +312,7 @@ class ColumnIndex(Target):
 
     def parse(self, mutant: bytes) -> object:
         self.install(mutant)
-        dataset = unwrapped(tfr.dataset(self.path))
+        dataset = unwrap_scans(tfr.dataset(self.path))
         (source,) = dataset.sources
         (sidecar,) = column_indexes([source])
         assert sidecar is not None

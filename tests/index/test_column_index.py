@@ -33,8 +33,8 @@ from tfrecord_io.index import column_index
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex, write_columns
 from tfrecord_io.index.find_index import open_columns
 from tfrecord_io.index.record_index import Fingerprint, RecordIndex
-from tfrecord_io.options import unwrapped
 from tfrecord_io.read.open_scan import indexed_fields
+from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access_file import open_random_access
@@ -74,7 +74,7 @@ def opened(path: Path) -> tuple[ColumnIndex, Any]:
 def fields(path: Path, *names: str) -> list[pa.Field]:
     """How columns of a file are read."""
     dataset = tfr.dataset(path, columns=list(names))
-    return indexed_fields(unwrapped(dataset), names)
+    return indexed_fields(unwrap_scans(dataset), names)
 
 
 def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ import tfrecord_io as tfr
 from limited import limited
 from servers import Web
 from tfrecord_io.cli.command_group import all_commands
-from tfrecord_io.errors import DecodeError, printable, secret_url, without_secrets
+from tfrecord_io.errors import DecodeError, hide_secrets, printable, secret_url
 
 SECRET = "qzSecret"
 QUERIES = (
@@ -186,7 +186,7 @@ def test_programs_have_the_url_as_it_is(address: Callable[[str], str]) -> None:
 @pytest.mark.parametrize("query", QUERIES)
 def test_what_is_no_secret_is_kept(query: str) -> None:
     url = secret("https://host/a.tfrecord", query)
-    for shown in (without_secrets(url), printable(url), str(DecodeError("odd", path=url)), repr(secret_url(url))):
+    for shown in (hide_secrets(url), printable(url), str(DecodeError("odd", path=url)), repr(secret_url(url))):
         assert SECRET not in shown
         assert "https://user:…@host/a.tfrecord?" in shown
         for kept in ("v=1", "X-Amz-Date=2", "sv=2024", "se=2026", "spr=https", "Expires=1"):
@@ -201,7 +201,7 @@ def test_what_is_no_secret_is_kept(query: str) -> None:
     ],
 )
 def test_other_paths_are_shown_as_they_are(path: str) -> None:
-    assert without_secrets(path) == printable(path) == path
+    assert hide_secrets(path) == printable(path) == path
     assert str(FileNotFoundError(2, "no such file", secret_url(path))) == str(
         FileNotFoundError(2, "no such file", path)
     )

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.arrow.casts import with_one_dictionary
-from tfrecord_io.arrow.input.batch_source import with_nested
+from tfrecord_io.arrow.casts import unify_table
+from tfrecord_io.arrow.input.batch_source import nest_lossy_columns
 from tfrecord_io.arrow.input.tensor_cast import Columns, tensors_of_array
 from tfrecord_io.file_formats.tables.columnar_files import _apply_categories, _categorical
 from tfrecord_io.options.write import WriteOptions
-from tfrecord_io.schema.array_attributes import with_attributes, with_dimensions
-from tfrecord_io.schema.column_features import RAW, with_encoding
+from tfrecord_io.schema.array_attributes import add_attributes, add_dimensions
+from tfrecord_io.schema.column_features import RAW, set_encoding
 from tfrecord_io.schema.embedded import pack
-from tfrecord_io.schema.merged_schema import with_types_of
+from tfrecord_io.schema.merged_schema import fill_in_types
 from tfrecord_io.training.mixture import same_columns
 from tfrecord_io.write.distributed import _refuse_other_columns
 from tfrecord_io.write.sharded_sink import SchemaUnion
@@ -38,7 +38,7 @@ def schema(type_: pa.DataType) -> pa.Schema:
 
 
 def raw(columns: pa.Schema) -> pa.Schema:
-    return pa.schema([with_encoding(column, RAW) for column in columns])
+    return pa.schema([set_encoding(column, RAW) for column in columns])
 
 
 def nested() -> tuple[pa.Schema, list[pa.RecordBatch]]:
@@ -54,18 +54,18 @@ def categories(*values: str) -> pa.DictionaryArray:
 @pytest.mark.parametrize(
     ("given", "act"),
     [
-        (lambda: (schema(pa.int8()), {name: {"units": "K"} for name in NAMES}), with_attributes),
-        (lambda: (schema(pa.int8()), {name: ["lat"] for name in NAMES}), with_dimensions),
-        (lambda: (schema(pa.null()), schema(pa.string())), with_types_of),
+        (lambda: (schema(pa.int8()), {name: {"units": "K"} for name in NAMES}), add_attributes),
+        (lambda: (schema(pa.int8()), {name: ["lat"] for name in NAMES}), add_dimensions),
+        (lambda: (schema(pa.null()), schema(pa.string())), fill_in_types),
         (lambda: (schema(pa.int8()), schema(pa.int8()), ""), _refuse_other_columns),
         (lambda: (pack(schema(pa.int64())), pack(schema(pa.null())), ""), SchemaUnion()),
         (lambda: (schema(pa.float64()), raw(schema(pa.float64())), WriteOptions()), _as_in_dataset),
-        (nested, with_nested),
+        (nested, nest_lossy_columns),
         (
             lambda: (table(pa.nulls(1)), dict.fromkeys(range(len(NAMES)), tensors_of_array(np.zeros((1, 2, 2))))),
             lambda *both: Columns(*both).schema,
         ),
-        (lambda: (table(pa.chunked_array([categories("a"), categories("b")])),), with_one_dictionary),
+        (lambda: (table(pa.chunked_array([categories("a"), categories("b")])),), unify_table),
         (lambda: (schema(pa.dictionary(pa.int8(), pa.string())), NAMES), _categorical),
         (lambda: (table(categories("a")).to_batches()[0], dict.fromkeys(NAMES, pa.array(["b"]))), _apply_categories),
         (lambda: ([SimpleNamespace(schema=schema(pa.int8()))] * 2,), same_columns),

@@ -21,7 +21,7 @@ import tfrecord_io as tfr
 from arrow_tables import batches
 from limited import limited, set_limits, set_processors
 from rounds import rounds
-from tfrecord_io.arrow.input.batch_source import with_nested
+from tfrecord_io.arrow.input.batch_source import nest_lossy_columns
 from tfrecord_io.compression import CODECS
 from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.write import writer
@@ -89,7 +89,7 @@ def test_threads_pieces_and_batches_change_no_byte(
         parts = [batch.slice(at, step) for at in range(0, len(batch), step)]
         whole, stream = pa.Table.from_batches(parts, batch.schema), iter(parts)
         form = data.draw(st.sampled_from([batch, whole, stream, parts] if parts else [batch, whole]))
-        nested = [with_nested(batch.schema, some) for some in (parts[:1], parts)]
+        nested = [nest_lossy_columns(batch.schema, some) for some in (parts[:1], parts)]
         late = form is stream and not nested[0].equals(nested[1], check_metadata=True)
         with pieces, slices, pytest.raises(tfr.errors.EncodeError, match="column_encoding") if late else nullcontext():
             assert written(folder / f"{number}", target, form, threads=threads, **options) == expected

@@ -145,8 +145,8 @@ FAULTS = [
     Fault(
         "arrays/rows_by_number.py",
         "a limit counts from the first record instead of the offset",
-        "stop = len(self._files) if own.limit is None else own.offset + own.limit",
-        "stop = len(self._files) if own.limit is None else own.limit",
+        "stop = len(self._files) if options.limit is None else options.offset + options.limit",
+        "stop = len(self._files) if options.limit is None else options.limit",
     ),
     Fault(
         "training/windows.py",
@@ -157,8 +157,8 @@ FAULTS = [
     Fault(
         "tools/join.py",
         "all batches that are searched together get the matches of the first",
-        "rows, first = found.slice(first, len(batch)), first + len(batch)",
-        "rows = found.slice(first, len(batch))",
+        "rows, first = table_rows.slice(first, len(batch)), first + len(batch)",
+        "rows = table_rows.slice(first, len(batch))",
     ),
     Fault(
         "file_formats/tables/csv_files.py",
@@ -194,8 +194,8 @@ FAULTS = [
     Fault(
         "plugins/tensorflow/event_files.py",
         "a run within a run has the name of the outer one",
-        '    for file in found:\n        yield file.name.rpartition("/")[0] or "."',
-        '    for file in found:\n        yield (file.name.partition("/")[0] if "/" in file.name else ".")',
+        '    for file in event_files:\n        yield file.name.rpartition("/")[0] or "."',
+        '    for file in event_files:\n        yield (file.name.partition("/")[0] if "/" in file.name else ".")',
     ),
     Fault(
         "plugins/engines/dask.py",

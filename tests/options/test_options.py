@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from ast import literal_eval
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import example, int64s, written
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.arrays import ArrayOptions, IterOptions
 from tfrecord_io.options.did_you_mean import OTHER_NAMES, meant_keywords
-from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.options.write import SalvageOptions, WriteOptions
 from tfrecord_io.storage.read.source import MOST_MANIFEST_BYTES
+from tfrecord_io.typing import UNSET
 
 READING = [tfr.read_tfrecord, tfr.read_table, tfr.open_reader, tfr.infer_schema]
 WRITING = [tfr.write_tfrecord, tfr.open_writer]
@@ -160,8 +162,7 @@ def test_every_reading_call_shows_its_keywords(call: Callable[..., Any]) -> None
     assert [*shown] == ["source", *names, *own]
     assert shown["source"].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
     assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for name, p in shown.items() if name != "source")
-    defaults = {name: getattr(ReadOptions, name) for name in names} | {"on_error": None}  # as a dataset says
-    assert {name: shown[name].default for name in names} == defaults
+    assert {name: shown[name].default for name in names} == left_to_datasets(names)
     documented(call)
 
 
@@ -170,9 +171,15 @@ def test_a_dataset_has_all_keywords_of_reading() -> None:
     daily = [name for name in DAILY if name != "filesystem"]  # which comes last of the reading ones, as in writers
     assert [*shown][:8] == ["source", *daily]
     del shown["source"]
-    defaults = {f.name: f.default for f in fields(ReadOptions)} | {"on_error": None}
-    assert {name: p.default for name, p in shown.items()} == defaults
+    defaults = left_to_datasets([f.name for f in fields(ReadOptions)])
+    assert {name: p.default for name, p in shown.items()} == defaults | {"offset": 0}  # which adds to that of a dataset
     documented(tfr.dataset)
+
+
+def left_to_datasets(names: Iterable[str]) -> dict[str, Any]:
+    """The defaults of keywords that a dataset may have stated: None or, where None is a value, or none, UNSET."""
+    defaults = {name: getattr(ReadOptions, name) for name in names} | {"on_error": None}
+    return {name: None if defaults[name] is None else UNSET for name in names}
 
 
 @pytest.mark.parametrize("call", WRITING)
@@ -327,14 +334,22 @@ def test_options_are_immutable() -> None:
 
 def test_defaults_are_documented() -> None:
     assert ReadOptions().thread_count >= 1
-    pages = {tfr.dataset: ReadOptions, tfr.open_reader: ReadOptions, tfr.Limits: tfr.Limits}
-    stated = 0
+    pages: dict[Any, Any] = {tfr.dataset: ReadOptions, tfr.open_reader: ReadOptions, tfr.Limits: tfr.Limits}
+    pages |= {tfr.read_tfrecord: ReadOptions, tfr.salvage: SalvageOptions}
+    stated = list[str]()
     for call, options in pages.items():
         shown = inspect.signature(call).parameters
-        for name, number in re.findall(r"^ *(\w+) : int.*, default ([\d,]+)$", call.__doc__ or "", re.MULTILINE):
-            assert shown[name].default == getattr(options(), name) == int(number.replace(",", "")), name
-            stated += 1
-    assert stated == 5
+        for name, text in re.findall(r"^ *(\w+) : .*, default ([\w, ]+)$", call.__doc__ or "", re.MULTILINE):
+            value = literal_eval(text.replace(",", "").removesuffix(" MiB")) * (MIB if "MiB" in text else 1)
+            assert value == getattr(options(), name, shown[name].default), name
+            assert shown[name].default in (UNSET, value), name
+            stated += [name]
+    assert len(stated) == 16
+    for call in (tfr.dataset, tfr.open_reader, tfr.read_tfrecord, tfr.salvage):
+        unset = {p.name for p in inspect.signature(call).parameters.values() if p.default is UNSET}
+        assert unset <= {*stated, "compression", "on_new", "limits"}
+    for name in ("compression", "on_new"):  # the first of their values
+        assert f'{name} : {{"{getattr(ReadOptions, name)}"' in (tfr.dataset.__doc__ or "")
 
 
 def _wrong_values(kind: str) -> list[Any]:

@@ -300,7 +300,7 @@ def test_an_error_for_lack_of_memory_names_the_file(tmp_path: Path, monkeypatch:
         raise MemoryError("std::bad_alloc")
 
     monkeypatch.setattr(BatchBuilder, "batch", fail)
-    monkeypatch.setattr(BatchBuilder, "of_values", fail)
+    monkeypatch.setattr(BatchBuilder, "batch_of_values", fail)
     with pytest.raises(MemoryError) as info:
         tfr.read_table(path)
     assert str(info.value).startswith(f"{path}: not enough memory for the rows (std::bad_alloc); choose columns")

@@ -24,7 +24,7 @@ from rounds import rounds
 from strategies import sequence_example
 from tfrecord_io.arrays.read_arrays import scan_arrays
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.options import unwrapped
+from tfrecord_io.read.scan import unwrap_scans
 
 pytestmark = pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
 
@@ -343,14 +343,14 @@ def test_rows_of_datasets_and_their_pieces(tmp_path: Path) -> None:
         assert dataset.filter([("x", ">", 10)]).to_arrays()["x"].tolist() == [x for x in good if x > 10]
     assert len(warned) == 1
     with pytest.warns(tfr.errors.DamagedDataWarning):
-        assert [x for piece in dataset.pieces(4) for x in scan_arrays(unwrapped(piece))["x"].tolist()] == good
+        assert [x for piece in dataset.pieces(4) for x in scan_arrays(unwrap_scans(piece))["x"].tolist()] == good
     with pytest.raises(tfr.errors.DecodeError, match=r"record 17: feature 'im'") as caught:
         tfr.dataset(path, schema=IMAGES).filter([("x", ">", 10)]).to_arrays()
     assert caught.value.records_intact == 6
     errors = []
     for piece in tfr.dataset(path, schema=IMAGES).pieces(4):
         try:
-            scan_arrays(unwrapped(piece))
+            scan_arrays(unwrap_scans(piece))
         except tfr.errors.DecodeError as error:
             errors.append(error)
     assert all(error.record is None or error.record == 4 for error in errors)

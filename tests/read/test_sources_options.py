@@ -14,8 +14,9 @@ import pytest
 import tfrecord_io as tfr
 from border import FULL_NAMES, PUBLIC, public
 from source_calls import CALLS, ROWS, f, of, outcome, payloads
-from tfrecord_io.options import unwrapped
 from tfrecord_io.options.dataset_keywords import REFUSED, kept_by_dataset
+from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.typing import UNSET
 
 
 def damage(path: str, byte: int, records: Sequence[int] | None = None) -> None:
@@ -127,6 +128,18 @@ _CALLS = [public(name) for name in sorted(PUBLIC) if FULL_NAMES[name] in (name, 
 
 
 OF_SOURCES = [call for call in _CALLS if callable(call) and kept_by_dataset(call) and call is not tfr.dataset]
+
+
+@pytest.mark.parametrize("call", OF_SOURCES, ids=lambda call: call.__name__)
+def test_a_keyword_that_a_dataset_may_state_is_left_to_it_by_default(call: Any) -> None:
+    """A call whose default is a value would override, or contradict, each dataset that states another one."""
+    own = {"copy": {"threads", "progress"}, "diff": {"limit", "progress"}}.get(
+        call.__name__, set()
+    )  # not those of a dataset
+    own |= {"compression"} if "target" in inspect.signature(call).parameters else set()
+    for parameter in inspect.signature(call).parameters.values():
+        if parameter.name in kept_by_dataset(call) - own and parameter.default is not parameter.empty:
+            assert parameter.default in (None, UNSET), parameter.name
 
 
 @pytest.mark.parametrize("name", ["compression", "limits"])
@@ -260,7 +273,7 @@ def test_rows_that_arrays_cannot_hold_are_asked_about_once_in_each_piece(tmp_pat
 
 
 def merged_part(source: tfr.Dataset) -> None:
-    tfr.merge(tfr.Dataset(replace(unwrapped(source), origin=None)), "out.tfrecord")
+    tfr.merge(tfr.Dataset(replace(unwrap_scans(source), origin=None)), "out.tfrecord")
 
 
 @pytest.mark.parametrize("call", [payloads, merged_part])
@@ -272,7 +285,7 @@ def test_damage_among_chosen_records_is_where_it_is_in_the_file(
         payloads(damaged)
     source = tfr.dataset(damaged, check_crc=False).filter(f("n") >= 5)
     with pytest.raises(tfr.errors.CorruptRecordError) as error:
-        call(tfr.Dataset(replace(unwrapped(source), options=unwrapped(source).options.changed(check_crc=True))))
+        call(tfr.Dataset(replace(unwrap_scans(source), options=unwrap_scans(source).options.changed(check_crc=True))))
     assert (error.value.path, error.value.record) == (str(damaged), 7)
     assert error.value.offset == expected.value.offset
 

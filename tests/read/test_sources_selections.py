@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import rounds
 from source_calls import ROWS, f
-from tfrecord_io.options import unwrapped
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.typing import UNSET
 
 
 def test_selections_follow_one_another(files: Path) -> None:
@@ -49,8 +51,8 @@ def test_the_files_of_a_sum_are_looked_up_again(files: Path, tmp_path: Path) -> 
 
 def test_a_split_of_tfds_is_no_whole_dataset(files: Path) -> None:
     source = tfr.dataset(files / "a")
-    options = replace(unwrapped(source).options, split="train")
-    source = tfr.Dataset(replace(unwrapped(source), options=options, origin=(files / "a", options)))
+    options = replace(unwrap_scans(source).options, split="train")
+    source = tfr.Dataset(replace(unwrap_scans(source), options=options, origin=(files / "a", options)))
     refused = r"takes no split= of a dataset: .* write its rows first with tfr\.write_tfrecord"
     for call in (tfr.salvage, tfr.copy):
         with pytest.raises(ValueError, match=f"{call.__name__} {refused}"):
@@ -145,7 +147,7 @@ def test_a_call_that_states_the_default_contradicts_a_dataset_that_states_anothe
     call(tfr.dataset(files / "a"), on_error="raise")
 
 
-OTHER_VALUES: dict[str, Any] = {  # by keyword of `dataset` whose default is not None: another value
+OTHER_VALUES: dict[str, Any] = {  # by keyword of `dataset` whose default is UNSET: another value
     "stable_types": True,
     "infer_text": False,
     "sample": 5,
@@ -164,12 +166,12 @@ OTHER_VALUES: dict[str, Any] = {  # by keyword of `dataset` whose default is not
 @pytest.mark.parametrize("look", [False, True])
 @pytest.mark.parametrize("name", OTHER_VALUES)
 def test_a_default_that_is_written_beside_a_dataset_holds_or_is_refused(name: str, look: bool, files: Path) -> None:
-    default = inspect.signature(tfr.dataset).parameters[name].default
+    default = getattr(ReadOptions, name)
     source = tfr.dataset(files / "a", **{name: OTHER_VALUES[name]})
     assert not look or source.schema.names
-    assert getattr(unwrapped(tfr.dataset(source)).stated, name) == OTHER_VALUES[name]
+    assert getattr(unwrap_scans(tfr.dataset(source)).stated, name) == OTHER_VALUES[name]
     if name in ("batch_size", "batch_bytes", "progress"):
-        assert getattr(unwrapped(tfr.dataset(source, **{name: default})).stated, name) == default
+        assert getattr(unwrap_scans(tfr.dataset(source, **{name: default})).stated, name) == default
         return
     with pytest.raises(ValueError, match=f"^dataset: {name}= differs from that of the dataset"):
         tfr.dataset(source, **{name: default})
@@ -183,12 +185,12 @@ def test_what_is_stated_of_a_dataset_whose_schema_was_looked_at_holds_or_is_refu
         with pytest.raises(ValueError, match=f"^dataset: {name}= differs from that of the dataset"):
             tfr.dataset(source, **{name: other})
         return
-    assert getattr(unwrapped(tfr.dataset(source, **{name: other})).stated, name) == other
+    assert getattr(unwrap_scans(tfr.dataset(source, **{name: other})).stated, name) == other
 
 
 def test_other_values_are_those_of_all_keywords_with_a_default() -> None:
     parameters = inspect.signature(tfr.dataset).parameters.values()
-    assert {p.name for p in parameters if p.default not in (None, p.empty)} - {"offset"} == {*OTHER_VALUES}
+    assert {p.name for p in parameters if p.default is UNSET} == {*OTHER_VALUES}
 
 
 def test_batches_have_the_default_size_if_the_call_says_so(files: Path) -> None:
@@ -244,7 +246,7 @@ def test_threads_ask_for_the_schema_of_a_dataset_at_the_same_time(files: Path) -
             for _ in range(40):
                 source = tfr.dataset(files / "a")
                 names = [
-                    pool.submit(lambda each: (each.schema.names, each.options.batch_size), unwrapped(source))
+                    pool.submit(lambda each: (each.schema.names, each.options.batch_size), unwrap_scans(source))
                     for _ in range(8)
                 ]
                 assert len({str(name.result()) for name in names}) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.schema.column_features import leaves, step_field, with_encoding
+from tfrecord_io.schema.column_features import leaves, set_encoding, step_field
 from tfrecord_io.schema.tensor_types import tensor_field
 from tfrecord_io.schema.types import UnsupportedType, kind_of, value_type
 
@@ -82,7 +82,7 @@ def test_list_of_structs_is_a_struct_of_lists(make: object) -> None:
 
 @pytest.mark.parametrize("make", LISTS)
 def test_a_list_has_the_encoding_of_its_values(make: Callable[[pa.Field], pa.DataType]) -> None:
-    (leaf,) = leaves(pa.field("x", make(with_encoding(pa.field("item", pa.int64()), "raw"))))
+    (leaf,) = leaves(pa.field("x", make(set_encoding(pa.field("item", pa.int64()), "raw"))))
     assert (leaf.encoding, leaf.kind, leaf.layout) == ("raw", Kind.BYTES, Layout.SCALAR)
 
 
@@ -138,7 +138,7 @@ def test_tensors_are_one_value_or_a_list(dtype: str, shape: tuple[int | None, ..
         (),
         element(dtype),
     )
-    (leaf,) = leaves(with_encoding(field, "raw"))
+    (leaf,) = leaves(set_encoding(field, "raw"))
     assert (leaf.kind, leaf.layout, leaf.companions) == (Kind.BYTES, Layout.SCALAR, ("x/shape", "x/dtype"))
 
 
@@ -156,7 +156,7 @@ def test_tensors_that_an_encoding_cannot_hold(
     dtype: str, shape: tuple[int | None, ...], encoding: str, message: str
 ) -> None:
     with pytest.raises(UnsupportedType, match=message):
-        leaves(with_encoding(tensor_field("x", element(dtype), shape), encoding))
+        leaves(set_encoding(tensor_field("x", element(dtype), shape), encoding))
 
 
 def test_list_of_tensors_is_a_feature_list_only() -> None:
@@ -169,19 +169,19 @@ def test_list_of_tensors_is_a_feature_list_only() -> None:
 
 
 def test_raw_has_companions() -> None:
-    (leaf,) = leaves(with_encoding(pa.field("x", pa.list_(pa.float64())), "raw"))
+    (leaf,) = leaves(set_encoding(pa.field("x", pa.list_(pa.float64())), "raw"))
     assert (leaf.kind, leaf.layout, leaf.encoding) == (Kind.BYTES, Layout.SCALAR, "raw")
     assert leaf.companions == ("x/shape", "x/dtype")
     with pytest.raises(UnsupportedType, match="raw"):
-        leaves(with_encoding(pa.field("x", pa.date32()), "raw"))
+        leaves(set_encoding(pa.field("x", pa.date32()), "raw"))
     with pytest.raises(UnsupportedType, match="'rot13' is not a tensor encoding; valid names: list, raw"):
-        leaves(with_encoding(pa.field("x", pa.int8()), "rot13"))
+        leaves(set_encoding(pa.field("x", pa.int8()), "rot13"))
 
 
 def test_encoding_of_a_struct_is_that_of_its_children() -> None:
-    field = pa.field("s", pa.struct([("a", pa.int8()), with_encoding(pa.field("b", pa.int8()), "raw")]))
+    field = pa.field("s", pa.struct([("a", pa.int8()), set_encoding(pa.field("b", pa.int8()), "raw")]))
     assert [leaf.encoding for leaf in leaves(field)] == ["list", "raw"]
-    assert [leaf.encoding for leaf in leaves(with_encoding(field, "raw"))] == ["raw", "raw"]
+    assert [leaf.encoding for leaf in leaves(set_encoding(field, "raw"))] == ["raw", "raw"]
 
 
 def test_value_type_removes_all_wrappers() -> None:

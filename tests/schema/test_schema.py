@@ -186,8 +186,8 @@ def test_a_schema_of_common_types_is_like_one_of_fields() -> None:
         lambda s: (pickle.loads(pickle.dumps(s)), copy.deepcopy(s), hash(s) == hash(fields)),
         lambda s: (s.select(["c", "b"]), s.select(names)),
     ):
-        assert use(Schema.of_common_types(names, types)) == use(fields)
+        assert use(Schema.from_common_types(names, types)) == use(fields)
     with pytest.raises(AttributeError, match="nothing"):
         fields.nothing  # type: ignore[attr-defined] # noqa: B018
     with pytest.raises(SchemaError, match="twice"):
-        Schema.of_common_types(["a", "a"], types[:2])
+        Schema.from_common_types(["a", "a"], types[:2])

@@ -253,7 +253,7 @@ WRITERS: dict[str, WriterKind] = {
 def _tasks(target: Target, rows: Batch, mode: str) -> None:
     """Two tasks, of which the first is tried twice, and an attempt of the second that comes after all is published."""
     options = {"mode": mode, **({"partition_by": ["p"]} if target.form == "folders" else {}), **target.options}
-    with DistributedWriter.begin(target.world.path, WriteOptions.from_keywords(options, tfr.write_tfrecord)) as writer:
+    with DistributedWriter.begin(target.world.path, WriteOptions.from_keywords(options)) as writer:
         first, second = table(rows[:1], target.form), table(rows[1:], target.form)
         parts = [writer.write_part(0, [first]), writer.write_part(0, [first]), writer.write_part(1, [second])]
         writer.commit(parts)

@@ -27,11 +27,14 @@ class Schedule:
         Maximum number of faults; later requests succeed.
     odds : float
         Probability of a fault in a request.
+    kinds : tuple of str
+        The faults that are chosen from; "cut" and "slow" requests bring data.
     """
 
     seed: int
     faults: int
     odds: float = 0.5
+    kinds: tuple[str, ...] = FAULTS
     injected: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -43,7 +46,7 @@ class Schedule:
         with self._lock:
             if len(self.injected) >= self.faults or self._random.random() > self.odds:
                 return None, 0.0
-            fault = self._random.choice(FAULTS)
+            fault = self._random.choice(self.kinds)
             if fault in ("lost", "cut") and method == "POST" and target.endswith("?uploads"):
                 fault = "reset"  # an upload whose id is lost cannot be aborted by its writer
             self.injected.append(f"{fault} {method}")

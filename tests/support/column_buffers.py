@@ -13,7 +13,7 @@ from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.schema.column_features import with_encoding
+from tfrecord_io.schema.column_features import set_encoding
 
 DTYPES = {Kind.INT64: np.int64, Kind.FLOAT: np.float32}
 
@@ -99,7 +99,7 @@ def one(column: ColumnBuffers, type_: pa.DataType, **options: Any) -> pa.Array:
 
 
 def raw(type_: pa.DataType) -> pa.Schema:
-    return pa.schema([with_encoding(pa.field("x", type_), "raw")])
+    return pa.schema([set_encoding(pa.field("x", type_), "raw")])
 
 
 def faulty(column: ColumnBuffers, schema: Any, **options: Any) -> tuple[pa.RecordBatch, RowFault]:

@@ -69,7 +69,7 @@ def before_storage_calls(patch: pytest.MonkeyPatch, act: Callable[[], None]) -> 
         patch.setattr(owner, name, call)
 
     for filesystem in (LocalFileSystem, FsspecFileSystem):
-        for name in ("entry", "entries", "listing", "glob", "below"):
+        for name in ("entry", "entries", "listing", "glob", "pages_below"):
             interpose(filesystem, name)
     for name in ("open", "open_ranges"):
         interpose(Source, name)

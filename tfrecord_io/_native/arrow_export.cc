@@ -12,7 +12,7 @@ alignas(64) const u8 kZeros[64] = {};  // instead of a buffer without memory, wh
 Value value_of(const Form& form) { return static_cast<Value>(form.value); }
 Nesting nesting_of(const Form& form) { return static_cast<Nesting>(form.nesting); }
 
-// What an exported array owns.
+// Owner of the memory of an exported array.
 struct Owned {
   SharedBuffer kept[3];
   const void* buffers[3] = {};
@@ -27,7 +27,7 @@ void release_array(ArrowArray* array) {
   array->release = nullptr;
 }
 
-// What a struct array owns.
+// Owner of the memory of an exported struct array.
 struct OwnedStruct {
   const void* buffers[1] = {};
   std::vector<ArrowArray> children;
@@ -92,14 +92,14 @@ std::pair<SharedBuffer, T*> allocate(int64_t count) {
 }
 
 template <class To, class From>
-SharedBuffer converted(const Buffer& source, int64_t count) {
+SharedBuffer convert_numbers(const Buffer& source, int64_t count) {
   auto [buffer, to] = allocate<To>(count);
   const From* from = source.as<From>();
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(from[i]);
   return buffer;
 }
 
-SharedBuffer packed(const Buffer& source, int64_t count) {
+SharedBuffer pack_bits(const Buffer& source, int64_t count) {
   auto [buffer, to] = allocate<u8>((count + 7) / 8);
   const int64_t* from = source.as<int64_t>();
   for (int64_t i = 0; i < count; i += 8) {
@@ -110,7 +110,7 @@ SharedBuffer packed(const Buffer& source, int64_t count) {
   return buffer;
 }
 
-bool in_range(const Buffer& source, int64_t count, int64_t low, int64_t high) {
+bool is_in_range(const Buffer& source, int64_t count, int64_t low, int64_t high) {
   if (low == std::numeric_limits<int64_t>::min() && high == std::numeric_limits<int64_t>::max()) return true;
   const int64_t* values = source.as<int64_t>();
   bool good = true;
@@ -121,12 +121,12 @@ bool in_range(const Buffer& source, int64_t count, int64_t low, int64_t high) {
 // The values in the width of the form, which share the memory where it is the same; nullptr if one is out of range.
 SharedBuffer cast_numbers(const Values& run, const Form& form) {
   if (value_of(form) == Value::kFloat) return run.values;
-  if (value_of(form) == Value::kDouble) return converted<double, float>(*run.values, run.count);
-  if (!in_range(*run.values, run.count, form.low, form.high)) return nullptr;
-  if (value_of(form) == Value::kBool) return packed(*run.values, run.count);
-  if (form.bits == 32) return converted<uint32_t, int64_t>(*run.values, run.count);
-  if (form.bits == 16) return converted<uint16_t, int64_t>(*run.values, run.count);
-  if (form.bits == 8) return converted<u8, int64_t>(*run.values, run.count);
+  if (value_of(form) == Value::kDouble) return convert_numbers<double, float>(*run.values, run.count);
+  if (!is_in_range(*run.values, run.count, form.low, form.high)) return nullptr;
+  if (value_of(form) == Value::kBool) return pack_bits(*run.values, run.count);
+  if (form.bits == 32) return convert_numbers<uint32_t, int64_t>(*run.values, run.count);
+  if (form.bits == 16) return convert_numbers<uint16_t, int64_t>(*run.values, run.count);
+  if (form.bits == 8) return convert_numbers<u8, int64_t>(*run.values, run.count);
   return run.values;
 }
 
@@ -137,7 +137,8 @@ Kind kind_of(Value value) {
 
 bool export_values(const Values& run, const Form& form, ArrowArray& out) {
   if (run.kind == Kind::kBytes) {
-    SharedBuffer offsets = form.large != 0 ? converted<int64_t, int32_t>(*run.offsets, run.count + 1) : run.offsets;
+    SharedBuffer offsets =
+        form.large != 0 ? convert_numbers<int64_t, int32_t>(*run.offsets, run.count + 1) : run.offsets;
     out = make_array(run.count, run.nulls, 3, run.validity, std::move(offsets), run.values);
     return true;
   }
@@ -147,7 +148,7 @@ bool export_values(const Values& run, const Form& form, ArrowArray& out) {
   return true;
 }
 
-// Whether each row has `size` values, or is null and has none.
+// True if each row has `size` values, or is null and has none.
 bool has_sizes(const TakenColumn& column, int64_t size) {
   const int32_t* offsets = column.offsets->as<int32_t>();
   const u8* bits = column.validity == nullptr ? nullptr : column.validity->as<u8>();
@@ -160,7 +161,7 @@ bool has_sizes(const TakenColumn& column, int64_t size) {
 }
 
 // The values of a fixed-size list column with zeros for its null rows.
-SharedBuffer spread(const TakenColumn& column, const Buffer& values, size_t row_bytes) {
+SharedBuffer spread_rows(const TakenColumn& column, const Buffer& values, size_t row_bytes) {
   auto [buffer, to] = allocate<u8>(column.rows * static_cast<int64_t>(row_bytes));
   if (row_bytes == 0) return buffer;
   const u8* from = values.as<u8>();
@@ -184,7 +185,7 @@ bool export_fixed(const TakenColumn& column, const Values& run, const Form& form
   } else {
     SharedBuffer values = form.spreads != 0 ? cast_numbers(run, form) : nullptr;
     if (values == nullptr) return false;
-    values = spread(column, *values, static_cast<size_t>(form.list_size * form.bits / 8));
+    values = spread_rows(column, *values, static_cast<size_t>(form.list_size * form.bits / 8));
     child[0] = make_array(column.rows * form.list_size, 0, 2, nullptr, std::move(values));
   }
   out = make_array(column.rows, column.null_count, 1, column.validity);
@@ -198,7 +199,7 @@ bool export_list(const TakenColumn& column, const Form& form, ArrowArray& out) {
   ArrowArrays child(1);
   if (!export_values(run, form, child[0])) return false;
   bool large = nesting_of(form) == Nesting::kLargeList;
-  SharedBuffer offsets = large ? converted<int64_t, int32_t>(*column.offsets, column.rows + 1) : column.offsets;
+  SharedBuffer offsets = large ? convert_numbers<int64_t, int32_t>(*column.offsets, column.rows + 1) : column.offsets;
   out = make_array(column.rows, column.null_count, 2, column.validity, std::move(offsets));
   move_child(out, child[0]);
   return true;

@@ -42,7 +42,7 @@ struct Form {
   int64_t takes_nulls;  // 0: a column with nulls is left to the caller
 };
 
-// Arrays to be imported, one by one or as one; those that were not are released with it.
+// Arrays to be imported, one by one or as a batch; arrays that were not imported are released with this owner.
 class ArrowArrays {
  public:
   explicit ArrowArrays(size_t count) : arrays_(count) {}

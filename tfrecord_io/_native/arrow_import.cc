@@ -29,7 +29,7 @@ bool is_ascii(const u8* data, size_t size) {
   return (bits & 0x8080808080808080u) == 0;
 }
 
-// Whether the values of the rows that are not null are UTF-8.
+// True if the values of rows that are not null are UTF-8.
 bool are_utf8(const Source& source, int64_t rows) {
   const int64_t* offsets = source.value_offsets;
   if (is_ascii(source.values + offsets[0], static_cast<size_t>(offsets[rows] - offsets[0]))) return true;

@@ -22,7 +22,7 @@ struct PlainForm {
 // Bytes of the values of the columns that have a form; `batch` is a struct array.
 int64_t value_bytes(const ArrowArray& batch, const std::vector<PlainForm>& forms);
 
-// A batch, which it releases, and the Sources that borrow from it.
+// A batch, released at the end, and the Sources that borrow from it.
 class ArrowColumns {
  public:
   // Takes the columns that have a form; `batch` is a struct array and is left without content.

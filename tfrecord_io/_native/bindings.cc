@@ -260,8 +260,8 @@ void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text
   new (place) Decoder(std::move(plan));
 }
 
-// `memory` has room for windows, all of which stay there if it `keeps` them; a frame of more than `most_record_bytes`
-// is left to the caller.
+// Feeds the records of a file in windows, which `memory` has room for, and where all windows stay if it `keeps` them; a
+// frame of more than `most_record_bytes` is left to the caller.
 int64_t feed_windows(Decoder& decoder, int descriptor, int64_t file_bytes, const Scratch& memory, size_t window_bytes,
                      int64_t max_record_bytes, int64_t most_record_bytes, int64_t begin, int64_t end,
                      int64_t max_records, int64_t max_bytes, bool keeps) {
@@ -407,7 +407,7 @@ void make_encoder(Encoder* place, const nb::list& columns, bool sequence, const 
   new (place) Encoder(std::move(sources), indices, sequence);
 }
 
-// The result is in `memory`, a Buffer that the caller uses again, or in memory of its own if that is None.
+// Returns the result in `memory`, a Buffer that the caller uses again, or in new memory if `memory` is None.
 nb::tuple encode_rows(const Encoder& encoder, int64_t begin, int64_t end, const nb::bytes& prefix, nb::handle memory) {
   std::string front = to_string(prefix);
   Buffer fresh;

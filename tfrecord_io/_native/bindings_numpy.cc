@@ -29,7 +29,7 @@ using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device
 using Writable = nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using WritableOffsets = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Releases the GIL for a copy, unless that takes less time than to wait for it if another thread takes it meanwhile.
+// Releases the GIL for a copy, unless the copy takes less time than getting the GIL back from another thread.
 class ReleaseForCopy {
  public:
   explicit ReleaseForCopy(size_t bytes) {

@@ -36,7 +36,7 @@ struct NumpyArray {
   Descr* dtype;
 };
 
-// What the values of a column are: of Python's types, bool, int64, double and bytes.
+// Types of the values of a column: bool, int64, double or bytes, from objects of Python.
 enum Leaf : int { kNone, kBool, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kF16, kF32, kF64, kBytes, kOther };
 constexpr const char* kNames[] = {"", "?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "S"};
 constexpr size_t kSizes[] = {0, 1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 4, 8, 1};
@@ -102,13 +102,13 @@ class ObjectColumn {
     return true;
   }
 
-  // Whether the values of all cells can be copied.
+  // True if the values of all cells can be copied.
   bool is_uniform() const {
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
     return uniform_ && leaf_ != kNone && (!has_nan_ || leaf_ == kF64) && values_ <= kMost && bytes_ <= kMost;
   }
 
-  // Whether all values are exactly Python's None, bool, int and float, and either str or bytes.
+  // True if all values are exactly Python's None, bool, int and float, and either str or bytes.
   bool is_simple() const { return simple_ && !(has_text_ && has_bytes_); }
 
   // Dtype, valid (None: all), offsets (None: a cell is one value), values, and offsets of values (None: of numbers).
@@ -220,8 +220,8 @@ class ObjectColumn {
     uniform_ = uniform_ && leaf_ == leaf && leaf != kOther;
   }
 
-  // Whether neither the object nor what it holds is an array that may be masked; at depth 0, nor one of the values
-  // that only tensors hold.
+  // True if neither the object nor its items are arrays that may be masked; at depth 0, also no value that only tensors
+  // hold.
   bool is_plain(PyObject* object, int depth) {
     PyTypeObject* type = Py_TYPE(object);
     has_text_ = has_text_ || type == &PyUnicode_Type;

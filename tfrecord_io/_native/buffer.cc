@@ -37,7 +37,7 @@ void* allocate_aligned(size_t bytes) { return std::aligned_alloc(kAlignment, byt
 void free_aligned(void* data) { std::free(data); }
 #endif
 
-// What the batch that ended last in this process used of its chunks, as a hint for the next.
+// Bytes that the last batch of this process used of its chunks: a hint for the next batch.
 std::atomic<size_t> used_before{0};
 
 }  // namespace

@@ -98,7 +98,7 @@ void Column::start(Kind k) {
   update_form();
 }
 
-// Of a column of lists, none of which has a value.
+// Changes the kind of a column of lists without any value.
 void Column::change_kind(Kind k) {
   kind = k;
   if (k == Kind::kBytes) {

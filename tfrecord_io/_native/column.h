@@ -40,14 +40,14 @@ class alignas(64) Column {
   // Buffers grow in `arena`, which outlives the column.
   Column(const ColumnPlan& plan, Arena* arena);
 
-  // Whether a row of this kind may be appended.
+  // True if a row of this kind may be appended.
   bool accepts(Kind k) const {
     if (kind == Kind::kNone) return plan_layout != Layout::kNull && (plan_kind == Kind::kNone || plan_kind == k);
     return kind == k;
   }
-  // Whether rows of kinds that it does not accept go to columns `other`.
+  // True if rows of kinds that the column does not accept go to columns `other`.
   bool has_others() const { return splits && plan_layout != Layout::kNull; }
-  // Whether a row of this kind, or an `empty` list of it, is appended here or in one of the columns `other`.
+  // True if a row of this kind, or an `empty` list of it, is appended here or in one of the columns `other`.
   bool fits(Kind k, bool empty) const {
     if (accepts(k) || has_others()) return true;
     return plan_layout != Layout::kNull && !typed_empties && (empty || is_open());
@@ -56,11 +56,11 @@ class alignas(64) Column {
   // it is needed; nullptr if it does not fit. An empty list is one of this column, whose kind `*k` becomes. After a row
   // of another column, fill_nulls() makes it null here.
   Column* column_of(Kind* k, bool empty);
-  // Whether all of its rows are empty lists, so that its kind is that of the first value to come.
+  // True if all rows are empty lists: the kind is then the kind of the first value to come.
   bool is_open() const { return kind != Kind::kNone && plan_kind == Kind::kNone && !has_value(); }
-  // Whether a row has a value of this kind.
+  // True if a row has a value of this kind.
   bool has_value() const { return layout == Layout::kList ? value_count > 0 : first_row >= 0; }
-  // Whether a row has a value, of any kind.
+  // True if a row has a value, of any kind.
   bool has_values() const { return first_row >= 0 || (other && other->has_values()); }
 
   // Sets the kind, at the first row that has one.
@@ -138,19 +138,19 @@ class alignas(64) Column {
   void truncate(int64_t row);
   // Fills up with nulls and applies the planned (or observed) layout.
   void complete(int64_t total_rows);
-  // The same, and trims the buffers, which may outlive the column.
+  // Completes the column as complete() does, and trims its buffers, which may outlive it.
   void finish(int64_t total_rows);
   // Empties the column.
   void reset();
   // Empties the column, whose memory is used again.
   void clear();
 
-  // Whether it is planned as lists, or a row has another number of values than one.
+  // True if the column is planned as lists, or a row has not exactly one value.
   bool has_lists() const { return plan_layout == Layout::kList || list_row >= 0; }
 
-  // Whether rows of a completed column with the same plan can be appended without changes to the rows so far.
+  // True if rows of a completed column with the same plan can be appended without changes to the rows so far.
   bool can_append(const Column& part) const;
-  // Appends the rows [begin, end) of such a column as `row` and those after it. Nulls may be left to fill_nulls().
+  // Appends the rows [begin, end) of such a column, from `row` on. Nulls may be left to fill_nulls().
   void append(const Column& part, int64_t begin, int64_t end, int64_t row);
 
   // The rows. What appending a scalar needs comes first, in two cache lines.

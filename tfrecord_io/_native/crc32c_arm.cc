@@ -14,7 +14,7 @@
 
 #include "wire.h"
 
-// Apple's compiler has these instructions without an attribute, as all of its processors have them.
+// Apple's compiler has these instructions without an attribute, because all Apple processors have them.
 #if defined(__APPLE__)
 #define TFR_CRC
 #define TFR_CRC_PMULL

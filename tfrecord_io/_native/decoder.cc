@@ -204,8 +204,7 @@ bool Decoder::parse_fast(const u8* p, const u8* end) {
   return !lacks_required();
 }
 
-// Whether an entry of an unknown name may be skipped. The name is known from then on, so that this is done faster next
-// time.
+// True if an entry of an unknown name may be skipped. The name is learned, to be skipped faster next time.
 bool Decoder::skip_unknown(const FastEntry& entry, bool steps) {
   constexpr size_t kMostKnown = 4096;  // bounds the memory where each record has other names
   if (plan_.unknown != Unknown::kSkip || !is_utf8(entry.key, entry.key_size)) return false;

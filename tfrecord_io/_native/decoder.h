@@ -55,7 +55,7 @@ class Decoder {
   // `provisional`: first met in the current record, removed again if that record is faulty.
   void add_name(const std::string& text, bool steps, bool wanted, bool provisional);
   void leave_out(const std::string& text, bool steps);  // not counted for max_features
-  // Whether the checksums of lengths and payloads are compared.
+  // True if the checksums of lengths and payloads are compared.
   bool checks_crc() const { return plan_.check_crc; }
   void accept_embedded() { embedded_accepted_ = true; }
 

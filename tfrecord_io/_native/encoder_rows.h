@@ -120,7 +120,7 @@ class ShortRows {
 // of each cell is a branch that the processor cannot predict.
 class PresentColumns {
  public:
-  // Of rows before `end`.
+  // Presence of columns in the rows before `end`.
   PresentColumns(const ShortRows& rows, int64_t end) : rows_(rows), end_(end) {
     if (rows.has_nulls_) bits_.resize(64 * rows.groups());
   }

@@ -31,7 +31,7 @@ inline bool read_entry(const u8* p, const u8* end, FastEntry& entry) {
   return entry.value != nullptr;
 }
 
-// The name of an entry, which is then one of those met; nullptr if it is unknown. `full`: the record has a name twice.
+// Looks up the name of an entry and marks it as met; nullptr if it is unknown. `full`: the record has a name twice.
 inline Name* look_up(Names& names, const FastEntry& entry, bool* full) {
   Name* name = *names.expected();
   if (name == nullptr || !name->is(entry.key, entry.key_size)) name = names.find(entry.key, entry.key_size);
@@ -40,8 +40,8 @@ inline Name* look_up(Names& names, const FastEntry& entry, bool* full) {
   return name;
 }
 
-// Appends the entry at p, whatever its length, to row `row`, and adds its name to those met. Returns the position after
-// it; p if the name is unknown; nullptr if the slow path must take the record.
+// Appends the entry at p, whatever its length, to row `row`, and marks its name as met. Returns the position after the
+// entry; p if the name is unknown; nullptr if the slow path must take the record.
 const u8* append_usual(Names& names, const u8* p, const u8* end, int64_t row);
 
 // Position and limits of a run of records.

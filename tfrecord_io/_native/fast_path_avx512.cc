@@ -20,7 +20,7 @@
 namespace tfr {
 namespace {
 
-// Whether the bytes of the head from the 65th on match too.
+// True if the bytes of the head from the 65th on match, too.
 inline bool high_matches(const Shape& shape, const u8* p, size_t n) {
   __m256i base = _mm256_load_si256(reinterpret_cast<const __m256i*>(shape.base() + 64));
   __m256i expected = _mm256_mask_add_epi8(base, shape.high_varying(), base, _mm256_set1_epi8(static_cast<char>(n)));

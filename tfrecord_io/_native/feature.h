@@ -18,7 +18,7 @@ struct Span {
 // path must take the record.
 enum class FastResult { kDone, kOther, kEmpty, kReject };
 
-// Whether the column may have these bytes as a value of row `row`. With Text::kTrack records the first row that is not
+// True if the column may have these bytes as a value of row `row`. With Text::kTrack records the first row that is not
 // text.
 bool text_fits(Column& column, int64_t row, const u8* p, size_t size);
 
@@ -34,7 +34,7 @@ inline bool copy_value(Column& column, int64_t row, const u8* p, size_t size) {
 // Appends the Feature as row `row` of `column`.
 FastResult append_fast(Column& column, int64_t row, const u8* p, const u8* end);
 
-// Whether [p, end) is a well-formed Feature, as protobuf would parse it; if not, sets `error`.
+// True if [p, end) is a well-formed Feature, as protobuf would parse it; if not, sets `error`.
 bool validate_feature(const u8* p, const u8* end, int depth, WireError& error);
 
 // A valid Feature, possibly in several pieces, which protobuf merges.

@@ -26,9 +26,9 @@ struct FileWindows {
   }
 };
 
-// Decodes the records that begin in [begin, end), the first of them at `begin`; returns how many bytes they have: fewer
-// where feed() stops (it does so again when it is called for what follows), where the data cannot be read, or where the
-// memory is full of what is kept.
+// Decodes the records that begin in [begin, end), the first at `begin`, and returns the number of their bytes. The
+// number is smaller where feed() stops (a further call with the following bytes stops again), where the data cannot be
+// read, or where the memory is full of kept results.
 int64_t feed_file(Decoder& decoder, const FileWindows& windows, int64_t begin, int64_t end, int64_t max_records,
                   int64_t max_bytes);
 

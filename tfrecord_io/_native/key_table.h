@@ -27,7 +27,7 @@ struct Keys {
 
 class KeyTable {
  public:
-  // Of equal keys the first row is kept. There are fewer than 2**32 rows.
+  // Among equal keys the first row is kept. There are fewer than 2**32 rows.
   explicit KeyTable(const Keys& keys);
 
   // The row of a key; −1 if no row has it.

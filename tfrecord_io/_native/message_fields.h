@@ -18,9 +18,9 @@ struct FieldForm {
   bool all;     // all values of a field that is not repeated are kept
 };
 
-// Of each value, in order: the row of its message, and the number (as 64 bits) or where its content begins, and for
-// content how many bytes it has. A field that is not repeated has one value for each row, the last one; but of content
-// it has all, as protobuf merges messages.
+// For each value, in order: the row of its message, and the number (as 64 bits), or the start and size of its content.
+// A field that is not repeated has a single value for each row, the last; but content keeps all values, as protobuf
+// merges messages.
 struct FieldValues {
   std::vector<int32_t> rows;
   std::vector<int64_t> values, lengths;
@@ -32,7 +32,7 @@ struct MessageFields {
   Fault fault;                          // of the first message that is not valid; `record` is its index
 };
 
-// The messages at `starts` in `data`; those that follow one another with the same row are parts of one.
+// The messages at `starts` in `data`; successive messages with the same row are parts of one message.
 MessageFields find_fields(const u8* data, const int64_t* starts, const int64_t* lengths, const int32_t* rows,
                           size_t count, const std::vector<FieldForm>& forms);
 

@@ -1,5 +1,5 @@
-// The hash of feature names. It is keyed by a number that each process draws at random, so that a file cannot be made
-// of names that all collide. Nothing that is read or written depends on it.
+// The hash of feature names. Its key is a number that each process draws at random, so that no file can be made of
+// colliding names. No result depends on the hash.
 #pragma once
 
 #include <cstring>

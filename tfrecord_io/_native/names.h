@@ -129,7 +129,7 @@ class Names {
   // Where the name that is expected next is kept; it may be nullptr.
   Name** expected() { return met_count == 0 ? &first_ : &met[met_count - 1]->next; }
 
-  // Whether another name may be met: a record with more names than are known has one of them twice.
+  // True if a further name may be met: a record with more names than are known has a name twice.
   bool has_room() const { return met_count < names_.size(); }
 
   // Adds a name to those of the current record.
@@ -143,8 +143,8 @@ class Names {
   Name* const* candidates(const u8* data, size_t size) const { return &quick_[quick_index(data, size)]; }
   static constexpr size_t kCandidates = 2;
 
-  // Whether the expected name is worth a try in this record: not for a while after records whose names come in another
-  // order than in the records before.
+  // True if the expected name is worth a try in this record: not for a while after records with names in a changed
+  // order.
   bool in_order() {
     if (unordered_ == 0) return true;
     --unordered_;
@@ -195,8 +195,8 @@ class Names {
     for (size_t n = 0; n < names_.size(); ++n) place(static_cast<int32_t>(n));
   }
 
-  // Of the first, the last and the middle 8 bytes; of all bytes of a shorter name, three times, without a branch on the
-  // size.
+  // Hashes the first, the last and the middle 8 bytes; of a shorter name all bytes, three times, without a branch on
+  // the size.
   size_t quick_index(const u8* data, size_t size) const {
     size_t unused = size < 8 ? (64 - 8 * size) & 63 : 0, last = size < 8 ? 0 : size - 8,
            middle = size < 8 ? 0 : size / 2 - 4;

@@ -44,27 +44,27 @@ void decay(Clock::time_point now) {
   while (count != 0 && now - kept[0].since > kKept) unmap_oldest();
 }
 
-// Of the regions that were touched as a whole the smallest that has room for `bytes`, or else the largest with room for
-// `least`; `count` if there is none.
+// Finds the smallest fully touched region with room for `bytes`, else the largest with room for `least`; `count` if
+// none.
 size_t best_whole(size_t least, size_t bytes) {
   size_t found = count;
   for (size_t i = 0; i < count; ++i) {
     if (kept[i].touched < kept[i].bytes) continue;
-    size_t own = kept[i].bytes, other = found == count ? 0 : kept[found].bytes;
-    if (own >= bytes ? other < bytes || own < other : own >= least && own > other) found = i;
+    size_t size = kept[i].bytes, best = found == count ? 0 : kept[found].bytes;
+    if (size >= bytes ? best < bytes || size < best : size >= least && size > best) found = i;
   }
   return found;
 }
 
-// Of the smallest regions that have room for `bytes`, the one with the least memory for `touched` bytes, or else that
-// with the most; `count` if there is none.
+// Finds, among the smallest regions with room for `bytes`, the one whose touched memory is the smallest of at least
+// `touched` bytes, else the largest; `count` if there is none.
 size_t best_in_part(size_t bytes, size_t touched) {
   size_t found = count;
   for (size_t i = 0; i < count; ++i) {
     if (kept[i].bytes < bytes) continue;
     if (found != count && kept[i].bytes == kept[found].bytes) {
-      size_t own = kept[i].touched, other = kept[found].touched;
-      if (own >= touched ? other < touched || own < other : own > other) found = i;
+      size_t size = kept[i].touched, best = kept[found].touched;
+      if (size >= touched ? best < touched || size < best : size > best) found = i;
     } else if (found == count || kept[i].bytes < kept[found].bytes) {
       found = i;
     }

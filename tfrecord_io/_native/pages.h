@@ -36,7 +36,7 @@ void untouch_pages(Pages* pages, size_t touched);
 void give_pages(Pages pages);
 // Sets how many bytes are kept at most, and gives the others back to the system; returns the number before.
 size_t keep_pages(size_t most);
-// Whether any are kept.
+// True if any pages are kept.
 bool keeps_pages();
 
 }  // namespace tfr

@@ -7,7 +7,7 @@
 
 namespace tfr {
 
-// Of each field: its number, the index of its message, and where its content begins and how many bytes it has.
+// For each field: its number, the index of its message, and the start and size of its content.
 struct Members {
   std::vector<int64_t> fields, records, starts, lengths;
   Fault fault;  // of the first message that is not valid

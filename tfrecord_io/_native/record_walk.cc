@@ -26,8 +26,8 @@ bool validate_steps(const u8* p, const u8* end, WireError& error) {
   return true;
 }
 
-// Whether these bytes are a serialized map entry of a text and possibly a message: as Features, an Example of an
-// ExampleListWithContext has one entry, whose key is such bytes.
+// True if the bytes are a serialized map entry of a text and possibly a message. An Example of an
+// ExampleListWithContext, read as Features, has a single entry with such bytes as its key.
 bool is_map_entry(Span key) {
   WireError error;
   size_t size = 0;

@@ -31,8 +31,8 @@ struct ChosenRuns {
   size_t count;
 };
 
-// Sets the count + 1 offsets that the chosen rows have one after the other. Returns the first one that is not within
-// the arrays; `count` if there is none.
+// Sets the count + 1 offsets of the chosen rows, laid one after the other. Returns the first row that is not within the
+// arrays; `count` if there is none.
 size_t chosen_offsets(const ChosenRuns& chosen, int64_t* offsets);
 
 // Copies the chosen rows, of items of `item` bytes, to where these offsets say. Returns the first one that is not

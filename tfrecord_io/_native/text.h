@@ -1,4 +1,4 @@
-// Whether bytes are UTF-8, and whether they are text.
+// Checks of bytes: UTF-8 or not, text or not.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,7 @@
 namespace tfr {
 namespace {
 
-// Copies 16 bytes; 0xff in the lanes of those that are not printable ASCII, and in those of `other`.
+// Copies 16 bytes; returns `other` with 0xff in the lanes of bytes that are not printable ASCII.
 inline uint8x16_t copy_16(u8* to, const u8* from, uint8x16_t other) {
   uint8x16_t bytes = vld1q_u8(from);
   vst1q_u8(to, bytes);

@@ -10,7 +10,7 @@
 namespace tfr {
 namespace {
 
-// Copies 32 bytes; not zero where one of them, or of those of `other`, is not printable ASCII.
+// Copies 32 bytes; returns `other`, made nonzero where a byte is not printable ASCII.
 __attribute__((target("avx2"), always_inline)) inline __m256i copy_32(u8* to, const u8* from, __m256i other) {
   __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
@@ -19,7 +19,7 @@ __attribute__((target("avx2"), always_inline)) inline __m256i copy_32(u8* to, co
   return _mm256_or_si256(other, _mm256_or_si256(low, del));
 }
 
-// What is not text is most often not text from its start: the rest of it is only copied.
+// Bytes that are not text mostly show it at their start: the rest is only copied.
 __attribute__((target("avx2"))) bool avx2(u8* to, const u8* from, size_t size) {
   if (size < 32) return copy_ascii_portable(to, from, size);
   __m256i other = _mm256_setzero_si256();

@@ -34,7 +34,7 @@ extern const EncodeRun encode_run_portable;
 EncodeRun encode_run_x86();     // {nullptr, nullptr} if the CPU lacks AVX2, BMI2 or LZCNT
 EncodeRun encode_run_avx512();  // {nullptr, nullptr} if it lacks AVX-512 VBMI or VBMI2
 
-// An implementation that this CPU supports, for tests that compare them.
+// An implementation that this CPU supports, for tests that compare implementations.
 struct RunPath {
   const char* name;
   DecodeRun decode;

@@ -1,5 +1,5 @@
 // Packed runs with AVX-512 VBMI. Decoding permutes the bytes of eight or sixteen varints into the lanes of a register.
-// Encoding computes all bytes that as many varints may have, and compresses a register to those that they do have.
+// Encoding computes the bytes of as many varints at their full width, and compresses the register to the bytes in use.
 #include "cpu.h"
 #include "varint.h"
 
@@ -76,7 +76,7 @@ inline size_t whole_varints(const u8* p) {
   return size - static_cast<size_t>(_lzcnt_u64(last != 0 ? last : before)) / 8;
 }
 
-// Of the `left` bytes at p, the last of which ends a varint.
+// Reads the `left` bytes at p; the last byte ends a varint.
 inline Window read(const u8* p, size_t left) {
   uint64_t inside = left < kWindow ? _bzhi_u64(kAll, static_cast<unsigned>(left)) : kAll;
   Window window;

@@ -26,13 +26,14 @@ from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.format_registry import FORMATS
-from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
 from tfrecord_io.read.sources import unite_parts
 from tfrecord_io.schema.column_features import LIST, encoding_of
 from tfrecord_io.schema.schema import Schema
@@ -102,12 +103,14 @@ def register_duckdb(
         name = str(source)
         views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         _check_case([view for (view,) in views if view != name], name)
-    scan = plan_dataset(source, ReadOptions.of_call(register_duckdb, locals(), source))
+    scan = plan_dataset(
+        source, options_from_call(ReadOptions, register_duckdb, source, storage_options=storage_options)
+    )
     connection.register(name, _arrow_dataset(scan, live=LiveScan(scan)))
 
 
 @check_keywords
-def to_duckdb(dataset: DatasetValue, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+def to_duckdb(dataset: ScanHolder, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
     """A relation of DuckDB of this version of the files, whose queries decode only the columns and rows that they need.
 
     Parameters
@@ -115,7 +118,7 @@ def to_duckdb(dataset: DatasetValue, connection: duckdb.DuckDBPyConnection | Non
     connection : duckdb.DuckDBPyConnection, optional
         By default that of ``duckdb.sql``.
     """
-    scan: Scan = unwrapped(dataset)
+    scan: Scan = unwrap_scans(dataset)
     with needs("duckdb"):
         import duckdb
     return (connection or duckdb.default_connection()).from_arrow(_arrow_dataset(scan))

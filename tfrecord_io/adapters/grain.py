@@ -14,8 +14,7 @@ import numpy as np
 from tfrecord_io.adapters.masked_arrays import without_masks
 from tfrecord_io.arrays.rows_by_number import ArraysByNumber
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.options import DatasetValue
-from tfrecord_io.options.arrays import IterOptions
+from tfrecord_io.read.scan import ScanHolder
 from tfrecord_io.training.batches_by_number import BatchesByNumber, by_number
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import Lengths, Missing
@@ -55,7 +54,7 @@ class GrainSource:
 
 @check_keywords
 def to_grain(
-    dataset: DatasetValue | RowSource,
+    dataset: ScanHolder | RowSource,
     *,
     batch_size: int | None = None,
     seed: int | None = None,
@@ -98,4 +97,18 @@ def to_grain(
     ValueError
         A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
     """
-    return GrainSource(by_number(dataset, **IterOptions.stated_keywords(to_grain, locals())))
+    return GrainSource(
+        by_number(
+            dataset,
+            batch_size=batch_size,
+            seed=seed,
+            drop_last=drop_last,
+            pad_value=pad_value,
+            max_length=max_length,
+            pad_to=pad_to,
+            missing=missing,
+            bucket_by=bucket_by,
+            bucket_sizes=bucket_sizes,
+            pack=pack,
+        )
+    )

@@ -22,12 +22,11 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY
-from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
-from tfrecord_io.read.scan import PIECE_BYTES
+from tfrecord_io.read.scan import PIECE_BYTES, ScanHolder
 from tfrecord_io.schema.pandas_metadata import feature_descriptions
 from tfrecord_io.schema.tensor_types import refuse_unknown_dtypes
 from tfrecord_io.training.files import source_of
@@ -42,7 +41,7 @@ else:
 
 @overload
 def to_hf(
-    dataset: DatasetValue | RowSource,
+    dataset: ScanHolder | RowSource,
     *,
     streaming: Literal[True] = True,
     shards: int | None = None,
@@ -53,7 +52,7 @@ def to_hf(
 ) -> datasets.IterableDataset: ...
 @overload
 def to_hf(
-    dataset: DatasetValue | RowSource,
+    dataset: ScanHolder | RowSource,
     *,
     streaming: Literal[False],
     shards: int | None = None,
@@ -64,7 +63,7 @@ def to_hf(
 ) -> datasets.Dataset: ...
 @overload
 def to_hf(
-    dataset: DatasetValue | RowSource,
+    dataset: ScanHolder | RowSource,
     *,
     streaming: bool,
     shards: int | None = None,
@@ -75,7 +74,7 @@ def to_hf(
 ) -> datasets.IterableDataset | datasets.Dataset: ...
 @check_keywords
 def to_hf(
-    dataset: DatasetValue | RowSource,
+    dataset: ScanHolder | RowSource,
     *,
     streaming: bool = True,
     shards: int | None = None,
@@ -115,7 +114,6 @@ def to_hf(
         A list is longer than `pad_to`, or is one of tensors or lists. Images have the mode "unchanged". A column has
         dtypes of ml_dtypes, arrays of text, times in units that Arrow does not have, or arrays without elements.
     """
-    keywords = RepresentationOptions.stated_keywords(to_hf, locals())
     source = source_of(dataset)
     refuse_unknown_dtypes(source.schema, "datasets")
     for field in source.schema:
@@ -123,11 +121,13 @@ def to_hf(
             reason = f"datasets has no arrays without elements, such as of shape {tuple(field.type.shape)}"
             raise SchemaError(reason, feature=field.name, got=str(field.type), hint="leave the column out by select")
     images = ImageColumns(source.schema, source.options.thread_count)
-    lists = _ListLengths(source.schema, RepresentationOptions(**keywords), images)
+    lists = _ListLengths(
+        source.schema, RepresentationOptions(pad_value=pad_value, max_length=max_length, pad_to=pad_to), images
+    )
     with needs("hf"):
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable
-    empty = images.decoded(lists.apply(empty_table(source.schema)))
+    empty = images.decode(lists.apply(empty_table(source.schema)))
     if not streaming:
         if images:
             table = pa.concat_tables([_plain(empty), *(table for _, table in _tables([source], lists, images))])
@@ -256,11 +256,11 @@ def _decoded(tables: Iterator[pa.Table], images: ImageColumns, batches: Any, pie
     for table in tables:
 
         def passes(fault: RowFault, begin: int = begin) -> bool:
-            return reader is not None and reader.goes_on and reader.leave_out(fault.at(begin + fault.row))
+            return reader is not None and reader.goes_on and reader.leave_out(fault.renumber(begin + fault.row))
 
         for part in images.parts(table, passes):
             if isinstance(part, RowFault):
-                fault = part.at(begin + part.row)
+                fault = part.renumber(begin + part.row)
                 error = fault.to_error(None, None) if reader is None else reader.row_error(fault)
                 end_read(error, piece.options.on_error)
                 return

@@ -87,11 +87,6 @@ def _method(adapter: Adapter, name: str) -> Callable[..., Any]:
     return check_keywords(method)
 
 
-def made(of_class: Callable[[], type[Any]], *arguments: Any) -> Any:
-    """An object of a class that is made when its library is imported: what unpickles one."""
-    return of_class()(*arguments)
-
-
 @contextmanager
 def needs(name: str) -> Iterator[None]:
     """Turn the ImportError of an import in its block into one that names the extra of an adapter.

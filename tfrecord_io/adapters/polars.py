@@ -15,16 +15,17 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_batch, refuse_nuls
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import LiveScan, exclude_rows, open_scan, plan_dataset
 from tfrecord_io.read.row_filter import RowFilter
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
 from tfrecord_io.schema.tensor_types import unknown_dtype
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.schema.types import is_bytes, is_text, types_within, with_fields
+from tfrecord_io.schema.types import is_bytes, is_text, map_fields, types_within
 from tfrecord_io.typing import FilesLike, StorageLike
 
 if TYPE_CHECKING:
@@ -66,14 +67,14 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `tfrecord_io.dataset`.
     """
-    scan = plan_dataset(source, ReadOptions.of_call(scan_polars, locals(), source))
+    scan = plan_dataset(source, options_from_call(ReadOptions, scan_polars, source, storage_options=storage_options))
     return _lazy_frame(scan, LiveScan(scan))
 
 
 @check_keywords
-def to_polars(dataset: DatasetValue) -> pl.LazyFrame:
+def to_polars(dataset: ScanHolder) -> pl.LazyFrame:
     """A polars LazyFrame of this version of the files; see `tfrecord_io.scan_polars`, which looks them up again."""
-    scan: Scan = unwrapped(dataset)
+    scan: Scan = unwrap_scans(dataset)
     return _lazy_frame(scan, scan)
 
 
@@ -111,7 +112,7 @@ def _held(type_: pa.DataType) -> pa.DataType:
         return pa.decimal128(type_.precision, type_.scale)
     if t.is_dictionary(type_):
         return pa.dictionary(type_.index_type, _held(type_.value_type), type_.ordered)
-    return with_fields(type_, lambda field: field.with_type(_held(field.type)))
+    return map_fields(type_, lambda field: field.with_type(_held(field.type)))
 
 
 def _has_zone(name: str) -> bool:
@@ -151,7 +152,7 @@ def _frames(
         condition = _translated(predicate, scan.schema)
         scan = scan if condition is None else exclude_rows(scan, condition)
     if rows is not None:
-        scan = scan.limited(rows)
+        scan = scan.limit_rows(rows)
         size = max(1, min(scan.options.batch_size, batch_size or rows, rows))
         scan = scan.with_options(batch_size=size)
     with open_scan(scan, whole=rows is None) as reader:

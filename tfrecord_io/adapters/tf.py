@@ -20,9 +20,10 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.format.dtypes import extension_of, is_text_dtype
-from tfrecord_io.options import DatasetValue, raises
-from tfrecord_io.options.arrays import ColumnLayout, IterOptions, refuse_matrices
+from tfrecord_io.options import raises
+from tfrecord_io.options.arrays import ColumnLayout, refuse_matrices
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.scan import ScanHolder
 from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text_or_bytes
 from tfrecord_io.training.iterator import ArrayIterator, iterate
@@ -39,7 +40,7 @@ _NO_VALUE = "a record has no value, which a tensor cannot represent"
 
 @check_keywords
 def to_tf(
-    dataset: DatasetValue | RowSource,
+    dataset: ScanHolder | RowSource,
     *,
     batch_size: int,
     shuffle_buffer: int | None = None,
@@ -86,10 +87,25 @@ def to_tf(
         A keyword does not exist, or its value is invalid.
     """
     refuse_matrices(ragged, "TensorFlow")
-    keywords = IterOptions.stated_keywords(to_tf, locals())
     with needs("tf"):
         import tensorflow as tf
-    iteration = iterate(dataset, **keywords)
+    iteration = iterate(
+        dataset,
+        batch_size=batch_size,
+        shuffle_buffer=shuffle_buffer,
+        seed=seed,
+        drop_last=drop_last,
+        worker=worker,
+        uneven=uneven,
+        ragged=ragged,
+        pad_value=pad_value,
+        max_length=max_length,
+        pad_to=pad_to,
+        missing=missing,
+        bucket_by=bucket_by,
+        bucket_sizes=bucket_sizes,
+        pack=pack,
+    )
     if iteration.options.seed is None:  # the epochs are shuffled differently, by one seed
         with tf.init_scope():
             drawn = tf.random.uniform((), maxval=2**_SEED_BITS, dtype=tf.int64)

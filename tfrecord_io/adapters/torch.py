@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.options import DatasetValue, check_integer
-from tfrecord_io.options.arrays import IterOptions, refuse_matrices
+from tfrecord_io.options import check_integer
+from tfrecord_io.options.arrays import refuse_matrices
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.scan import ScanHolder
 from tfrecord_io.training.batches_by_number import by_number
 from tfrecord_io.training.iterator import iterate
 from tfrecord_io.training.row_source import RowSource
@@ -23,7 +24,7 @@ else:
 
 @check_keywords
 def to_torch(
-    dataset: DatasetValue | RowSource,
+    dataset: ScanHolder | RowSource,
     *,
     batch_size: int | None = None,
     shuffle_buffer: int | None = None,
@@ -80,19 +81,34 @@ def to_torch(
         A keyword does not exist, or its value is invalid.
     """
     refuse_matrices(ragged, "torch")
-    keywords = IterOptions.stated_keywords(to_torch, locals())
     with needs("torch"):
         from tfrecord_io.adapters.torch_datasets import TFRecordStream
     workers = check_integer("workers", workers, 0, optional=True)
     if batch_size is None and bucket_by is not None:
         raise ValueError("bucket_by= makes batches of similar length: pass batch_size=, that of the last bucket")
-    keywords |= {"batch_size": batch_size or 1, "worker": rank}
-    return TFRecordStream(iterate(dataset, **keywords), batch_size is None, workers)
+    iteration = iterate(
+        dataset,
+        batch_size=batch_size or 1,
+        worker=rank,
+        shuffle_buffer=shuffle_buffer,
+        seed=seed,
+        drop_last=drop_last,
+        uneven=uneven,
+        ragged=ragged,
+        pad_value=pad_value,
+        max_length=max_length,
+        pad_to=pad_to,
+        missing=missing,
+        bucket_by=bucket_by,
+        bucket_sizes=bucket_sizes,
+        pack=pack,
+    )
+    return TFRecordStream(iteration, batch_size is None, workers)
 
 
 @check_keywords
 def to_torch_map(
-    dataset: DatasetValue | RowSource,
+    dataset: ScanHolder | RowSource,
     *,
     batch_size: int | None = None,
     seed: int | None = None,
@@ -138,7 +154,20 @@ def to_torch_map(
     ValueError
         A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
     """
-    keywords = IterOptions.stated_keywords(to_torch_map, locals())
     with needs("torch"):
         from tfrecord_io.adapters.torch_datasets import TFRecordRows
-    return TFRecordRows(by_number(dataset, **keywords))
+    return TFRecordRows(
+        by_number(
+            dataset,
+            batch_size=batch_size,
+            seed=seed,
+            drop_last=drop_last,
+            pad_value=pad_value,
+            max_length=max_length,
+            pad_to=pad_to,
+            missing=missing,
+            bucket_by=bucket_by,
+            bucket_sizes=bucket_sizes,
+            pack=pack,
+        )
+    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.adapters.libraries import made, needs
+from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.representation import MASK, TableRepresentation, slice_columns
 from tfrecord_io.arrays.rows_by_number import ScanLookup
 from tfrecord_io.arrow.buffers import empty_batch, empty_table, selectable
@@ -21,11 +21,12 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.arrays import RepresentationOptions
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
 from tfrecord_io.schema.array_attributes import RECORD, attributes_of, dimension_names, dimensions_of
 from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
@@ -40,7 +41,7 @@ _FILLED = "fcmM"  # dtype kinds that have a missing value: NaN, NaT
 
 
 @check_keywords
-def to_xarray(dataset: DatasetValue | Scan) -> xr.Dataset:
+def to_xarray(dataset: ScanHolder | Scan) -> xr.Dataset:
     """An xarray Dataset with the dimension ``record``, whose variables are read when they are indexed.
 
     Missing values are NaN, NaT, or None in object arrays of text, bytes and lists; a missing integer or bool is an
@@ -51,7 +52,7 @@ def to_xarray(dataset: DatasetValue | Scan) -> xr.Dataset:
     rows of a filter, `offset`, `limit` or another `on_error` than "raise" are not known by number: such a dataset is
     read at once.
     """
-    scan: Scan = unwrapped(dataset)
+    scan: Scan = unwrap_scans(dataset)
     with needs("xarray"):
         import xarray as xr
         from xarray.core.indexing import LazilyIndexedArray
@@ -61,7 +62,7 @@ def to_xarray(dataset: DatasetValue | Scan) -> xr.Dataset:
     variables = {}
     sizes = {RECORD: len(rows)}
     for column in scan.schema.names:
-        field, own = scan.schema.field(column), rows.of(scan.only([column]))
+        field, own = scan.schema.field(column), rows.rescan(scan.only([column]))
         for name, empty in _arrays(empty_table(pa.schema([field])), scan).items():
             shape = (len(rows), *empty.shape[1:])
             inner = dimension_names(name, shape[1:], dimensions_of(field) if name == column else [], sizes)
@@ -85,7 +86,7 @@ class _TableLookup:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def of(self, scan: Scan) -> _TableLookup:
+    def rescan(self, scan: Scan) -> _TableLookup:
         return _TableLookup(self.rows.select(scan.schema.names))
 
     def table(self, numbers: Array) -> pa.Table:
@@ -105,7 +106,7 @@ class _SequentialLookup:
     def __len__(self) -> int:
         return self.count
 
-    def of(self, scan: Scan) -> _SequentialLookup:
+    def rescan(self, scan: Scan) -> _SequentialLookup:
         return _SequentialLookup(scan, self.count)
 
     def table(self, numbers: Array) -> pa.Table:
@@ -183,7 +184,7 @@ class _Column:
         try:
             return _arrays(self.rows.table(numbers), self.scan)[self.name]
         except RowFault as fault:
-            raise self.rows.row_error(fault.at(int(numbers[fault.row]))) from fault.__cause__
+            raise self.rows.row_error(fault.renumber(int(numbers[fault.row]))) from fault.__cause__
 
 
 @cache
@@ -210,9 +211,14 @@ def _backend_array() -> type[Any]:
             return values if numbers.ndim else values.reshape(values.shape[1:])  # also of an object
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return made, (_backend_array, self.column, self.shape, self.dtype)
+            return _make_backend_array, (self.column, self.shape, self.dtype)
 
     return TFRecordArray
+
+
+def _make_backend_array(column: _Column, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Unpickle an array, whose class is defined once xarray is imported."""
+    return _backend_array()(column, shape, dtype)
 
 
 # ---- the entry point
@@ -233,7 +239,7 @@ def _backend() -> type[Any]:
             self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None, **keywords: Any
         ) -> xr.Dataset:
             dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-            scan = plan_dataset(filename_or_obj, ReadOptions.from_keywords(keywords, None, filename_or_obj))
+            scan = plan_dataset(filename_or_obj, options_from_call(ReadOptions, None, filename_or_obj, **keywords))
             return to_xarray(scan.only([name for name in scan.schema.names if name not in dropped]))
 
     return TFRecordBackend

@@ -54,8 +54,8 @@ class ArrayBudget:
     def take_missing(self, rows: Ragged, shape: tuple[int, ...], mask_bytes: int, feature: str) -> None:
         """Count the rows of a stacked column that have no value, as `take_padding`."""
         if rows.valid is not None and self._rows:
-            own = float(np.prod(shape, dtype=np.float64)) * (value_bytes(rows.values) + mask_bytes)
-            self._take(self._running(~rows.valid) * own, feature, "with zeros for those without a value")
+            row_bytes = float(np.prod(shape, dtype=np.float64)) * (value_bytes(rows.values) + mask_bytes)
+            self._take(self._running(~rows.valid) * row_bytes, feature, "with zeros for those without a value")
 
     def _take(self, extra: Array, feature: str, description: str) -> None:
         self._taken = extra if self._taken is None else self._taken + extra

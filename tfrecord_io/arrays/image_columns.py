@@ -29,8 +29,8 @@ class ImageColumns:
     """
 
     def __init__(self, schema: pa.Schema, threads: int) -> None:
-        found = ((at, ImageDecoder.for_field(field)) for at, field in enumerate(schema))
-        self._decoders = {at: decoder for at, decoder in found if decoder is not None}
+        decoders = ((at, ImageDecoder.from_field(field)) for at, field in enumerate(schema))
+        self._decoders = {at: decoder for at, decoder in decoders if decoder is not None}
         self._threads = threads
         for decoder in self._decoders.values():
             if not decoder.form.channels:
@@ -44,7 +44,7 @@ class ImageColumns:
     def __contains__(self, column: str) -> bool:
         return any(decoder.feature == column for decoder in self._decoders.values())
 
-    def decoded(self, table: pa.Table) -> pa.Table:
+    def decode(self, table: pa.Table) -> pa.Table:
         """The table with pixels; RowFault if an image cannot be decoded."""
         for at, decoder in self._decoders.items():
             pixels = self._pixels(table.column(at).combine_chunks(), decoder)
@@ -61,15 +61,15 @@ class ImageColumns:
 
     def _fitting(self, table: pa.Table, first: int, passes: Passes) -> Iterator[pa.Table | RowFault]:
         def make(begin: int, end: int) -> pa.Table:
-            return self.decoded(table.slice(begin, end - begin))
+            return self.decode(table.slice(begin, end - begin))
 
-        for _, _, part in fitting_parts(len(table), make, lambda fault: passes(fault.at(first + fault.row))):
-            yield part.at(first + part.row) if isinstance(part, RowFault) else part
+        for _, _, part in fitting_parts(len(table), make, lambda fault: passes(fault.renumber(first + fault.row))):
+            yield part.renumber(first + part.row) if isinstance(part, RowFault) else part
 
     def _pixels(self, array: pa.Array, decoder: ImageDecoder) -> pa.Array:
         if not decoder.in_lists:
             rows = decoder.rows(array, self._threads, ColumnLayout())
-            return _fixed(rows) if isinstance(rows, Dense) else _varying(rows, decoder.form.channels)
+            return _images_of_one_shape(rows) if isinstance(rows, Dense) else _varying(rows, decoder.form.channels)
         is_fixed = t.is_fixed_size_list(array.type)
         missing = array.is_null() if array.null_count else None
         if is_fixed:
@@ -85,7 +85,7 @@ class ImageColumns:
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, mask=missing)
 
 
-def _fixed(rows: Dense) -> pa.Array:
+def _images_of_one_shape(rows: Dense) -> pa.Array:
     """Images of one shape."""
     pixels: pa.Array = pa.array(np.ascontiguousarray(rows.values).reshape(-1))
     height, width, channels = rows.values.shape[1:]

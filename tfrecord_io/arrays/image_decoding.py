@@ -76,8 +76,8 @@ class PixelReader:
     decode_jpeg: Callable[..., Array] | None
 
     @classmethod
-    def for_column(cls, feature: str, form: ImageForm) -> PixelReader:
-        """With the installed libraries; MissingDependencyError without Pillow."""
+    def from_form(cls, feature: str, form: ImageForm) -> PixelReader:
+        """Make a reader that uses the installed libraries; MissingDependencyError without Pillow."""
         return cls(feature, form, pillow(f"decoding images ('{feature}')"), jpeg_decoder())
 
     def read(self, item: tuple[int, bytes]) -> tuple[int, Array]:
@@ -99,14 +99,14 @@ class PixelReader:
             raise
         except self.pillow.UnidentifiedImageError as error:
             if data[:4] in TIFF_MAGIC:
-                return row, self._checked(self._tiff(data, fault), fault)
+                return row, self._check_shape(self._tiff(data, fault), fault)
             form = looks_like(data)
             reason = f"its {len(data)} bytes cannot be identified as a {KNOWN_FORMATS} image"
             reason = reason if form is None else f"{reason}; they look like {form}"
             raise fault(reason, expected=KNOWN_FORMATS) from error
         except Exception as error:  # Pillow's decoders raise exceptions of any type, some with the image's bytes
             raise _undecodable(data, error, fault) from None
-        return row, self._checked(pixels, fault)
+        return row, self._check_shape(pixels, fault)
 
     def _refuse_size(self, height: int, width: int, fault: Callable[..., RowFault]) -> None:
         try:
@@ -114,7 +114,7 @@ class PixelReader:
         except DecodeError as error:
             raise fault(error.reason, expected=error.expected, got=error.got) from None
 
-    def _checked(self, pixels: Array, fault: Callable[..., RowFault]) -> Array:
+    def _check_shape(self, pixels: Array, fault: Callable[..., RowFault]) -> Array:
         shape = self.form.shape
         if shape is None or self.form.resize is not None:
             return pixels
@@ -126,10 +126,10 @@ class PixelReader:
 
     def _tiff(self, data: bytes, fault: Callable[..., RowFault]) -> Array:
         """The pixels of a TIFF with channels that Pillow does not have, by tifffile."""
-        known = tiff_form(data)
-        if known is None:
+        tiff = tiff_form(data)
+        if tiff is None:
             raise fault(f"its {len(data)} bytes are not a TIFF that can be decoded", expected=KNOWN_FORMATS)
-        height, width, channels, bits = known
+        height, width, channels, bits = tiff
         has = f"its TIFF has {channels} channel{'s' * (channels > 1)} of {bits} bits"
         if self.form.mode != "unchanged" or self.form.resize is not None:
             reason = f"{has}, of which no {self.form.mode} image of 8 bits can be made"
@@ -196,14 +196,14 @@ class PixelReader:
         image.load()
         if image.format == "TIFF":  # Pillow has applied it
             orientation = 1 if form.orient else {6: 8, 8: 6}.get(orientation, orientation)
-        image = self._converted(image, data)
+        image = self._convert_mode(image, data)
         if orientation in TURNS:
             image = image.transpose(self.pillow.Transpose[TURNS[orientation]])
         pixels = np.asarray(image if form.resize is None else self._resize(image, size or image.size, *form.resize))
         return pixels if pixels.ndim == 3 else pixels[:, :, None]
 
-    def _converted(self, image: Any, data: bytes) -> Any:
-        """In the mode that is asked for."""
+    def _convert_mode(self, image: Any, data: bytes) -> Any:
+        """Convert an image to the mode that is asked for."""
         mode, bits = self.form.mode, bits_of(image, data)
         if mode == INDEX:
             step = 1  # grey of 2 or 4 bits is stretched to 255 by Pillow
@@ -266,7 +266,7 @@ def check_pixels(data: bytes, feature: str) -> None:
     except MemoryError:
         raise
     except images.UnidentifiedImageError:  # a TIFF, of which the header is readable
-        PixelReader.for_column(feature, ImageForm(mode="unchanged")).read((0, data))
+        PixelReader.from_form(feature, ImageForm(mode="unchanged")).read((0, data))
     except Exception as error:  # Pillow's decoders raise exceptions of any type, some with the image's bytes
         raise _undecodable(data, error, partial(RowFault, 0, feature=feature)) from None
 
@@ -319,7 +319,7 @@ class ImageDecoder:
     in_lists: bool = False
 
     @classmethod
-    def for_field(cls, field: pa.Field) -> Self | None:
+    def from_field(cls, field: pa.Field) -> Self | None:
         """The decoder for a field made by `tfrecord_io.image`, or of lists of such, None for any other field.
 
         SchemaError if the metadata is damaged.
@@ -359,22 +359,22 @@ class ImageDecoder:
         counts = np.concatenate(
             [list_lengths(array) if self.in_lists else np.ones(len(array), np.int64) for array in arrays]
         )
-        own = math.prod(self.size)
-        fitting = expansion.room // own
+        image_bytes = math.prod(self.size)
+        fitting = expansion.room // image_bytes
         encoded = (array.flatten() if self.in_lists else array for array in arrays)
         expansion.add(sum(pc.sum(pc.binary_length(array)).as_py() or 0 for array in encoded))
         images = int(counts.sum())
-        if not expansion.take(images * own):
-            reason = f"{images} images of {self.size}, as the file declares them, take {images * own} bytes"
-            advice = f"{expansion.advice(images * own)}, or declare the column with schema="
-            advice_cli = f"{expansion.advice(images * own)}, or declare the column with --schema"
+        if not expansion.take(images * image_bytes):
+            reason = f"{images} images of {self.size}, as the file declares them, take {images * image_bytes} bytes"
+            advice = f"{expansion.advice(images * image_bytes)}, or declare the column with schema="
+            advice_cli = f"{expansion.advice(images * image_bytes)}, or declare the column with --schema"
             row = int(np.cumsum(counts).searchsorted(fitting, side="right"))
             raise RowFault(
                 min(row, len(counts) - 1),
                 expansion.excess(reason),
                 feature=self.feature,
                 expected=expansion.room,
-                got=images * own,
+                got=images * image_bytes,
                 hint=advice,
                 hint_cli=advice_cli,
                 of_memory=True,
@@ -397,16 +397,16 @@ class ImageDecoder:
         if self.form.mode == "unchanged":
             if images:
                 self._check_layout(layout, images[0][0], *NO_COMMON_TYPE)
-            return Dense(_objects([np.array(pixels) for _, pixels in self._decoded(images, threads)], present))
-        decoded = [pixels for _, pixels in self._decoded(images, threads)]
+            return Dense(_objects([np.array(pixels) for _, pixels in self._decode_images(images, threads)], present))
+        decoded = [pixels for _, pixels in self._decode_images(images, threads)]
         shapes = np.array([pixels.shape for pixels in decoded], np.int64).reshape(-1, 3)
-        return Ragged.of_present(_flat(decoded), shapes.prod(axis=1), valid, shapes)
+        return Ragged.from_present(_flat(decoded), shapes.prod(axis=1), valid, shapes)
 
     def _lists(self, array: pa.Array, threads: int, layout: ColumnLayout) -> Rows:
         counts, encoded = list_lengths(array), array.flatten()
         if layout.max_length is not None and not t.is_fixed_size_list(array.type):
-            kept = Ragged.of_present(np.arange(len(encoded)), counts, None)
-            kept = kept.truncated(layout.max_length, from_left=layout.from_left)
+            kept = Ragged.from_present(np.arange(len(encoded)), counts, None)
+            kept = kept.truncate(layout.max_length, from_left=layout.from_left)
             counts, encoded = kept.lengths, encoded.take(pa.array(kept.values))
         ends = np.cumsum(counts)
         valid = np.asarray(array.is_valid()) if array.null_count else None
@@ -427,10 +427,10 @@ class ImageDecoder:
             if self.size is not None:
                 values = self._stack_images(images, len(images), self.size, threads)
                 if not t.is_fixed_size_list(array.type):
-                    return Ragged.of_present(values, present, valid)
+                    return Ragged.from_present(values, present, valid)
                 values = values.reshape(len(present), array.type.list_size, *self.size)
                 return Dense(values if valid is None else scatter(values, valid), valid)
-            decoded = [pixels for _, pixels in self._decoded(images, threads)]
+            decoded = [pixels for _, pixels in self._decode_images(images, threads)]
         except RowFault as fault:
             row = int(ends.searchsorted(fault.row, side="right"))
             fault.reason = f"image {fault.row - int(ends[row] - counts[row])} of its list: {fault.reason}"
@@ -448,7 +448,7 @@ class ImageDecoder:
             none = (0, 0, self.form.channels)
             shapes = [(len(images), *(images[0].shape if images else none)) for images in lists]
             matrix = np.array(shapes, np.int64).reshape(-1, 4)
-            return Ragged.of_present(_flat(decoded), matrix.prod(axis=1), valid, matrix)
+            return Ragged.from_present(_flat(decoded), matrix.prod(axis=1), valid, matrix)
         present = np.ones(len(lists), np.bool_) if valid is None else valid
         if lists:
             row = int(np.flatnonzero(present)[int(is_mixed.argmax())])
@@ -464,13 +464,13 @@ class ImageDecoder:
     def _stack_images(self, images: list[tuple[int, bytes]], count: int, size: tuple[int, ...], threads: int) -> Array:
         """Images of one size as one array; zeros where one is missing."""
         stacked = np.zeros((count, *size), np.uint8)
-        for at, pixels in self._decoded(images, threads):
+        for at, pixels in self._decode_images(images, threads):
             stacked[at] = pixels
         return stacked
 
-    def _decoded(self, images: list[tuple[int, bytes]], threads: int) -> Iterator[tuple[int, Array]]:
+    def _decode_images(self, images: list[tuple[int, bytes]], threads: int) -> Iterator[tuple[int, Array]]:
         """The number of each image and its pixels, in order."""
-        reader = PixelReader.for_column(self.feature, self.form)
+        reader = PixelReader.from_form(self.feature, self.form)
         return ordered((partial(reader.read, image) for image in images), min(threads, len(images)), "images")
 
 

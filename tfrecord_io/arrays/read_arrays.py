@@ -1,4 +1,4 @@
-"""Reading all records into one array per column."""
+"""Read all records into one array per column."""
 
 from __future__ import annotations
 
@@ -20,12 +20,24 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.options import MIB, ReadOptions, stops
 from tfrecord_io.options.arrays import ArrayOptions, RepresentationOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.recovery import fitting_parts
 from tfrecord_io.read.open_scan import open_all, open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.typing import ArrayLayout, InputPath, Lengths, Missing, OnError, ProgressLike, SchemaLike, StorageLike
+from tfrecord_io.typing import (
+    UNSET,
+    ArrayLayout,
+    InputPath,
+    Lengths,
+    Missing,
+    OnError,
+    ProgressLike,
+    SchemaLike,
+    StorageLike,
+    Unset,
+)
 
 _JOINED_BYTES = MIB  # of a column, on average: copying it at once costs less than representing each of its chunks
 _MANY_ROWS = 16_384  # the chunks of columns with fewer are joined at once before they are represented
@@ -45,7 +57,7 @@ def read_arrays(
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
     ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
@@ -120,7 +132,25 @@ def read_arrays(
     DecodeError
         A record has no value for a column of numbers, bools, times or tensors; see `missing`.
     """
-    options = ArrayOptions.of_call(read_arrays, locals(), source)
+    options = options_from_call(
+        ArrayOptions,
+        read_arrays,
+        source,
+        columns=columns,
+        filters=filters,
+        schema=schema,
+        limit=limit,
+        on_error=on_error,
+        storage_options=storage_options,
+        filesystem=filesystem,
+        progress=progress,
+        ragged=ragged,
+        pad_value=pad_value,
+        max_length=max_length,
+        pad_to=pad_to,
+        missing=missing,
+        out=out,
+    )
     if options.out is not None:
         return fill_arrays(source, options, options.out)
     with open_path(source, ReadOptions.from_read(options, batch_bytes=_BATCH_BYTES), whole=True) as reader:
@@ -140,10 +170,10 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
     table = reader.read_all()
     representation = TableRepresentation(reader.schema, options, complete=True)
     joins = representation.joins_all and table.num_rows >= _MANY_ROWS
-    most = _JOINED_BYTES * table.num_columns
+    joined_bytes = _JOINED_BYTES * table.num_columns
     at_most = (reader.payload_bytes + table.num_rows * table.num_columns) * _VALUE_BYTES
     # The buffers are counted last, which takes long for many columns.
-    if not joins and (at_most <= most or table.get_total_buffer_size() <= most):
+    if not joins and (at_most <= joined_bytes or table.get_total_buffer_size() <= joined_bytes):
         table = table.combine_chunks()
     row_bytes = reader.payload_bytes / max(table.num_rows, 1)
     failure: RowFault | None = None
@@ -169,7 +199,7 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
 def _fitting(
     reader: Reader, representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int
 ) -> tuple[RowFault | None, pa.Table]:
-    """The rows that arrays can hold, and the fault of one that may not be left out."""
+    """The rows that arrays can hold, and the fault of a row that may not be left out."""
 
     def make(begin: int, end: int) -> pa.Table:
         part = table.slice(begin, end - begin)
@@ -216,7 +246,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         done = read = 0
 
         def passes(fault: RowFault) -> bool:
-            return reader.goes_on and reader.leave_out(fault.at(read + fault.row))
+            return reader.goes_on and reader.leave_out(fault.renumber(read + fault.row))
 
         for batch in reader:
             if done + len(batch) > rows:
@@ -224,7 +254,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
             filled, failure = _fill(representation, batch, out, done, passes)
             done, read = done + filled, read + len(batch)
             if failure is not None:
-                error = reader.row_error(failure.at(read - len(batch) + failure.row))
+                error = reader.row_error(failure.renumber(read - len(batch) + failure.row))
                 error.records_intact = done
                 end_read(error, options.on_error)
                 break
@@ -289,7 +319,7 @@ def _fill_rows(column: ColumnArrays, target: Array, begin: int) -> None:
             got = tuple(shapes[row].tolist())
             reason = f"its shape is {got}, but the array of out= has {shape}"
             raise RowFault(row, reason, feature=column.name, expected=shape, got=got, error=SchemaError)
-        rows = Dense(rows.stacked(tuple(shapes.shape[1] and shape[: shapes.shape[1]])))
+        rows = Dense(rows.stack(tuple(shapes.shape[1] and shape[: shapes.shape[1]])))
     if rows.values.dtype != target.dtype or rows.values.shape[1:] != target.shape[1:]:
         sizes = "".join(f", {size}" for size in rows.values.shape[1:])
         raise _mismatch(column.name, f"[rows{sizes}]", rows.values.dtype, target)

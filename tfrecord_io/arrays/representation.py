@@ -1,4 +1,9 @@
-"""How columns are represented as NumPy arrays: stacked, masked, as objects, as values and offsets, or padded."""
+"""Represent columns as NumPy arrays: stacked, masked, as objects, as values and offsets, or padded.
+
+`TableRepresentation` takes record batches, and returns a dict of arrays by name as the options of the call ask.
+
+Tests: tests/arrays/test_representation_layouts.py.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +28,7 @@ from tfrecord_io.arrow.output.to_numpy import (
     Rows,
     bytes_rows,
     declared_shape,
-    joined,
+    join_rows,
     joined_objects,
     leaf_arrays,
     leaf_fields,
@@ -91,7 +96,7 @@ class ColumnArrays:
         if isinstance(rows, Dense):
             if self.missing is not None and self.masked:
                 return {self.name: np.ma.MaskedArray(rows.values[begin:end], self.missing[begin:end])}
-            return self._with_mask(rows.values[begin:end], rows.valid, begin, end)
+            return self._add_mask(rows.values[begin:end], rows.valid, begin, end)
         if self.ragged == "object":
             return {self.name: rows.objects(begin, end)}
         if self.indices is not None:
@@ -103,12 +108,12 @@ class ColumnArrays:
         if form is not None and form.bins is not None and layout.packed:
             assert length is not None
             assert form.segments is not None
-            arrays = rows.packed(begin, end, form.bins, form.segments, form.bin_count, length, self.pad_value)
+            arrays = rows.pack(begin, end, form.bins, form.segments, form.bin_count, length, self.pad_value)
             return dict(zip((self.name, f"{self.name}/{SEGMENT_IDS}", f"{self.name}/{POSITIONS}"), arrays, strict=True))
         if form is not None and layout.bucketed:
             length = form.length
-        values = rows.padded(begin, end, self.pad_value, length, layout.multiple)
-        padded = self._with_mask(values, rows.valid, begin, end)
+        values = rows.pad(begin, end, self.pad_value, length, layout.multiple)
+        padded = self._add_mask(values, rows.valid, begin, end)
         return {**padded, **(sizes or {f"{self.name}/{LENGTH}": rows.lengths_of(begin, end)})}
 
     def _matrix(self, begin: int, end: int) -> Any:
@@ -119,7 +124,7 @@ class ColumnArrays:
         indices, _ = self.indices.cut(begin, end)
         return csr_matrix()((values, indices, offsets), shape=(end - begin, self.size))
 
-    def _with_mask(self, values: Array, valid: Array | None, begin: int, end: int) -> dict[str, Array]:
+    def _add_mask(self, values: Array, valid: Array | None, begin: int, end: int) -> dict[str, Array]:
         if not self.masked:
             return {self.name: values}
         mask = np.zeros(len(values) if self.of_images else values.shape, np.bool_)
@@ -143,7 +148,7 @@ class ColumnRepresentation:
     ) -> None:
         self.field, self.options, self.complete, self.length = field, options, complete, length
         self.may_lack = not complete and field.nullable  # other batches may have rows without a value
-        self.decoder = ImageDecoder.for_field(field)
+        self.decoder = ImageDecoder.from_field(field)
         has_layout = options.has_layouts and (varies(field.type) or self.decoder is not None)
         self.layout = options.layout_of(field.name) if has_layout else _PLAIN
         if in_matrix:
@@ -160,7 +165,7 @@ class ColumnRepresentation:
         if self.complete and self.layout.ragged is None and self.layout.max_length is None:
             equal = rows_of_equal_tensors(arrays, self.field)
             if equal is not None:
-                return joined(equal, self.options.thread_count)
+                return join_rows(equal, self.options.thread_count)
         if self.decoder is not None and not self.options.declares_schema:
             self.decoder.refuse_expansion(arrays, Expansion(self.options.limits.expansion_bytes))
         if self.decoder is None and is_bytes(self.field.type):
@@ -181,7 +186,7 @@ class ColumnRepresentation:
             self.decoder is not None and len({type(part) for part in parts}) > 1
         ):  # lists of images of one size, and of several
             parts = [Dense(part.objects(0, len(part))) if isinstance(part, Ragged) else part for part in parts]
-        return joined(parts, self.options.thread_count)
+        return join_rows(parts, self.options.thread_count)
 
     def _are_objects(self, parts: list[Rows]) -> bool:
         """True if the rows of all chunks become an array of objects, for which their values need not be joined."""
@@ -199,7 +204,7 @@ class ColumnRepresentation:
             raise self._fault(row, reason, "a value", hint=advice, error=DecodeError)
         rows = to_rows(array, self.field, missing=self.may_lack)
         if isinstance(rows, Ragged) and self.layout.max_length is not None:
-            rows = rows.truncated(self.layout.max_length, from_left=self.layout.from_left)
+            rows = rows.truncate(self.layout.max_length, from_left=self.layout.from_left)
         return rows
 
     def represent(self, arrays: list[pa.Array], budget: ArrayBudget | None) -> ColumnArrays:
@@ -207,7 +212,7 @@ class ColumnRepresentation:
         options, name = self.options, self.field.name
         rows = self._join(arrays)
         if self.layout is _IN_MATRIX:
-            return ColumnArrays(name, _ragged(rows), "csr", False)
+            return ColumnArrays(name, _as_ragged(rows), "csr", False)
         masked, of_images = options.missing == "mask", self.decoder is not None
         mask_bytes = int(masked and not of_images)
         if isinstance(rows, Ragged):
@@ -221,7 +226,7 @@ class ColumnRepresentation:
             if shape is not None:
                 if budget is not None:
                     budget.take_missing(rows, shape, mask_bytes, name)
-                rows = Dense(rows.stacked(shape), rows.valid)
+                rows = Dense(rows.stack(shape), rows.valid)
         if isinstance(rows, Ragged):
             layout, pads = self.layout, self.layout.ragged == "pad"
             ragged = layout.ragged or "object"
@@ -361,10 +366,10 @@ class TableRepresentation:
                     part[i] = None  # free it: representing a column may have copied it
         if fault is not None:
             raise fault
-        return with_matrices(arrays, self._matrices) if self._matrices else arrays
+        return join_matrices(arrays, self._matrices) if self._matrices else arrays
 
 
-def _ragged(rows: Rows) -> Ragged:
+def _as_ragged(rows: Rows) -> Ragged:
     """Rows as rows of different lengths, also where all have the same."""
     if isinstance(rows, Ragged):
         return rows
@@ -372,8 +377,8 @@ def _ragged(rows: Rows) -> Ragged:
     return Ragged(rows.values.reshape(-1), np.arange(count + 1, dtype=np.int64) * width, valid=rows.valid)
 
 
-def with_matrices(columns: list[ColumnArrays], matrices: Sequence[SparseMatrix]) -> list[ColumnArrays]:
-    """The columns, and in place of the values and indices of each matrix one column; RowFault if they do not fit."""
+def join_matrices(columns: list[ColumnArrays], matrices: Sequence[SparseMatrix]) -> list[ColumnArrays]:
+    """Replace the values and indices of each matrix by one column; RowFault if they do not fit."""
     replaced: dict[int, ColumnArrays] = {}
     for matrix in matrices:
         values, indices = columns[matrix.values].rows, columns[matrix.indices].rows
@@ -429,12 +434,15 @@ def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> No
         if (layout.packed or layout.bucketed) and is_variable_shape_tensor(types[name]):
             reason = f"{layout.named_by} is for lists, and it has tensors"
             raise SchemaError(reason, feature=name, got=str(types[name]), hint="leave it out of the option")
-    others = [name for name in types if name not in layouts or not layouts[name].packed]
-    if any(layout.packed for layout in layouts.values()) and others:
+    unpacked = [name for name in types if name not in layouts or not layouts[name].packed]
+    if any(layout.packed for layout in layouts.values()) and unpacked:
         advice = "exclude it with columns=, or name it in pack="
         advice_cli = "exclude it with --columns"
         raise SchemaError(
-            "pack= makes one row of several, where it has no place", feature=others[0], hint=advice, hint_cli=advice_cli
+            "pack= makes one row of several, where it has no place",
+            feature=unpacked[0],
+            hint=advice,
+            hint_cli=advice_cli,
         )
 
 
@@ -462,7 +470,7 @@ def number_columns(
 
     `columns` are those of each batch.
     """
-    rows, found = sum(map(len, batches)), {}
+    rows, by_number = sum(map(len, batches)), {}
     dtypes = map(number_dtype, batches[0].schema.types)
     numbers = [(index, dtype) for index, dtype in enumerate(dtypes) if dtype is not None]
     memory = Blocks(rows * sum(dtype.itemsize + 1 for _, dtype in numbers))
@@ -470,11 +478,11 @@ def number_columns(
         arrays = list(map(itemgetter(index), columns))
         has_nulls = any(map(attrgetter("null_count"), arrays))
         values = memory.take(rows, dtype) if len(arrays) > 1 else writable(number_items(arrays[0], dtype))
-        found[index] = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
-    copied = [column for column in found.values() if len(batches) > 1 or column.missing is not None]
+        by_number[index] = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
+    copied = [column for column in by_number.values() if len(batches) > 1 or column.missing is not None]
     if copied:
         join_numbers(batches, copied, threads)
-    return found
+    return by_number
 
 
 class Blocks:
@@ -510,14 +518,14 @@ def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
         return value if isinstance(value, bytes) else b""
     if dtype.kind in "US" and not isinstance(value, str | bytes):
         return dtype.type()
-    converted = _converted(value, dtype)
+    converted = _cast_exactly(value, dtype)
     if converted is None:
         reason = f"cannot pad {dtype} with {value!r}"
         raise SchemaError(reason, feature=name, expected=str(dtype), got=value, hint="pass another pad_value=")
     return converted
 
 
-def _converted(value: Any, dtype: np.dtype[Any]) -> Any:
+def _cast_exactly(value: Any, dtype: np.dtype[Any]) -> Any:
     """`value` as `dtype`, None if the dtype cannot hold it."""
     try:
         if dtype.kind in "mM":

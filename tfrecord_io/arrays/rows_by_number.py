@@ -1,4 +1,4 @@
-"""Rows by number: those of a scan, and as arrays those of whatever has them."""
+"""Look up rows by number: rows of a scan as record batches, and rows of any lookup as arrays."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Lookup(ABC):
         """The error of the row with the number ``fault.row``."""
 
     @abstractmethod
-    def measured(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
+    def measure_rows(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
         """An array of numbers of all rows, which `measure` finds of batches with these columns."""
 
 
@@ -72,7 +72,7 @@ class PartLookup(Lookup):
         """The values of a column in all rows, as dictionary arrays: of repeated text, offsets may not reach all."""
 
     @abstractmethod
-    def of(self, scan: Scan) -> Self:
+    def rescan(self, scan: Scan) -> Self:
         """Return these rows with the columns of a scan of the same files."""
 
     @property
@@ -93,18 +93,18 @@ class ScanLookup(PartLookup):
     """
 
     def __init__(self, scan: Scan) -> None:
-        self.scan = scan.pruned()
+        self.scan = scan.prune_files()
         if not raises(scan.options.on_error):
             reason = "rows that are left out have none"
             raise ValueError(f"on_error= cannot be combined with access by number: {reason}; {SALVAGE}")
-        sources, own = list(self.scan.sources), self.scan.options
-        checks = Checks.from_check_crc(own.check_crc)
-        self._files = IndexedFiles(sources, find_indexes(sources), own.limits.record_bytes, checks=checks)
+        sources, options = list(self.scan.sources), self.scan.options
+        checks = Checks.from_check_crc(options.check_crc)
+        self._files = IndexedFiles(sources, find_indexes(sources), options.limits.record_bytes, checks=checks)
         self._files.forget()
         self._numbers: Array | range  # of the records
         if self.scan.row_filter is None:
-            stop = len(self._files) if own.limit is None else own.offset + own.limit
-            self._numbers = range(len(self._files))[own.offset : stop]
+            stop = len(self._files) if options.limit is None else options.offset + options.limit
+            self._numbers = range(len(self._files))[options.offset : stop]
         else:
             self._numbers = _fulfilling(self.scan)
 
@@ -135,12 +135,12 @@ class ScanLookup(PartLookup):
         values = pa.chunked_array([chunk.cast(type_) for chunk in chunks], type_).dictionary_encode()
         return values if len(self) == len(self._files) else values.take(int64_array(np.asarray(self._numbers)))
 
-    def measured(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
+    def measure_rows(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
         with open_scan(self.scan.only(names)) as reader:
-            found = [measure(batch) for batch in reader]
-        return np.concatenate(found or [measure(empty_batch(self.scan.only(names).schema))])
+            parts = [measure(batch) for batch in reader]
+        return np.concatenate(parts or [measure(empty_batch(self.scan.only(names).schema))])
 
-    def of(self, scan: Scan) -> Self:
+    def rescan(self, scan: Scan) -> Self:
         rows = copy(self)
         rows.__dict__ = {**self.__getstate__(), "scan": scan}
         return rows
@@ -181,8 +181,8 @@ class ArraysByNumber:
 
     @cached_property
     def _scalars(self) -> list[tuple[str, type[np.generic] | None]] | None:
-        """Which scalar of NumPy a value of each column becomes, None for others; None if one needs its own handling."""
-        found: list[tuple[str, type[np.generic] | None]] = []
+        """By column, the NumPy scalar type of single numbers, else None; None if a column needs handling of its own."""
+        scalars: list[tuple[str, type[np.generic] | None]] = []
         for field in self.rows.schema:
             type_, is_list = field.type, is_list_like(field.type) or is_fixed_shape_tensor(field.type)
             value = type_.value_type if is_list else type_
@@ -192,8 +192,8 @@ class ArraysByNumber:
             is_marked = bool(set(field.metadata or ()) - {ENCODING_KEY})
             if is_shaped or is_marked or not (is_number or is_text):
                 return None
-            found.append((field.name, np.dtype(value.to_pandas_dtype()).type if is_number and not is_list else None))
-        return found
+            scalars.append((field.name, np.dtype(value.to_pandas_dtype()).type if is_number and not is_list else None))
+        return scalars
 
     def row(self, number: int) -> dict[str, Any] | None:
         """A row, as `arrays` of it without their first axis, in less time; None if `arrays` has to make it."""
@@ -218,7 +218,7 @@ class ArraysByNumber:
         try:
             columns = self._representation.represent(table.to_batches() or [empty_batch(table.schema)])
         except RowFault as fault:
-            raise self.rows.row_error(fault.at(int(numbers[fault.row]))) from fault.__cause__
+            raise self.rows.row_error(fault.renumber(int(numbers[fault.row]))) from fault.__cause__
         return slice_columns(columns, 0, len(table), form)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -228,9 +228,9 @@ class ArraysByNumber:
 def row_options(options: ReadOptions, **representation: Any) -> RepresentationOptions:
     """The options of a reader and keywords of `OF_ROWS`; ValueError if a row's length would depend on other rows."""
     pad_to = representation.get("pad_to")
-    for each in pad_to.values() if isinstance(pad_to, Mapping) else [pad_to]:
-        if isinstance(each, tuple | list):
-            raise ValueError(f"pad_to={each!r}: a row by its number has a length of its own; pass an integer")
+    for length in pad_to.values() if isinstance(pad_to, Mapping) else [pad_to]:
+        if isinstance(length, tuple | list):
+            raise ValueError(f"pad_to={length!r}: a row by its number has a length of its own; pass an integer")
     return RepresentationOptions.from_read(options, **representation)
 
 
@@ -239,10 +239,10 @@ def row_numbers(rows: Any, count: int) -> Array:
 
     TypeError if they are not integers.
     """
-    found = np.asarray(rows)
-    if found.ndim != 1 or (len(found) and found.dtype.kind not in "iu"):
-        raise TypeError(f"expected numbers of rows, got {type(rows).__name__} of {found.dtype}")
-    rows = found.astype(np.int64)
+    numbers = np.asarray(rows)
+    if numbers.ndim != 1 or (len(numbers) and numbers.dtype.kind not in "iu"):
+        raise TypeError(f"expected numbers of rows, got {type(rows).__name__} of {numbers.dtype}")
+    rows = numbers.astype(np.int64)
     invalid = (rows < -count) | (rows >= count)
     if invalid.any():
         raise IndexError(f"row {rows[invalid.argmax()]} is out of range: there are {count} rows")

@@ -45,24 +45,24 @@ def sparse_matrices(fields: Sequence[pa.Field], options: RepresentationOptions) 
 
     SchemaError if there is none, a named one is not sparse, or its indices are not read.
     """
-    stated = options.ragged
-    names = [name for name, form in stated.items() if form == "csr"] if isinstance(stated, Mapping) else []
-    if stated != "csr" and not names:
+    ragged = options.ragged
+    names = [name for name, form in ragged.items() if form == "csr"] if isinstance(ragged, Mapping) else []
+    if ragged != "csr" and not names:
         return []
     csr_matrix()
     positions = {field.name: at for at, field in enumerate(fields)}
-    found: dict[str, SparseMatrix] = {}
+    matrices: dict[str, SparseMatrix] = {}
     for at, field in enumerate(fields):
-        sparse = SparseColumn.in_metadata(field.metadata, field.name)
-        if sparse is not None and (stated == "csr" or not {sparse.name, field.name}.isdisjoint(names)):
+        sparse = SparseColumn.from_metadata(field.metadata, field.name)
+        if sparse is not None and (ragged == "csr" or not {sparse.name, field.name}.isdisjoint(names)):
             key = sparse.name if sparse.name in names else field.name
-            found[key] = _matrix(sparse, at, field, positions)
-    if missing := [name for name in names if name not in found]:
+            matrices[key] = _matrix(sparse, at, field, positions)
+    if missing := [name for name in names if name not in matrices]:
         reason = "ragged='csr' names it, and it is not a sparse column"
         raise SchemaError(reason, feature=missing[0], hint=_DECLARE)
-    if not found:
+    if not matrices:
         raise SchemaError("ragged='csr': no column is sparse", hint=_DECLARE)
-    return list(found.values())
+    return list(matrices.values())
 
 
 def _matrix(sparse: SparseColumn, at: int, field: pa.Field, positions: Mapping[str, int]) -> SparseMatrix:

@@ -1,4 +1,9 @@
-"""Buffers as Arrow arrays and Arrow arrays as buffers, without copies; arithmetic of masks and offsets."""
+"""Buffers as Arrow arrays and Arrow arrays as buffers, without copies; arithmetic of masks and offsets.
+
+Functions take buffers, bitmaps, offsets or columns of an engine (`ColumnBuffers`) and return arrays, or the reverse.
+
+Tests: those of its callers, tests/arrow/decode and tests/arrow/encode.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.feature_types import Layout
-from tfrecord_io.schema.types import has_wide_offsets, types_within, with_fields_at
+from tfrecord_io.schema.types import has_wide_offsets, replace_fields, types_within
 
 _FIELDS = attrgetter("num_fields")  # of a type; most have none
 
@@ -50,11 +55,11 @@ def empty_table(schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches([empty_batch(schema)])
 
 
-def with_columns_at(table: pa.Table, columns: Mapping[int, tuple[pa.Field, pa.Array | pa.ChunkedArray]]) -> pa.Table:
-    """The table with other columns, by number; ``table.set_column`` would copy all columns for each of them."""
+def replace_columns(table: pa.Table, columns: Mapping[int, tuple[pa.Field, pa.Array | pa.ChunkedArray]]) -> pa.Table:
+    """Replace columns of a table, by number; ``table.set_column`` would copy all columns for each of them."""
     if not columns:
         return table
-    schema = with_fields_at(table.schema, {at: field for at, (field, _) in columns.items()})
+    schema = replace_fields(table.schema, {at: field for at, (field, _) in columns.items()})
     arrays = [columns[at][1] if at in columns else column for at, column in enumerate(table.columns)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -65,7 +70,7 @@ def fixed_width(type_: pa.DataType, count: int, nulls: int, validity: Array | No
 
 
 def int64_array(values: Array) -> pa.Array:
-    """An int64 array over `values`, as ``pa.array`` makes it, which imports pandas for that."""
+    """An int64 array over `values`, without the import of pandas by ``pa.array``."""
     return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values, np.int64))])
 
 
@@ -185,7 +190,7 @@ def is_same_memory(array: pa.Array, other: pa.Array | None) -> bool:
     """True if two arrays without children are views of the same memory."""
     if other is None or not array.type.equals(other.type) or array.type.num_fields or len(array) != len(other):
         return False
-    places = [[buffer and buffer.address for buffer in each.buffers()] for each in (array, other)]
+    places = [[buffer and buffer.address for buffer in view.buffers()] for view in (array, other)]
     return array.offset == other.offset and places[0] == places[1]
 
 
@@ -215,7 +220,7 @@ def selectable(data: D) -> D:
 
 def _nests_fixed_sizes(type_: pa.DataType) -> bool:
     lists = filter(t.is_fixed_size_list, types_within(type_, storage=True))
-    return any(t.is_fixed_size_list(each.value_type) for each in lists)
+    return any(t.is_fixed_size_list(list_type.value_type) for list_type in lists)
 
 
 def struct_fields(array: pa.StructArray) -> list[pa.Array]:
@@ -305,14 +310,14 @@ def scatter(values: Array, mask: Array) -> Array:
 # ---- parts of decoded columns
 
 
-def by_kind(column: ColumnBuffers) -> list[ColumnBuffers]:
+def split_by_kind(column: ColumnBuffers) -> list[ColumnBuffers]:
     """The rows of a column as columns of one kind each; of a feature list, by the kind of its steps."""
     if column.steps is not None:
-        return [replace(column, steps=steps) for steps in by_kind(column.steps)]
+        return [replace(column, steps=steps) for steps in split_by_kind(column.steps)]
     if not column.others:
         return [column]
-    own = replace(column, others=())
-    return [*column.others] if column.null_count == column.rows else [own, *column.others]
+    first_kind = replace(column, others=())
+    return [*column.others] if column.null_count == column.rows else [first_kind, *column.others]
 
 
 def cut(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:
@@ -328,8 +333,8 @@ def cut(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:
     if column.values is not None:
         part.values = column.values[first:last]
     mask = mask_of(column.validity, column.rows)[begin:end]
-    others = [cut(other, begin, end) for other in column.others]
-    part.others = tuple(other for other in others if other.null_count < other.rows)
+    kinds = [cut(kind, begin, end) for kind in column.others]
+    part.others = tuple(kind for kind in kinds if kind.null_count < kind.rows)
     part.rows = end - begin
     part.null_count = part.rows - int(np.count_nonzero(mask))
     part.validity = bitmap_of(mask) if part.null_count else None
@@ -381,7 +386,7 @@ _GetLastError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
 class _Batches:
-    """Iterates over batches, keeps the text of the error that ends them. The stream owns it; it owns the C callback."""
+    """Iterates over batches, and keeps the text of an error that ends them; the stream owns the iterator."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches

@@ -20,9 +20,9 @@ from tfrecord_io.arrow.buffers import (
     fixed_width,
     is_same_memory,
     mask_of,
+    replace_columns,
     scatter,
     variable_width,
-    with_columns_at,
 )
 from tfrecord_io.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.engine.contract import Array
@@ -151,7 +151,7 @@ def _decimal(
 
 
 def other_kinds(type_: pa.DataType) -> tuple[Kind, ...]:
-    """The kinds that values of a type, or of lists of it, are also read from, besides the one that they are written as.
+    """Kinds that values of a type, or of lists of it, are read from besides their kind when written.
 
     Decimals, which are written as text, are read from numbers, and floats from integers that they can hold exactly.
     """
@@ -226,23 +226,23 @@ def category_encode(type_: pa.DictionaryType, categories: pa.Array | None, *, ro
     first.
     """
     if categories is None:
-        return lambda plain: _of_values(plain, type_)
+        return lambda plain: _encode_occurring(plain, type_)
     import pyarrow.compute as pc
 
-    known = categories.cast(type_.value_type)
-    if known.null_count:  # pandas and `unify_dictionaries` take no null, and Arrow (20.0) drops none of decimal32
-        known = known.take(pa.array(np.flatnonzero(np.asarray(known.is_valid()))))
-    keys, order = _keys(known, rounded)
+    values = categories.cast(type_.value_type)
+    if values.null_count:  # pandas and `unify_dictionaries` take no null, and Arrow (20.0) drops none of decimal32
+        values = values.take(pa.array(np.flatnonzero(np.asarray(values.is_valid()))))
+    keys, order = _keys(values, rounded)
 
     def encode(plain: pa.Array) -> pa.DictionaryArray:
-        own = plain.cast(pa.float32()) if rounded and t.is_float64(plain.type) else hashable(plain)
-        indices = pc.index_in(own, value_set=keys, skip_nulls=True)
+        compared = plain.cast(pa.float32()) if rounded and t.is_float64(plain.type) else hashable(plain)
+        indices = pc.index_in(compared, value_set=keys, skip_nulls=True)
         if indices.null_count != plain.null_count:
             unknown = np.asarray(pc.and_(pc.is_null(indices), pc.is_valid(plain)))
-            reason = f"the value is not one of the {len(known)} categories"
-            raise RowFault(int(unknown.argmax()), reason, expected=f"one of {len(known)} categories")
+            reason = f"the value is not one of the {len(values)} categories"
+            raise RowFault(int(unknown.argmax()), reason, expected=f"one of {len(values)} categories")
         indices = indices if order is None else order.take(indices)
-        return pa.DictionaryArray.from_arrays(_indices(indices, type_), known, ordered=type_.ordered)
+        return pa.DictionaryArray.from_arrays(_indices(indices, type_), values, ordered=type_.ordered)
 
     return encode
 
@@ -258,7 +258,7 @@ def has_all(categories: pa.Array, others: pa.Array, *, ordered: bool = False) ->
 
 
 def collide_as_float32(categories: pa.Array) -> bool:
-    """True if two float64 categories are equal as float32, so that a value stored as one does not tell which it is.
+    """True if two float64 categories are equal as float32: a stored value does not tell them apart.
 
     >>> collide_as_float32(pa.array([0.1, 0.1 + 1e-12])), collide_as_float32(pa.array([0.1, 0.2]))
     (True, False)
@@ -273,14 +273,14 @@ def collide_as_float32(categories: pa.Array) -> bool:
     return bool(((np.diff(keys[order]) == 0) & (np.diff(exact[order]) != 0)).any())
 
 
-def _of_values(plain: pa.Array, type_: pa.DictionaryType) -> pa.DictionaryArray:
+def _encode_occurring(plain: pa.Array, type_: pa.DictionaryType) -> pa.DictionaryArray:
     encoded = hashable(plain).dictionary_encode()
     dictionary = encoded.dictionary.cast(plain.type)
     return pa.DictionaryArray.from_arrays(_indices(encoded.indices, type_), dictionary, ordered=type_.ordered)
 
 
 def _keys(categories: pa.Array, rounded: bool) -> tuple[pa.Array, pa.Array | None]:
-    """What values are compared with, and the category of each; None: they are in the order of the categories."""
+    """Keys to compare values with, and the category of each key; None if keys are in the order of the categories."""
     if not rounded or not t.is_float64(categories.type):
         return hashable(categories), None
     exact = np.asarray(categories)
@@ -336,14 +336,14 @@ def plain_layout(array: pa.Array) -> pa.Array:
     return array.cast(type_)
 
 
-def with_one_dictionary(table: pa.Table) -> pa.Table:
-    """The table, each dictionary column of which has one dictionary throughout, where Arrow can make one."""
+def unify_table(table: pa.Table) -> pa.Table:
+    """Give each dictionary column of a table one dictionary throughout, where Arrow can make one."""
     changed = {}
     for at in uncommon(table.schema):
         field, column = table.schema.field(at), table.column(at)
         if column.num_chunks > 1 and has_dictionary(field.type) and can_unify(field.type):
             changed[at] = field, one_dictionary(column)
-    return with_columns_at(table, changed)
+    return replace_columns(table, changed)
 
 
 def one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -351,17 +351,17 @@ def one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not (t.is_dictionary(column.type) and t.is_float16(column.type.value_type)):
         return column.unify_dictionaries()
 
-    def with_categories(column: pa.ChunkedArray, value: pa.DataType) -> pa.ChunkedArray:
+    def cast_categories(column: pa.ChunkedArray, value: pa.DataType) -> pa.ChunkedArray:
         type_ = pa.dictionary(column.type.index_type, value, column.type.ordered)
         make = partial(pa.DictionaryArray.from_arrays, ordered=type_.ordered)
-        return pa.chunked_array([make(each.indices, each.dictionary.cast(value)) for each in column.chunks], type_)
+        return pa.chunked_array([make(part.indices, part.dictionary.cast(value)) for part in column.chunks], type_)
 
-    return with_categories(with_categories(column, pa.float32()).unify_dictionaries(), pa.float16())
+    return cast_categories(cast_categories(column, pa.float32()).unify_dictionaries(), pa.float16())
 
 
 def can_unify(type_: pa.DataType) -> bool:
     """True if Arrow (26.0) can make one dictionary of those of several arrays: not of lists and other nested types."""
-    values = [each.value_type for each in types_within(type_) if t.is_dictionary(each)]
+    values = [part.value_type for part in types_within(type_) if t.is_dictionary(part)]
     if any(t.is_nested(value) or t.is_null(value) or isinstance(value, pa.BaseExtensionType) for value in values):
         return False
     return t.is_dictionary(type_) or not any(map(t.is_float16, values))

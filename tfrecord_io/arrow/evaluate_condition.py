@@ -1,14 +1,14 @@
-"""The evaluation of conditions that are simple, and the types of the literals in conditions.
+"""Evaluate simple conditions on record batches, and give literals in conditions the types of columns.
 
 pyarrow takes a fifth of a millisecond to bind an expression for each batch, as long as decoding thousands of records. A
-simple condition is evaluated by the functions that it would use; where it would cast a column first, other than float32
-to float64, the condition is not simple.
+simple condition is evaluated by pyarrow's functions, without an expression. A condition for which pyarrow would cast a
+column first, other than from float32 to float64, is not simple.
 
-Literals get the type of the column that they are compared with, text that of dates, as in SQL. pyarrow would cast the
-column instead, which rounds large integers, or fails where no decimal has the digits of both sides, but the values of
-``in`` to the type of the column. Here all operators compare numbers exactly, whatever their type, but for floats among
-floats of fewer bits, which are the nearest of these: 0.1 is what a float32 column has of 0.1 (`exact_comparison`,
-`exact_members`).
+A literal gets the type of the column that it is compared with; text becomes a date or a time, as in SQL. pyarrow would
+cast the column instead: large integers would be rounded, and a comparison would fail where no decimal has the digits of
+both sides. Only the values of ``in`` would get the type of the column. Here all operators compare numbers exactly,
+whatever their type, with one exception: among floats of fewer bits, a float is rounded to the nearest of them, so that
+0.1 equals the 0.1 of a float32 column (`exact_comparison`, `exact_members`).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _unify_argument_types(first: Any, second: Any) -> list[Any]:
     raise _NotSimple
 
 
-def with_typed_literals(condition: Condition, schema: pa.Schema) -> Condition:
+def type_literals(condition: Condition, schema: pa.Schema) -> Condition:
     """Give literals the type of the column that they are compared with.
 
     Text is a date, time or timestamp where the column is; a timestamp without an offset from UTC is in the time zone of
@@ -113,9 +113,9 @@ def with_typed_literals(condition: Condition, schema: pa.Schema) -> Condition:
     those that the column can have.
 
     >>> from tfrecord_io.options.filters import condition_of
-    >>> with_typed_literals(condition_of([("day", ">=", "2024-01-31")]), pa.schema({"day": pa.date32()})).text
+    >>> type_literals(condition_of([("day", ">=", "2024-01-31")]), pa.schema({"day": pa.date32()})).text
     '(day >= 2024-01-31)'
-    >>> with_typed_literals(condition_of([("n", ">", 1.5)]), pa.schema({"n": pa.int64()})).text
+    >>> type_literals(condition_of([("n", ">", 1.5)]), pa.schema({"n": pa.int64()})).text
     '(n > 1)'
 
     SchemaError if the text is not of this form, or a column of text is compared with a number.
@@ -126,18 +126,18 @@ def with_typed_literals(condition: Condition, schema: pa.Schema) -> Condition:
     kinds = [argument.kind for argument in arguments]
     if part.name in COMPARISONS and kinds == ["literal", "field"]:
         mirrored = Condition("call", MIRRORED[part.name], arguments=arguments[::-1])
-        typed = with_typed_literals(mirrored, schema)
+        typed = type_literals(mirrored, schema)
         return part if typed is mirrored else typed
     field = _field(arguments[0], schema) if kinds[:1] == ["field"] else None
     if field is not None and part.name in COMPARISONS and kinds == ["field", "literal"]:
         return _typed_comparison(part, field)
     if field is not None and part.name == "is_in" and kinds == ["field"]:
         return _typed_members(part, field)
-    return part.replace_arguments([with_typed_literals(argument, schema) for argument in arguments])
+    return part.replace_arguments([type_literals(argument, schema) for argument in arguments])
 
 
 def _field(part: Condition, schema: pa.Schema) -> pa.Field | None:
-    """What a field refers to, of a dictionary its values; None if it is not there."""
+    """The field that a part of a condition names, with the type of the values of a dictionary; None if missing."""
     at = schema.get_field_index(part.path[0])
     field = schema.field(at) if at >= 0 else None
     for name in part.path[1:]:
@@ -157,23 +157,23 @@ def is_compared_as_storage(type_: pa.DataType) -> bool:
 def _typed_comparison(part: Condition, field: pa.Field) -> Condition:
     column, literal = part.arguments
     assert literal.value is not None
-    converted = _converted(literal.value, field)
+    converted = _convert_literal(literal.value, field)
     exact = exact_comparison(part.name, literal.value if converted is None else converted, field.type)
     if exact is not None:
-        other = column if exact[1] is None else Condition("literal", value=_comparable(exact[1]))
-        return Condition("call", exact[0], arguments=(column, other))
+        compared = column if exact[1] is None else Condition("literal", value=_comparable(exact[1]))
+        return Condition("call", exact[0], arguments=(column, compared))
     if converted is None and not t.is_float16(literal.value.type):
         return part
-    other = literal.value if converted is None else converted
-    return part.replace_arguments([column, Condition("literal", value=_comparable(other))])
+    compared = literal.value if converted is None else converted
+    return part.replace_arguments([column, Condition("literal", value=_comparable(compared))])
 
 
 def _comparable(values: Any) -> Any:
-    """A value, or values, of float16 as float32; see `with_comparable_columns`."""
+    """A value, or values, of float16 as float32; see `cast_comparable_columns`."""
     return values.cast(pa.float32()) if t.is_float16(values.type) else values
 
 
-def with_comparable_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
+def cast_comparable_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Turn columns of float16 into float32, which has all of their values: Arrow (26.0) compares no float16.
 
     Columns of an extension type that `is_compared_as_storage` are that.
@@ -191,28 +191,28 @@ def _typed_members(part: Condition, field: pa.Field) -> Condition:
     assert part.value is not None
     values = part.value["value_set"].values
     for value in values.drop_null()[:1]:
-        _converted(value, field)  # refuses what cannot be compared
+        _convert_literal(value, field)  # refuses what cannot be compared
     if t.is_null(values.type) or t.is_null(field.type):  # a column without values has no other member than null
         members = pa.nulls(values.null_count, field.type)
     elif t.is_timestamp(field.type) and (t.is_string(values.type) or t.is_date(values.type)):
-        times = _converted_each(values, field)
-        found = [time if time.type == field.type else exact_members(time, field.type) for time in times]
-        members = pa.concat_arrays([*found, pa.nulls(values.null_count, field.type)])
+        times = _convert_literals(values, field)
+        exact = [time if time.type == field.type else exact_members(time, field.type) for time in times]
+        members = pa.concat_arrays([*exact, pa.nulls(values.null_count, field.type)])
     elif t.is_time(field.type) and t.is_string(values.type):
         missing = pa.nulls(values.null_count, pa.time64("ns"))
-        members = _fitting(pa.concat_arrays([*_converted_each(values, field), missing]), field.type)
+        members = _possible_times(pa.concat_arrays([*_convert_literals(values, field), missing]), field.type)
     elif (t.is_date(field.type) and t.is_timestamp(values.type)) or (t.is_time(field.type) and t.is_time(values.type)):
-        members = _fitting(values, field.type)
+        members = _possible_times(values, field.type)
     else:
         members = exact_members(values, field.type)
-    own = values if members is None else members
-    are_floats = t.is_floating(field.type) and t.is_floating(own.type)
-    if are_floats and (own.drop_null().to_numpy(zero_copy_only=False) == 0).any():
-        zeros = np.array([0.0, -0.0], own.type.to_pandas_dtype())  # which are equal, but not as members
-        members = pa.concat_arrays([own, pa.array(zeros, own.type)])
-    if members is None and not t.is_float16(own.type):
+    typed = values if members is None else members
+    are_floats = t.is_floating(field.type) and t.is_floating(typed.type)
+    if are_floats and (typed.drop_null().to_numpy(zero_copy_only=False) == 0).any():
+        zeros = np.array([0.0, -0.0], typed.type.to_pandas_dtype())  # which are equal, but not as members
+        members = pa.concat_arrays([typed, pa.array(zeros, typed.type)])
+    if members is None and not t.is_float16(typed.type):
         return part
-    members = _comparable(own if members is None else members)
+    members = _comparable(typed if members is None else members)
     children = dict(part.value.items())
     children["value_set"] = pa.ListArray.from_arrays([0, len(members)], members)[0]
     arrays = [pa.repeat(child, 1) for child in children.values()]
@@ -221,13 +221,13 @@ def _typed_members(part: Condition, field: pa.Field) -> Condition:
     )
 
 
-def _converted_each(values: pa.Array, field: pa.Field) -> list[pa.Array]:
-    """Those of the values that are not null, each as `_converted`, in an array of its own."""
-    return [pa.repeat(_converted(value, field), 1) for value in values.drop_null()]
+def _convert_literals(values: pa.Array, field: pa.Field) -> list[pa.Array]:
+    """Convert the values that are not null by `_convert_literal`, to an array for each value."""
+    return [pa.repeat(_convert_literal(value, field), 1) for value in values.drop_null()]
 
 
-def _fitting(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Those of the times that a column of `type_` can have; a cast alone would shorten the others."""
+def _possible_times(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Select the times that a column of `type_` can have; a cast alone would shorten the others."""
     import pyarrow.compute as pc
 
     times = values.cast(type_, safe=False)
@@ -248,21 +248,26 @@ def _family(type_: pa.DataType) -> str | None:
     return "times" if t.is_temporal(type_) else None
 
 
-def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
+def _convert_literal(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
     """Text as a date or time; None if the comparison stays as it is."""
-    own, other = _family(field.type), _family(value.type)
-    if own == "numbers" and (own == other or not value.is_valid):
+    family, value_family = _family(field.type), _family(value.type)
+    if family == "numbers" and (family == value_family or not value.is_valid):
         return None
     kind, refused = short_type_name(field.type, field.metadata), None
     if t.is_string(field.type) and (t.is_integer(value.type) or t.is_floating(value.type)):
         refused = f"the filter compares text with the number {value}", f'write text, such as "{value}"'
-    elif own == "numbers" and t.is_string(value.type):
+    elif family == "numbers" and t.is_string(value.type):
         refused = f'the filter compares {kind} with the text "{printable(value.as_py())}"', "write a number, such as 5"
     elif t.is_date(field.type) and t.is_timestamp(value.type) and value.type.tz is not None:
         refused = "the filter compares dates with a time in a time zone", "write a date, such as 2024-01-31"
     elif value.is_valid and (t.is_nested(field.type) or is_any_tensor(field.type)):
         refused = f"a filter cannot compare values of {kind}", "name a column of single values"
-    elif value.is_valid and None not in (own, other) and own != other and (own, other) not in _COMPARED:
+    elif (
+        value.is_valid
+        and None not in (family, value_family)
+        and family != value_family
+        and (family, value_family) not in _COMPARED
+    ):
         refused = f"the filter compares {kind} with {value.type}", "write values of the type of the column"
     if refused is not None:
         raise SchemaError(refused[0], feature=field.name, expected=field.type, got=value.type, hint=refused[1])
@@ -271,7 +276,7 @@ def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
     if form is None or not (t.is_string(value.type) or is_day) or not value.is_valid:
         return None
     try:
-        return _assign_zone(value.cast(pa.timestamp("s")), field.type.tz) if is_day else _parsed(value, field.type)
+        return _assign_zone(value.cast(pa.timestamp("s")), field.type.tz) if is_day else _parse_text(value, field.type)
     except _NotOneTime as error:
         reason = f"the filter compares {kind} with '{printable(str(value.as_py()))}', {error}"
         raise SchemaError(reason, feature=field.name, expected=kind, hint=error.advice) from error
@@ -280,7 +285,7 @@ def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
         raise SchemaError(reason, feature=field.name, expected=kind, hint=f"write it as {form}") from error
 
 
-def _parsed(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
+def _parse_text(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
     if t.is_time(type_):
         return _parsed_time(value.as_py())
     if not t.is_timestamp(type_):
@@ -325,7 +330,9 @@ def _assign_zone(local: pa.Scalar, zone: str | None) -> pa.Scalar:
 
     if zone is None:
         return local
-    around = [pc.assume_timezone(local, zone, ambiguous=one, nonexistent=one) for one in ("earliest", "latest")]
+    around = [
+        pc.assume_timezone(local, zone, ambiguous=choice, nonexistent=choice) for choice in ("earliest", "latest")
+    ]
     first, second = (time.cast(pa.timestamp("s", zone), safe=False) for time in around)
     if first.value == second.value:
         return around[0]
@@ -369,7 +376,7 @@ def exact_comparison(function: str, value: pa.Scalar, type_: pa.DataType) -> tup
 
 
 def exact_members(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
-    """Those of the numbers or times that a column of `type_` can have, as its type; None: as they are."""
+    """Convert numbers or times to `type_`, without values that a column of the type cannot have; None: leave all."""
     if values.type == type_ or not _is_comparable(values.type, type_):
         return None
     if t.is_integer(type_) and t.is_integer(values.type):
@@ -377,8 +384,8 @@ def exact_members(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
             return values.cast(type_)
     if not t.is_floating(type_):
         compared = filter(None, (exact_comparison("equal", value, type_) for value in values.drop_null()))
-        found = [pa.repeat(value, 1) for function, value in compared if function == "equal" and value is not None]
-        return pa.concat_arrays([*found, pa.nulls(values.null_count, type_)])
+        members = [pa.repeat(value, 1) for function, value in compared if function == "equal" and value is not None]
+        return pa.concat_arrays([*members, pa.nulls(values.null_count, type_)])
     floats = [(value, _nearest(value, type_)) for value in values.to_pylist()]
     return pa.array([near for value, near in floats if value is None or near is not None], type_)
 

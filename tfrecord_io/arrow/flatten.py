@@ -2,6 +2,8 @@
 
 Resolves slices, nulls of parents, list views, run-ends, dictionaries, extension types and structs. Values below a null
 row are undefined in Arrow, so they are left out. Nothing is copied if the values of the valid rows are contiguous.
+
+Tests: tests/arrow/encode/test_encode_columns.py.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows
 
 
 def loses(array: pa.Array) -> bool:
-    """True if the plain features of a column, of a type that has them, would not say all that it holds.
+    """True if the plain features of a column would lose a part of its content, where the type has such features.
 
     They have no null inside a list, no list of the null type, and no struct that is not null while its fields are.
 
@@ -145,15 +147,15 @@ def runs_of(array: pa.RunEndEncodedArray) -> Array:
 
 def _apply_nulls(array: pa.Array, rows: Rows) -> Rows:
     """The rows with an array's own nulls; inside a list a null is an error."""
-    own = valid_mask(array)
-    if own is None:
+    valid = valid_mask(array)
+    if valid is None:
         return rows
     if rows.index is not None:
-        own = own[rows.index]
+        valid = valid[rows.index]
     if rows.offsets is None:
-        return replace(rows, valid=own if rows.valid is None else own & rows.valid)
-    if not own.all():
-        raise rows.needs_nesting(int(np.argmin(own)), "a null inside a list cannot be stored in its feature")
+        return replace(rows, valid=valid if rows.valid is None else valid & rows.valid)
+    if not valid.all():
+        raise rows.needs_nesting(int(np.argmin(valid)), "a null inside a list cannot be stored in its feature")
     return rows
 
 
@@ -206,8 +208,8 @@ def _plain(array: pa.Array, rows: Rows) -> pa.Array:
     if rows.index is not None:
         indices = indices.take(pa.array(rows.index))
     if rows.valid is not None and rows.offsets is None:  # below a null parent an index may be any number
-        own = valid_mask(indices)
-        unused = ~(rows.valid if own is None else own & rows.valid)
+        valid = valid_mask(indices)
+        unused = ~(rows.valid if valid is None else valid & rows.valid)
         indices = pa.array(number_view(indices), mask=unused)
     return large(array.dictionary).take(indices)
 

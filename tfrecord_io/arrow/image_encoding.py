@@ -53,14 +53,14 @@ def arrays_schema(schema: Schema, encodings: Mapping[str, str] | None) -> Schema
         form = image_form(field) if field.feature in chosen and is_bytes(field.type) else None
         if form is not None:
             axes = (None, None, form.channels or None) if form.shape is None or form.resize else form.shape
-            made = tensor("uint8", axes, feature=field.feature, required=field.required)
-            field = made.named(field.column)
+            arrays = tensor("uint8", axes, feature=field.feature, required=field.required)
+            field = arrays.named(field.column)
         fields.append(field)
     return Schema(fields, schema.metadata) if chosen else schema
 
 
-def with_image_fields(schema: pa.Schema, encodings: Mapping[str, str] | None) -> pa.Schema:
-    """The schema of what is written: arrays that are stored as images are declared as such.
+def declare_images(schema: pa.Schema, encodings: Mapping[str, str] | None) -> pa.Schema:
+    """Declare arrays that are stored as images as image columns, in the schema of the written data.
 
     EncodeError if a column does not hold images, FeatureNotFoundError if it does not exist.
     """
@@ -79,7 +79,7 @@ def with_image_fields(schema: pa.Schema, encodings: Mapping[str, str] | None) ->
 def encoded_images(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, encodings: Mapping[str, str] | None, begin: int
 ) -> Iterator[pa.RecordBatch]:
-    """The batches with images instead of arrays, of the schema by `with_image_fields`; `begin` is the first row."""
+    """The batches with images instead of arrays, of the schema by `declare_images`; `begin` is the first row."""
     encoders = []
     for column, name in image_encodings(encodings).items():
         kind, options, possible = _SAVED[name]
@@ -90,7 +90,7 @@ def encoded_images(
     for batch in batches:
         columns = list(batch.columns)
         for at, saved in encoders:
-            columns[at] = _encoded(columns[at], batch.schema.field(at), saved, begin)
+            columns[at] = _encode_images(columns[at], batch.schema.field(at), saved, begin)
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
         begin += len(batch)
 
@@ -113,7 +113,7 @@ def _image_field(field: pa.Field, name: str) -> pa.Field:
     return image(shape, required=not field.nullable or None).named(field.name).to_arrow()
 
 
-def _encoded(array: pa.Array, field: pa.Field, saved: _Saved, begin: int) -> pa.Array:
+def _encode_images(array: pa.Array, field: pa.Field, saved: _Saved, begin: int) -> pa.Array:
     """The tensors of a column as encoded images; EncodeError with the row of one that cannot be encoded."""
     with errors_of_rows(begin, field.name):
         tensors = tensors_of_column(array, field)

@@ -1,4 +1,9 @@
-"""Facts in the header of an encoded image."""
+"""Read facts from the header of an encoded image: format, size, mode, channels, bits and orientation.
+
+Bytes go in, an `ImageHeader` comes out; pixels are not decoded.
+
+Tests: tests/arrays/test_image_decoding.py and tests/plugins/vision/test_annotated_images_turned_photos.py.
+"""
 
 from __future__ import annotations
 
@@ -66,19 +71,19 @@ def image_header(data: bytes, path: str, feature: str | None = None) -> ImageHea
     except images.DecompressionBombError as error:
         reason = "its header declares more pixels than twice PIL.Image.MAX_IMAGE_PIXELS"
         advice = "raise that limit if the image is genuine"
-        most = images.MAX_IMAGE_PIXELS
-        raise DecodeError(reason, path=path, feature=feature, expected=most, hint=advice) from error
+        limit = images.MAX_IMAGE_PIXELS
+        raise DecodeError(reason, path=path, feature=feature, expected=limit, hint=advice) from error
     except MemoryError:
         raise
     except Exception as error:  # Pillow's readers raise exceptions of any type, some with the image's bytes
-        known = tiff_form(data)
-        if known is None:
+        tiff = tiff_form(data)
+        if tiff is None:
             form = looks_like(data)
             reason = f"its {len(data)} bytes are not an image of a known format"
             reason = reason if form is None else f"{reason}; they look like {form}"
             got = type(error).__name__
             raise DecodeError(reason, path=path, feature=feature, expected=KNOWN_FORMATS, got=got) from None
-        header = ImageHeader("tiff", *known[:2], "TIFF", *known[2:])
+        header = ImageHeader("tiff", *tiff[:2], "TIFF", *tiff[2:])
     if header.height < 1 or header.width < 1:
         reason = f"its header declares {header.width}×{header.height} pixels"
         raise DecodeError(reason, path=path, feature=feature, expected=KNOWN_FORMATS, got=(header.height, header.width))
@@ -90,8 +95,8 @@ def _header(image: Any, data: bytes) -> ImageHeader:
     channels = 1 if image.mode.startswith("I;16") else _CHANNELS.get(image.mode, len(image.mode))
     header = ImageHeader(name, image.height, image.width, image.mode, channels, bits_of(image, data))
     if name == "tiff":  # of which Pillow states the size of the turned picture
-        known = tiff_form(data)
-        header = header if known is None else replace(header, height=known[0], width=known[1])
+        tiff = tiff_form(data)
+        header = header if tiff is None else replace(header, height=tiff[0], width=tiff[1])
     if name != "png" or not _PNG_METADATA.isdisjoint(type_ for type_, _, _ in png_chunks(data)):  # else it is loaded
         header = replace(header, orientation=orientation_of(image))
     return header
@@ -161,7 +166,7 @@ def tiff_form(data: bytes) -> tuple[int, int, int, int] | None:
 
 
 def bits_of(image: Any, data: bytes) -> int:
-    """Of a value of an opened image, as its header states; a palette's values are indices."""
+    """Bits of a value of an opened image, as the header states; a palette's values are indices."""
     if image.format == "PNG":
         return data[DEPTH]
     if image.format == "TIFF":

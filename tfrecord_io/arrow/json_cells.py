@@ -30,17 +30,18 @@ def json_column(array: pa.Array, tree: Node, row_base: int = 0) -> pa.Array:
 
     EncodeError if a number is NaN or infinite, which JSON does not have.
 
-    >>> from tfrecord_io.schema.column_features import nested_tree, with_encoding
+    >>> from tfrecord_io.schema.column_features import nested_tree, set_encoding
     >>> column = pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int8()))
-    >>> json_column(column, nested_tree(with_encoding(pa.field("x", column.type), "json"))).to_pylist()
+    >>> json_column(column, nested_tree(set_encoding(pa.field("x", column.type), "json"))).to_pylist()
     ['[{"key":"a","value":1}]', None]
     """
-    own, as_json = tree.children
+    value_tree, as_json = tree.children
     columns = {
-        stored.name: (stored, column) for stored, column in zip(own.stored(), nested_columns(array, own), strict=True)
+        stored.name: (stored, column)
+        for stored, column in zip(value_tree.all_features(), nested_columns(array, value_tree), strict=True)
     }
     parts = []
-    for target in as_json.stored():
+    for target in as_json.all_features():
         stored, column = columns.get(target.name, (target, None))  # only the keys of maps cannot be null
         absent = column is None
         parts.append(pa.nulls(len(array), target.type) if absent else _to_json(column, stored.type, target.type))
@@ -61,7 +62,7 @@ def json_column(array: pa.Array, tree: Node, row_base: int = 0) -> pa.Array:
 
 def array_of_json(column: pa.Array, tree: Node) -> pa.Array:
     """The column whose JSON `column` has; RowFault for a row that is not JSON of its type."""
-    own, as_json = tree.children
+    value_tree, as_json = tree.children
     texts, values = column.to_pylist(), []
     for row, text in enumerate(texts):
         try:
@@ -69,19 +70,19 @@ def array_of_json(column: pa.Array, tree: Node) -> pa.Array:
         except (ValueError, RecursionError) as error:
             raise RowFault(row, f"the text is not JSON ({error})", feature=tree.feature, expected="JSON") from None
 
-    def made(begin: int, end: int) -> pa.Array:
+    def build(begin: int, end: int) -> pa.Array:
         parts = nested_columns(pa.array(values[begin:end], as_json.type), as_json, keeps_nulls=True)
-        columns = {stored.name: (stored, part) for stored, part in zip(as_json.stored(), parts, strict=True)}
-        needed = [(stored, *columns.pop(stored.name)) for stored in own.stored()]
+        columns = {stored.name: (stored, part) for stored, part in zip(as_json.all_features(), parts, strict=True)}
+        needed = [(stored, *columns.pop(stored.name)) for stored in value_tree.all_features()]
         if any(part.null_count < len(part) for _, part in columns.values()):
             raise ValueError("the key of a map is null")
-        arrays = [_of_json(part, stored.type, source.type) for stored, source, part in needed]
-        return nested_array(own, arrays, end - begin)
+        arrays = [_from_json(part, stored.type, source.type) for stored, source, part in needed]
+        return nested_array(value_tree, arrays, end - begin)
 
     try:
-        return made(0, len(values))
+        return build(0, len(values))
     except _MISFITS as error:
-        row = first_failing(len(values), made, _MISFITS)
+        row = first_failing(len(values), build, _MISFITS)
         reason = f"its JSON is not a value of {tree.type} ({error})"
         raise RowFault(row, reason, feature=tree.feature, expected=str(tree.type)) from None
 
@@ -91,7 +92,7 @@ def array_of_json(column: pa.Array, tree: Node) -> pa.Array:
 
 def _to_json(column: pa.Array, type_: pa.DataType, target: pa.DataType) -> pa.Array:
     if is_list_like(type_):
-        return relisted(column, _to_json(column.values, type_.value_type, target.value_type))
+        return replace_items(column, _to_json(column.values, type_.value_type, target.value_type))
     if column.type == target:
         return column
     if t.is_temporal(type_):
@@ -102,9 +103,9 @@ def _to_json(column: pa.Array, type_: pa.DataType, target: pa.DataType) -> pa.Ar
     return column.cast(target)
 
 
-def _of_json(column: pa.Array, type_: pa.DataType, source: pa.DataType) -> pa.Array:
+def _from_json(column: pa.Array, type_: pa.DataType, source: pa.DataType) -> pa.Array:
     if is_list_like(type_):
-        return relisted(column, _of_json(column.values, type_.value_type, source.value_type))
+        return replace_items(column, _from_json(column.values, type_.value_type, source.value_type))
     if column.type == type_:
         return column
     if t.is_temporal(type_):
@@ -121,7 +122,7 @@ def _of_json(column: pa.Array, type_: pa.DataType, source: pa.DataType) -> pa.Ar
     return column.cast(type_)
 
 
-def relisted(column: pa.Array, values: pa.Array) -> pa.Array:
+def replace_items(column: pa.Array, values: pa.Array) -> pa.Array:
     """The lists of a column, with other values."""
     make = pa.large_list if t.is_large_list(column.type) else pa.list_
     buffers = column.buffers()[:2]

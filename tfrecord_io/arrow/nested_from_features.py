@@ -36,7 +36,7 @@ from tfrecord_io.schema.column_features import (
     Struct,
     nested_tree,
     representation_of,
-    with_encoding,
+    set_encoding,
 )
 from tfrecord_io.schema.tensor_types import NESTED
 from tfrecord_io.schema.types import hashable
@@ -49,11 +49,11 @@ Made = tuple[pa.Array, Array | None]
 
 
 def nested_array(tree: Node, parts: Sequence[pa.Array], rows: int) -> pa.Array:
-    """The column of a tree, of the columns of its features in the order of ``tree.stored()``.
+    """The column of a tree, of the columns of its features in the order of ``tree.all_features()``.
 
     RowFault if the features of a row contradict each other.
     """
-    return _Parts(list(tree.stored()), parts).make(tree, Slots(rows))[0]
+    return _Parts(list(tree.all_features()), parts).make(tree, Slots(rows))[0]
 
 
 class _Parts:
@@ -90,7 +90,7 @@ class _Parts:
             self._next()
             return pa.nulls(slots.count, node.type), np.zeros(slots.count, np.bool_)
         values = self._items(slots)
-        valid = self._valid(slots) if len(node.own) > 1 else None
+        valid = self._valid(slots) if len(node.fields) > 1 else None
         if valid is not None:
             values = pa.StructArray.from_arrays([values], [""], mask=pa.array(~valid)).flatten()[0]
         return values, valid
@@ -126,12 +126,12 @@ class _Parts:
 
     def _struct(self, node: Node, slots: Slots) -> Made:
         is_plain = isinstance(node, PlainStruct)  # without a feature of its own
-        own = None if is_plain else self._own(node, slots)
-        made = [self.make(child, slots if slots.rows is None else slots.within(own)) for child in node.children]
-        valid = own
+        present = None if is_plain else self._struct_mask(node, slots)
+        parts = [self.make(child, slots if slots.rows is None else slots.within(present)) for child in node.children]
+        valid = present
         if slots.rows is None:
-            valid = any_of([*([] if is_plain else [own]), *(valid for _, valid in made)], slots.count)
-        arrays = [array for array, _ in made]
+            valid = any_of([*([] if is_plain else [present]), *(valid for _, valid in parts)], slots.count)
+        arrays = [array for array, _ in parts]
         if is_plain:  # the items of a list that was made may be null, whatever the type says
             pairs = zip(node.type, arrays, strict=True)
             arrays = [array if array.type == child.type else array.cast(child.type) for child, array in pairs]
@@ -139,39 +139,39 @@ class _Parts:
 
     def _plain_lists(self, node: Node) -> Made:
         """Lists of structs, of which a row has as many as each of its features has values; none where it has none."""
-        features = range(self._at, self._at + sum(1 for _ in node.stored()))
-        stated = [at for at in features if not t.is_null(self._arrays[at].type.value_type)]
-        if not stated:  # all are of the null type: nothing says how many structs a row has
+        features = range(self._at, self._at + sum(1 for _ in node.all_features()))
+        typed = [at for at in features if not t.is_null(self._arrays[at].type.value_type)]
+        if not typed:  # all are of the null type: nothing says how many structs a row has
             self._at, rows = features.stop, len(self._arrays[self._at])
             return pa.nulls(rows, node.type), np.zeros(rows, np.bool_)
-        column = self._arrays[stated[0]]
-        valid = any_of([valid_mask(self._arrays[at]) for at in stated], len(column))
+        column = self._arrays[typed[0]]
+        valid = any_of([valid_mask(self._arrays[at]) for at in typed], len(column))
         offsets = _offsets(column)
-        counted = Slots(len(_flat(column)), offsets, self._stored[stated[0]].name)
+        counted = Slots(len(_flat(column)), offsets, self._stored[typed[0]].name)
         structs, _ = self.make(node.children[0], counted)
-        own = [] if t.is_fixed_size_list(column.type) else [pa.py_buffer(offsets)]
-        buffers = [bitmap_buffer(valid), *own]
+        lengths = [] if t.is_fixed_size_list(column.type) else [pa.py_buffer(offsets)]
+        buffers = [bitmap_buffer(valid), *lengths]
         return pa.Array.from_buffers(node.type, len(column), buffers, children=[structs]), valid
 
-    def _own(self, node: Node, slots: Slots) -> Array | None:
+    def _struct_mask(self, node: Node, slots: Slots) -> Array | None:
         """Where a struct is valid; outside of a list where it is though it has no other features."""
         if slots.rows is None:
             return valid_mask(self._next()[1])
         if not node.children:
             self._items(slots)
-        return self._valid(slots) if len(node.own) > (not node.children) else None
+        return self._valid(slots) if len(node.fields) > (not node.children) else None
 
     def _union(self, node: Node, slots: Slots) -> Made:
         type_, (struct,) = node.type, node.children
-        own, feature = self._own(struct, slots), struct.children[0].own[0].name
-        numbers, known = self.make(struct.children[0], slots)
+        present, feature = self._struct_mask(struct, slots), struct.children[0].fields[0].name
+        numbers, has_code = self.make(struct.children[0], slots)
         codes = number_view(numbers).astype(np.int8)
-        for states in (known, slots.alive):  # elsewhere a slot has any code
+        for states in (has_code, slots.alive):  # elsewhere a slot has any code
             codes = codes if states is None else np.where(states, codes, type_.type_codes[0]).astype(np.int8)
         self._refuse(~np.isin(codes, type_.type_codes), codes, slots, feature, "is not a type of the union")
         pairs = zip(struct.children[1:], type_.type_codes, strict=True)
         children = [self.make(child, slots.within(codes == code))[0] for child, code in pairs]
-        valid = own if slots.rows is not None else any_of([own, known], slots.count)
+        valid = present if slots.rows is not None else any_of([present, has_code], slots.count)
         buffers = [None, pa.py_buffer(codes)]  # not `from_sparse`, which makes all fields nullable
         if type_.mode == "sparse":
             return pa.Array.from_buffers(type_, slots.count, buffers, 0, children=children), valid
@@ -265,10 +265,10 @@ def _interval(type_: pa.DataType, parts: pa.Array) -> pa.Array:
 def _dictionary(type_: pa.DataType, values: pa.Array) -> pa.Array:
     """The categories that occur, in the order of their first rows."""
     indices, categories = _distinct(values)
-    if len(categories) > (most := np.iinfo(type_.index_type.to_pandas_dtype()).max + 1):
-        row = int(np.argmax(number_view(indices) == most))
-        reason = f"it is the {most + 1}th different value, more than {type_.index_type} has numbers for"
-        raise RowFault(row, reason, expected=most, got=len(categories))
+    if len(categories) > (limit := np.iinfo(type_.index_type.to_pandas_dtype()).max + 1):
+        row = int(np.argmax(number_view(indices) == limit))
+        reason = f"it is the {limit + 1}th different value, more than {type_.index_type} has numbers for"
+        raise RowFault(row, reason, expected=limit, got=len(categories))
     return pa.DictionaryArray.from_arrays(indices.cast(type_.index_type), categories, ordered=type_.ordered)
 
 
@@ -282,7 +282,7 @@ def _distinct(values: pa.Array) -> tuple[pa.Array, pa.Array]:
         encoded = hashable(values).dictionary_encode()
         categories = encoded.dictionary
         return encoded.indices, categories if categories.type == type_ else categories.cast(type_)
-    tree = nested_tree(with_encoding(pa.field("", type_), NESTED))
+    tree = nested_tree(set_encoding(pa.field("", type_), NESTED))
     keys = [key for column in nested_columns(values, tree) for key in _keys(column)]
     codes = number_view(
         pc.binary_join_element_wise(*keys, pa.scalar(b"", pa.large_binary())).dictionary_encode().indices

@@ -36,7 +36,7 @@ class Slots:
 
     count: int
     rows: Array | None = None  # inside a list: where each row's items begin, and the end
-    counter: str = ""  # the feature that says how many they are, of those that are read
+    counter: str = ""  # when read: the feature that has the number of items
     alive: Array | None = None  # False where a struct around the item is null, or a union is of another type
     present: Array | None = None  # inside a list that is written: False for the rows that are null
     keeps_nulls: bool = False  # inside a list that is written: nulls stay nulls, where features have zeros
@@ -59,19 +59,19 @@ class _Items:
     def mask(self) -> Array | None:
         """False where a slot is null."""
         array = self.array
-        own = None if t.is_union(array.type) else valid_mask(array)
-        own = own[self.index] if own is not None and self.index is not None else own
-        return _both(self.valid, own)
+        valid = None if t.is_union(array.type) else valid_mask(array)
+        valid = valid[self.index] if valid is not None and self.index is not None else valid
+        return _both(self.valid, valid)
 
 
 def nested_columns(array: pa.Array, tree: Node, *, keeps_nulls: bool = False) -> list[pa.Array]:
-    """A column as the columns of its features, in the order of ``tree.stored()``.
+    """A column as the columns of its features, in the order of ``tree.all_features()``.
 
     Features have no nulls among the items of a row, but zeros; with `keeps_nulls` they are nulls.
 
-    >>> from tfrecord_io.schema.column_features import nested_tree, with_encoding
+    >>> from tfrecord_io.schema.column_features import nested_tree, set_encoding
     >>> lists = pa.array([[[1, 2], []], None])
-    >>> tree = nested_tree(with_encoding(pa.field("x", lists.type), "nested"))
+    >>> tree = nested_tree(set_encoding(pa.field("x", lists.type), "nested"))
     >>> [column.to_pylist() for column in nested_columns(lists, tree)]
     [[[2, 0], None], [None, None], [[1, 2], None], [None, None]]
     """
@@ -81,11 +81,11 @@ def nested_columns(array: pa.Array, tree: Node, *, keeps_nulls: bool = False) ->
 def _store(node: Node, items: _Items, slots: Slots) -> list[pa.Array]:
     row = representation_of(items.array.type)
     if row is not None and row is not representation_of(node.type):  # which is that of the file, without such types
-        return _store(node, _opened(items, slots), slots)
+        return _store(node, _open(items, slots), slots)
     if isinstance(node, Represented):
         if t.is_union(node.type):
             return _store_union(node.children[0], items, slots)
-        return _store(node.children[0], _opened(items, slots), slots)
+        return _store(node.children[0], _open(items, slots), slots)
     if isinstance(node, Lists):
         return _store_lists(node, items, slots)
     if isinstance(node, Struct):
@@ -112,7 +112,7 @@ def _store_values(node: Node, items: _Items, slots: Slots) -> list[pa.Array]:
     elif items.index is not None:
         array = array.take(pa.array(index))
     columns = [_per_row(array, slots)]
-    return [*columns, _null_positions(valid, slots)] if len(node.own) > 1 else columns
+    return [*columns, _null_positions(valid, slots)] if len(node.fields) > 1 else columns
 
 
 def _zero(type_: pa.DataType) -> pa.Array:
@@ -138,16 +138,16 @@ def _store_lists(node: Node, items: _Items, slots: Slots) -> list[pa.Array]:
 def _store_struct(
     node: Node, valid: Array | None, children: list[_Items], slots: Slots, alive: list[Array | None]
 ) -> list[pa.Array]:
-    """The columns of a struct: each child is written where the struct is, and the child itself is `alive`."""
+    """The columns of a struct: a child is written where both the struct is present and the child is `alive`."""
     inside = slots.within(valid)
     columns = [
         column
-        for child, items, own in zip(node.children, children, alive, strict=True)
-        for column in _store(child, items, inside.within(own))
+        for child, items, child_alive in zip(node.children, children, alive, strict=True)
+        for column in _store(child, items, inside.within(child_alive))
     ]
     if slots.rows is not None:
         counts = [] if children else [_per_row(int64_array(np.zeros(slots.count, np.int64)), slots)]
-        nulls = [_null_positions(valid, slots)] if len(node.own) > len(counts) else []
+        nulls = [_null_positions(valid, slots)] if len(node.fields) > len(counts) else []
         return [*counts, *nulls, *columns]
     written = any_of([valid_mask(column) for column in columns], slots.count)
     if written is None:
@@ -170,19 +170,19 @@ def _store_union(node: Node, items: _Items, slots: Slots) -> list[pa.Array]:
     parts: list[_Items] = [_Items(pa.array(codes, pa.int8()))]
     alive: list[Array | None] = [None]
     for at, code in enumerate(array.type.type_codes):
-        child, own = array.field(at), codes == code
+        child, of_type = array.field(at), codes == code
         if index is None:
             parts.append(_Items(child))
         else:  # an offset is one into the child of its type
-            parts.append(_Items(child if len(child) else pa.nulls(1, child.type), np.where(own, index, 0)))
-        alive.append(own)
+            parts.append(_Items(child if len(child) else pa.nulls(1, child.type), np.where(of_type, index, 0)))
+        alive.append(of_type)
     return _store_struct(node, items.mask(), parts, slots, alive)
 
 
 # ---- types that are stored as other ones
 
 
-def _decoded(items: _Items, slots: Slots) -> _Items:
+def _open_dictionary(items: _Items, slots: Slots) -> _Items:
     array = items.array
     valid = _both(items.mask(), slots.alive)  # where nothing is written, an index may be any number
     codes = number_view(array.indices).astype(np.int64)
@@ -192,7 +192,7 @@ def _decoded(items: _Items, slots: Slots) -> _Items:
     return _Items(array.dictionary, codes if valid is None else np.where(valid, codes, 0), items.mask())
 
 
-def _without_runs(items: _Items, _: Slots) -> _Items:
+def _open_runs(items: _Items, _: Slots) -> _Items:
     runs = runs_of(items.array)
     return replace(items, array=items.array.values, index=runs if items.index is None else runs[items.index])
 
@@ -216,14 +216,14 @@ def _interval_parts(items: _Items, _: Slots) -> _Items:
 
 _OPENED: dict[str, Callable[[_Items, Slots], _Items]] = {  # by the name of the representation
     "extension": lambda items, _: replace(items, array=items.array.storage),
-    "dictionary": _decoded,
-    "run_ends": _without_runs,
+    "dictionary": _open_dictionary,
+    "run_ends": _open_runs,
     "map": _entries,
     "interval": _interval_parts,
 }
 
 
-def _opened(items: _Items, slots: Slots) -> _Items:
+def _open(items: _Items, slots: Slots) -> _Items:
     row = representation_of(items.array.type)
     return items if row is None else _OPENED[row.name](items, slots)
 
@@ -232,7 +232,7 @@ def _opened(items: _Items, slots: Slots) -> _Items:
 
 
 def _per_row(values: pa.Array, slots: Slots) -> pa.Array:
-    """The items of each row as a list; null in rows that are."""
+    """Collect the items of each row in a list; null for rows that are null."""
     assert slots.rows is not None
     rows = len(slots.rows) - 1
     present = slots.present
@@ -261,11 +261,11 @@ def _both(a: Array | None, b: Array | None) -> Array | None:
 
 
 def any_of(masks: list[Array | None], count: int) -> Array | None:
-    """True where one of the masks, which have this length, is; None: everywhere."""
-    known = [mask for mask in masks if mask is not None]
-    if len(known) < len(masks):
+    """True where any mask of `count` items is true; None if true everywhere."""
+    partial_masks = [mask for mask in masks if mask is not None]
+    if len(partial_masks) < len(masks):
         return None
-    return np.logical_or.reduce(known) if known else np.zeros(count, np.bool_)
+    return np.logical_or.reduce(partial_masks) if partial_masks else np.zeros(count, np.bool_)
 
 
 # ---- what a type says of nulls
@@ -274,12 +274,12 @@ def any_of(masks: list[Array | None], count: int) -> Array | None:
 def _plain(items: _Items) -> _Items:
     """The items without dictionaries, run-ends and extension types."""
     while not t.is_union(items.array.type) and representation_of(items.array.type) is not None:
-        items = _opened(items, Slots(len(items.array) if items.index is None else len(items.index)))
+        items = _open(items, Slots(len(items.array) if items.index is None else len(items.index)))
     return items
 
 
 def first_null(array: pa.Array) -> int | None:
-    """The first row that is null, be it in a dictionary or a run, of which Arrow (19.0) says nothing; None: no row is.
+    """The first null row, also if the null is in a dictionary or a run, where Arrow (19.0) has no count; None: no row.
 
     >>> first_null(pa.DictionaryArray.from_arrays([0, 1, None], pa.array(["a", None])))
     1
@@ -290,7 +290,7 @@ def first_null(array: pa.Array) -> int | None:
 
 
 def misplaced_null(array: pa.Array) -> int | None:
-    """The first row that has a null in a part whose field is not nullable; None: no row has. Not of fields of unions.
+    """The first row with a null in a part whose field is not nullable, other than in unions; None if there is none.
 
     >>> lists = pa.list_(pa.field("item", pa.int8(), nullable=False))
     >>> misplaced_null(pa.array([[1], None, [2, None]], lists)), misplaced_null(pa.array([[1], None], lists))
@@ -303,7 +303,7 @@ def misplaced_null(array: pa.Array) -> int | None:
 
 
 def _lacks_nulls(array: pa.Array) -> bool:
-    """True if parts whose fields are not nullable have no null at all, which nearly all columns show at once."""
+    """True if parts whose fields are not nullable have no null at all: a quick check that nearly all columns pass."""
     type_ = array.type
     if t.is_struct(type_):
         parts = [(field, array.field(at)) for at, field in enumerate(type_)]
@@ -317,7 +317,7 @@ def _lacks_nulls(array: pa.Array) -> bool:
 
 
 def _find_misplaced(items: _Items) -> Array | None:
-    """Which items have such a null; None: none."""
+    """True for each item with a null where the type allows none; None if there are no such items."""
     if t.is_union(items.array.type) or not has_required_parts(items.array.type):
         return None
     items = _plain(items)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _NAT = np.iinfo(np.int64).min
 _CLOSED = ("left", "right", "both", "neither")
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
-# What pandas raises for values or parameters that are not of its types, which any writer may have made.
+# Raised by pandas for values or parameters that do not fit its types; any writer may have made them.
 _REFUSED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, pa.ArrowException)
 
 
@@ -46,11 +46,11 @@ def has_categories_of_pandas(dtype: Any) -> bool:
     )
 
 
-def with_text_categories(labels: pd.CategoricalIndex) -> pd.CategoricalIndex:
-    """Categories that are periods or intervals as their text, which a dictionary of Arrow can have.
+def categories_to_text(labels: pd.CategoricalIndex) -> pd.CategoricalIndex:
+    """Replace categories that are periods or intervals by their text, which a dictionary of Arrow can have.
 
     >>> import pandas as pd
-    >>> list(with_text_categories(pd.CategoricalIndex(pd.cut([1, 2], [0, 1, 2]))))
+    >>> list(categories_to_text(pd.CategoricalIndex(pd.cut([1, 2], [0, 1, 2]))))
     ['(0, 1]', '(1, 2]']
     """
     return labels.rename_categories(_texts(labels.categories))
@@ -67,16 +67,16 @@ def _texts(categories: pd.Index) -> list[str]:
 
 def extension_of_pandas(field: pa.Field) -> tuple[str, Mapping[str, Any]] | None:
     """The name and the parameters of pandas' extension type of a field, be it registered or not; else None."""
-    stated = stated_extension(field)
+    mark = stated_extension(field)
     if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name in _MADE:
-        stated = next(zip(*[iter(extension_metadata(field.type).values())] * 2, strict=True))
-    if stated is None or stated[0].decode("utf-8", "replace") not in _MADE:
+        mark = next(zip(*[iter(extension_metadata(field.type).values())] * 2, strict=True))
+    if mark is None or mark[0].decode("utf-8", "replace") not in _MADE:
         return None
     try:
-        parameters = json.loads(stated[1])
+        parameters = json.loads(mark[1])
     except (ValueError, RecursionError):
         return None
-    return (stated[0].decode(), parameters) if isinstance(parameters, dict) else None
+    return (mark[0].decode(), parameters) if isinstance(parameters, dict) else None
 
 
 def series_of_pandas(field: pa.Field, column: pa.ChunkedArray) -> pd.Series | None:
@@ -171,8 +171,8 @@ def labels_from_json(stated: Any) -> pd.Index | None:
             categories = labels_from_json(stated["of"])
             if categories is None:
                 return None
-            made = pd.Categorical.from_codes(stated["codes"], categories, ordered=bool(stated["ordered"]))
-            return pd.CategoricalIndex(made)
+            categorical = pd.Categorical.from_codes(stated["codes"], categories, ordered=bool(stated["ordered"]))
+            return pd.CategoricalIndex(categorical)
         dtype, values = pd.api.types.pandas_dtype(stated["dtype"]), stated["values"]
         if isinstance(dtype, pd.PeriodDtype):
             ordinals = np.array([_NAT if value is None else value for value in values], np.int64)

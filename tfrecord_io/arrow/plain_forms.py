@@ -9,11 +9,11 @@ from __future__ import annotations
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.json_cells import relisted
+from tfrecord_io.arrow.json_cells import replace_items
 from tfrecord_io.arrow.nested_from_features import nested_array
 from tfrecord_io.arrow.nested_to_features import nested_columns
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.schema.column_features import Node, nested_tree, representation_of, with_encoding
+from tfrecord_io.schema.column_features import Node, nested_tree, representation_of, set_encoding
 from tfrecord_io.schema.tensor_types import NESTED, is_any_tensor
 from tfrecord_io.schema.types import EXTENSIONS, is_list_like, types_within
 
@@ -55,11 +55,13 @@ def to_plain_form(array: pa.Array) -> pa.Array:
     target = plain_form(array.type)
     if target == array.type:
         return array
-    own, other = _tree(array.type), _tree(target)
-    columns = _columns(array, own)
-    absent = (pa.nulls(len(array), stored.type) for stored in other.stored())  # the keys of maps cannot be null
-    parts = [_of_type(columns.get(s.name, none), s.type) for s, none in zip(other.stored(), absent, strict=True)]
-    return nested_array(other, parts, len(array))
+    source_tree, target_tree = _tree(array.type), _tree(target)
+    columns = _columns(array, source_tree)
+    parts = []
+    for feature in target_tree.all_features():
+        column = columns.get(feature.name)  # None: the keys of maps cannot be null
+        parts.append(pa.nulls(len(array), feature.type) if column is None else _cast_to(column, feature.type))
+    return nested_array(target_tree, parts, len(array))
 
 
 def from_plain_form(array: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -68,12 +70,12 @@ def from_plain_form(array: pa.Array, type_: pa.DataType) -> pa.Array:
     >>> from_plain_form(pa.array([[{"key": "a", "value": 1}]]), pa.map_(pa.string(), pa.int64())).to_pylist()
     [[('a', 1)]]
     """
-    own, columns = _tree(type_), _columns(array, _tree(array.type), keeps_nulls=True)
-    parts = [_of_type(columns.pop(stored.name), stored.type) for stored in own.stored()]
+    tree, columns = _tree(type_), _columns(array, _tree(array.type), keeps_nulls=True)
+    parts = [_cast_to(columns.pop(stored.name), stored.type) for stored in tree.all_features()]
     if any(part.null_count < len(part) for part in columns.values()):
         raise pa.ArrowInvalid("the key of a map is null")
     try:
-        return nested_array(own, parts, len(array))
+        return nested_array(tree, parts, len(array))
     except RowFault as fault:
         raise pa.ArrowInvalid(str(fault.reason)) from None
 
@@ -81,16 +83,16 @@ def from_plain_form(array: pa.Array, type_: pa.DataType) -> pa.Array:
 def _columns(array: pa.Array, tree: Node, *, keeps_nulls: bool = False) -> dict[str, pa.Array]:
     """The columns of the features that an array would be stored as, by name."""
     arrays = nested_columns(array, tree, keeps_nulls=keeps_nulls)
-    return {stored.name: column for stored, column in zip(tree.stored(), arrays, strict=True)}
+    return {stored.name: column for stored, column in zip(tree.all_features(), arrays, strict=True)}
 
 
-def _of_type(column: pa.Array, type_: pa.DataType) -> pa.Array:
+def _cast_to(column: pa.Array, type_: pa.DataType) -> pa.Array:
     if column.type == type_:
         return column
     if is_list_like(type_):
-        return relisted(column, _of_type(column.values, type_.value_type))
+        return replace_items(column, _cast_to(column.values, type_.value_type))
     return column.cast(type_)
 
 
 def _tree(type_: pa.DataType) -> Node:
-    return nested_tree(with_encoding(pa.field("", type_), NESTED))
+    return nested_tree(set_encoding(pa.field("", type_), NESTED))

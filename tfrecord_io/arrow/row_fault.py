@@ -14,7 +14,7 @@ from tfrecord_io.errors import DecodeError, EncodeError, TFRecordError
 
 @dataclass(eq=False)
 class RowFault(Exception):
-    """A row whose value does not fit its column, or the array that is made of it; see also `TFRecordError`.
+    """A row whose value does not fit its column, or the array for the column; see also `TFRecordError`.
 
     Code in `arrow/` raises it with the index of a value; callers turn that into the index of the row on the way up
     (`faults_of_lists`, `faults_of_present`). `BatchBuilder.batch` returns it as a value. The caller that knows the file
@@ -36,7 +36,7 @@ class RowFault(Exception):
     def __str__(self) -> str:
         return self.reason
 
-    def at(self, row: int) -> RowFault:
+    def renumber(self, row: int) -> RowFault:
         """Return this fault with another row index, where more rows are counted."""
         fault = replace(self, row=row)
         fault.__cause__ = self.__cause__
@@ -85,7 +85,7 @@ def faults_of_present(mask: Array | None) -> Iterator[None]:
 
 
 def first_refused(count: int, refuses: Callable[[int, int], bool]) -> int:
-    """The position of the first of `count` values that is refused, given that one of them is.
+    """The position of the first refused value of `count` values, at least one of which is refused.
 
     `refuses` states whether one of the values [begin, end) is, where all before `begin` are accepted.
 

@@ -74,8 +74,8 @@ def tensors_of(
     """
     storage, type_ = array.storage, array.type
     if array.null_count:
-        own = np.asarray(array.is_valid())
-        valid = own if valid is None else own & valid
+        not_null = np.asarray(array.is_valid())
+        valid = not_null if valid is None else not_null & valid
     if is_fixed_shape_tensor(type_):
         data = _fixed_bytes(storage, element, type_, valid)
         size = int(np.prod(type_.shape)) * _width(element)
@@ -224,8 +224,8 @@ def shapes_of_counts(counts: Array, declared: tuple[int | None, ...]) -> Array:
     array([[3, 2],
            [1, 2]])
     """
-    rest = fixed_part(declared)
-    length = counts // rest if rest else counts
+    fixed = fixed_part(declared)
+    length = counts // fixed if fixed else counts
     return np.stack([length if axis is None else np.full(len(counts), axis) for axis in declared], axis=1)
 
 
@@ -301,10 +301,10 @@ def _variable_tensors(storage: pa.Array, element: Dtype, type_: pa.DataType, val
 def _refuse_misfits(stored: Array, logical: Array, axes: tuple[int | None, ...], counts: Array, rows: Array) -> None:
     """Refuse shapes that are negative, do not have as many values as the tensor, or differ from the type's."""
     bad = (stored < 0).any(axis=1) | (stored.astype(np.float64).prod(axis=1) != counts)
-    other = misfits(logical, axes)
-    if not (bad | other).any():
+    differs = misfits(logical, axes)
+    if not (bad | differs).any():
         return
-    at = int((bad | other).argmax())
+    at = int((bad | differs).argmax())
     shape, row = tuple(stored[at].tolist()), int(rows[at])
     if bad[at]:
         reason = f"the shape {shape} does not fit its {counts[at]} values"
@@ -321,7 +321,7 @@ def from_ndarray(values: Array, valid: Array | None = None) -> tuple[pa.Array, D
     ([28, 28], 'uint8')
     """
     element = element_of_dtype(values.dtype)
-    return _fixed(element, values.shape[1:], len(values), _payload_of(values, element), valid), element
+    return _fixed_shape_array(element, values.shape[1:], len(values), _payload_of(values, element), valid), element
 
 
 def shape_of_cells(cells: Sequence[Array | None]) -> tuple[Dtype, tuple[int | None, ...]]:
@@ -354,7 +354,7 @@ def cells_to_tensors(cells: Sequence[Array | None], element: Dtype, shape: tuple
         stacked = np.zeros((len(cells), *fixed), element.dtype)
         for row, array in zip(np.flatnonzero(present), arrays, strict=True):
             stacked[row] = array
-        return _fixed(element, fixed, len(cells), _payload_of(stacked, element), valid)
+        return _fixed_shape_array(element, fixed, len(cells), _payload_of(stacked, element), valid)
     pieces = [_payload_of(array, element) for array in arrays]
     matrix = np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), len(shape))
     data = np.concatenate([np.empty(0, np.uint8), *pieces])
@@ -377,7 +377,7 @@ def tensor_array(tensors: TensorValues, rows: int, type_: pa.DataType | None = N
         if valid is not None:
             size = int(np.prod(tensors.shapes)) * element.itemsize
             data = scatter(data.reshape(len(tensors), size), valid).reshape(-1)
-        return _fixed(element, tensors.shapes, rows, data, valid, type_)
+        return _fixed_shape_array(element, tensors.shapes, rows, data, valid, type_)
     matrix = np.asarray(tensors.shapes, np.int64)
     if matrix.size and matrix.max() > np.iinfo(np.int32).max:
         raise EncodeError("a shape has an axis of more than 2147483647", hint="reshape the arrays")
@@ -429,7 +429,7 @@ def _payload_of(values: Array, element: Dtype) -> Array:
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
 
-def _fixed(
+def _fixed_shape_array(
     element: Dtype, shape: Shape, rows: int, data: Array, valid: Array | None, type_: pa.DataType | None = None
 ) -> pa.Array:
     type_ = tensor_type(element, shape) if type_ is None else type_

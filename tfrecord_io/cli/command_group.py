@@ -24,8 +24,8 @@ from tfrecord_io.errors import (
     printable,
     within_message_limit,
 )
-from tfrecord_io.log import logger
 from tfrecord_io.options.did_you_mean import meant_keywords
+from tfrecord_io.progress import logger
 from tfrecord_io.registry import COMMANDS, other_points, own_points
 
 if TYPE_CHECKING:

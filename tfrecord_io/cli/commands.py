@@ -95,7 +95,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
     from tfrecord_io.schema.column_features import stored_as
     from tfrecord_io.schema.type_names import short_type_name
 
-    resolved, source = schema_text.resolve_schema(path, format, keywords)
+    resolved, source, suggestions = schema_text.resolve_schema(path, format, keywords)
     if format is not None:
         echo(schema_text.schema_text(resolved, format))
     else:
@@ -106,7 +106,9 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
             for stored in [stored_as(f)]
         ]
         text, value = f"{counted(len(schema), 'column')}, {source}", {"source": source, "fields": fields}
-        output.print_result(as_json, value, text, lambda: output.schema_table(schema))
+        value["suggestions"] = [suggestion.to_dict() for suggestion in suggestions]
+        lines = [line for suggestion in suggestions for line in suggestion.lines()]
+        output.print_result(as_json, value, text, lambda: output.schema_table(schema), lines)
 
 
 @inspection(
@@ -191,7 +193,9 @@ def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: An
     source = read_from(path, keywords, describe_files)
     description = describe_files(source, progress=True, **keywords)
     text = counted(description.records, "record")
-    output.print_result(as_json, description.to_dict(), text, lambda: output.TextTable(HEADINGS, description.rows()))
+    lines = [line for suggestion in description.suggestions for line in suggestion.lines()]
+    table = output.TextTable(HEADINGS, description.rows())
+    output.print_result(as_json, description.to_dict(), text, lambda: table, lines)
 
 
 @tfr.declare("Show")

@@ -16,6 +16,7 @@ from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.suggest_types import Suggestion, suggest_types
 from tfrecord_io.schema.column_features import ENCODING_KEY, FEATURE_LIST
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
@@ -36,8 +37,10 @@ def schema_text(schema: Schema | pa.Schema, format: str) -> str:
     return _FORMATS[format](Schema.parse(schema))
 
 
-def resolve_schema(path: Any, format: str | None, keywords: Mapping[str, Any]) -> tuple[Schema, str]:
-    """The schema to print, and its source.
+def resolve_schema(
+    path: Any, format: str | None, keywords: Mapping[str, Any]
+) -> tuple[Schema, str, tuple[Suggestion, ...]]:
+    """The schema to print, its source, and how columns of an inferred schema can be read as something better.
 
     For TFX and TensorFlow the features that every record has are required, for which all records are read, and columns
     of folders are left out, which no record has; "feature_description" also lists the companion features of tensors.
@@ -45,24 +48,27 @@ def resolve_schema(path: Any, format: str | None, keywords: Mapping[str, Any]) -
     strict = format in ("tfx", "feature_description")
     options = ReadOptions.from_keywords(keywords).for_inspection()
     planned = plan_scan(path, options, whole=strict, with_evidence=strict, keeps_conflicts=True)
+    suggestions: tuple[Suggestion, ...] = ()
     with Reader(planned) as reader:
         reader.report.skipped.warn()
         if strict and planned.error is not None:
             raise planned.error
         if not strict and not planned.scan.conflicts():
-            next(reader, None)  # a file damaged from its first record on is an error, not a schema without columns
+            first = next(reader, None)  # a file damaged from its first record on is an error, not a schema of nothing
+            if first is not None and planned.scan.resolved.source == "inferred":
+                suggestions = suggest_types([first])
     schema, source = Schema.parse(planned.scan.schema), planned.scan.resolved.source
     if not strict:
-        return schema, source
+        return schema, source, suggestions
     of_folders = {*planned.scan.partitions.names}
     schema = schema.select([name for name in schema.names if name not in of_folders])
     if source not in ("embedded", "companions", "inferred"):
-        return schema, source
+        return schema, source, ()
     sources: Any = planned.scan.sources
     inferred = planned.inferred or infer_schema(dataset(sources, **keywords))
     schema = inferred.strict(schema if source == "embedded" else None)
     schema = schema.select([name for name in schema.names if name not in of_folders])
-    return inferred.with_companions(schema) if format == "feature_description" else schema, source
+    return inferred.with_companions(schema) if format == "feature_description" else schema, source, ()
 
 
 def _arrow(schema: Schema) -> str:

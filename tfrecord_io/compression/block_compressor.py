@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from tfrecord_io.background import Task, in_background
+from tfrecord_io.background import Task, start_in_background
 from tfrecord_io.options import LIMITS
 
 
@@ -116,7 +116,7 @@ class BlockCompressor:
             yield self._compress_block(block)
             return
         yield from self._take_completed(self._threads - 1)
-        self._pending.append(in_background(partial(self._compress_block, block), "compress"))
+        self._pending.append(start_in_background(partial(self._compress_block, block), "compress"))
 
     def _take_completed(self, most: int) -> Iterator[bytes]:
         """Completed blocks, in order; waits until at most `most` are pending."""

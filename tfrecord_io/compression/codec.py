@@ -137,7 +137,7 @@ class Codec(ABC):
         """Create a compressor, with a `level` that is valid or None."""
 
     def library(self, name: str) -> Any:
-        """Import the module that compresses; a missing one is a MissingDependencyError that says what to install."""
+        """Import the module that compresses; MissingDependencyError, with the package to install, if it is missing."""
         try:
             return importlib.import_module(name)
         except ImportError as error:

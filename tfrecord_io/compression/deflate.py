@@ -1,7 +1,9 @@
-"""Deflate (RFC 1951), which gzip and zlib wrap, by isal or, on platforms without its wheel, zlib.
+"""Compress and decompress deflate (RFC 1951), in gzip and zlib, by isal or, on platforms without its wheel, zlib.
 
 Header and trailer are parsed here and not by the library, whose checksum error would replace the last bytes, which may
 be intact records.
+
+Tests: tests/compression/test_compression.py and tests/compression/test_compressed_files.py.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A stream has ``readinto(buffer) -> int`` (0 only at the end; fewer bytes than requested are usual), ``offset``
 (uncompressed bytes returned) and ``close()``. An error is raised by a separate call, after all bytes before it were
 returned, and again by each later call.
+
+Tests: tests/compression/test_compressed_files.py.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
-from tfrecord_io.errors import ON_ERROR, ON_ERROR_CLI, CompressionError, ReplacedError, without_secrets
+from tfrecord_io.errors import ON_ERROR, ON_ERROR_CLI, CompressionError, ReplacedError, hide_secrets
 from tfrecord_io.options import MIB
 
 _CHUNK = 256 << 10  # compressed bytes per read
@@ -93,7 +95,7 @@ class PlainStream:
             raise
         except OSError as error:
             if error.errno is None or error.strerror is None:
-                error.add_note(f"{without_secrets(self.path)}: reading at byte {self.offset}")
+                error.add_note(f"{hide_secrets(self.path)}: reading at byte {self.offset}")
                 raise
             raise OSError(error.errno, f"{error.strerror}, at byte {self.offset}", self.path) from error
         if n is None:

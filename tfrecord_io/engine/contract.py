@@ -591,8 +591,8 @@ class FeatureColumns(Mapping[str, ColumnBuffers]):
         """The facts of the columns in the order of iteration; see `facts_of`."""
 
     @abstractmethod
-    def shown(self) -> bytes:
-        """The facts but for the numbers of rows: columns of the same names with the same of these show the same."""
+    def distinct_facts(self) -> bytes:
+        """The facts without numbers of rows: where names and these facts are equal, columns show the same."""
 
     @abstractmethod
     def arrow_arrays(self, forms: tuple[Array, Array], features: Iterable[str]) -> tuple[object, int, list[int]]:

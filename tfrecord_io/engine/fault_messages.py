@@ -195,40 +195,10 @@ def to_error(
     error, _, hint = _FAULTS.get(fault.code, (DecodeError, "", _OTHER))
     if contradicts_sample and fault.code in (FaultCode.KIND, FaultCode.VALUE_COUNT, FaultCode.NOT_TEXT):
         error = SchemaError
-        if fault.code is FaultCode.VALUE_COUNT:
-            text = "declare the feature as a list in {}, or pass {}"
-            hint = Hint(text.format("schema=", "sample='all'"), text.format("--schema", "--sample all"))
-        if fault.code is FaultCode.KIND:
-            text = "the schema was fixed from a sample; pass {}, or pass {}"
-            hint = Hint(text.format("sample='all'", "schema="), text.format("--sample all", "--schema"))
-    elif fault.code is FaultCode.VALUE_COUNT and fault.got == 0:
-        hint = Hint(NO_VALUES, NO_VALUES_CLI)
-    elif fault.code is FaultCode.KIND and plan is not None and _is_companion(fault.feature, plan):
-        tensor = printable(feature_of_companion(fault.feature or "") or "")
-        text = f"it is read as a companion of the tensor '{tensor}', and had another type before; pass "
-        cli = f"{text}--schema {tensor}=binary to read the bytes without it"
-        hint = Hint(f"{text}schema={ {tensor: 'binary'}!r} to read the bytes without it", cli)
-    elif fault.code is FaultCode.KIND:
-        layouts = [] if plan is None else [column.layout for column in plan.columns if column.name == fault.feature]
-        hint = Hint(other_kind_advice(Kind(fault.expected), Kind(fault.got), layouts[0] if layouts else None))
-    if fault.code is FaultCode.UNKNOWN_FEATURE:
-        if plan is not None and any(column.name == fault.feature for column in plan.columns):
-            hint = Hint(
-                "the record has it in its other part: tfr.sequence declares a feature list, all else a context "
-                f"feature; if it is in both, read two columns: {_two_columns(fault)}"
-            )
-        elif not contradicts_sample:
-            text = "the embedded schema does not have it; {} reads all features of the records"
-            hint = Hint(text.format("schema='infer'"), text.format("--schema infer"))
-    if fault.code is FaultCode.LENGTH_TOO_LARGE and fault.got > MAX_RECORD_BYTES:
-        text = f"{MAX_RECORD_BYTES} is protobuf's own limit, which cannot be raised; "
-        hint = Hint(text + ON_ERROR, text + ON_ERROR_CLI)
-    if fault.code is FaultCode.NAME_IN_BOTH:
-        excluded = f"'!{printable(fault.feature or '')}'"
-        read_both = f"or read both as two columns: {_two_columns(fault)}"
-        hint = Hint(f"leave it out with columns={excluded}, {read_both}", f"leave it out with --columns {excluded}")
     if fault.feature is not None and fault.feature.startswith(_NESTED):
         hint = _OTHER
+    else:
+        hint = _special_hint(fault, plan, contradicts_sample) or hint
     return error(
         _reason(fault, message),
         path=path,
@@ -241,6 +211,48 @@ def to_error(
         hint=hint.text,
         hint_cli=hint.cli,
     )
+
+
+def _special_hint(fault: Fault, plan: Plan | None, contradicts_sample: bool) -> Hint | None:
+    """The hint that depends on the fault's values or on the plan; None where the hint of the code is the best."""
+    match fault.code:
+        case FaultCode.KIND:
+            return _kind_hint(fault, plan, contradicts_sample)
+        case FaultCode.VALUE_COUNT if contradicts_sample:
+            text = "declare the feature as a list in {}, or pass {}"
+            return Hint(text.format("schema=", "sample='all'"), text.format("--schema", "--sample all"))
+        case FaultCode.VALUE_COUNT if fault.got == 0:
+            return Hint(NO_VALUES, NO_VALUES_CLI)
+        case FaultCode.UNKNOWN_FEATURE if plan is not None and any(c.name == fault.feature for c in plan.columns):
+            return Hint(
+                "the record has it in its other part: tfr.sequence declares a feature list, all else a context "
+                f"feature; if it is in both, read two columns: {_two_columns(fault)}"
+            )
+        case FaultCode.UNKNOWN_FEATURE if not contradicts_sample:
+            text = "the embedded schema does not have it; {} reads all features of the records"
+            return Hint(text.format("schema='infer'"), text.format("--schema infer"))
+        case FaultCode.LENGTH_TOO_LARGE if fault.got > MAX_RECORD_BYTES:
+            text = f"{MAX_RECORD_BYTES} is protobuf's own limit, which cannot be raised; "
+            return Hint(text + ON_ERROR, text + ON_ERROR_CLI)
+        case FaultCode.NAME_IN_BOTH:
+            excluded = f"'!{printable(fault.feature or '')}'"
+            read_both = f"or read both as two columns: {_two_columns(fault)}"
+            return Hint(f"leave it out with columns={excluded}, {read_both}", f"leave it out with --columns {excluded}")
+    return None
+
+
+def _kind_hint(fault: Fault, plan: Plan | None, contradicts_sample: bool) -> Hint:
+    """The hint for a feature of another feature type than expected."""
+    if contradicts_sample:
+        text = "the schema was fixed from a sample; pass {}, or pass {}"
+        return Hint(text.format("sample='all'", "schema="), text.format("--sample all", "--schema"))
+    if plan is not None and _is_companion(fault.feature, plan):
+        tensor = printable(feature_of_companion(fault.feature or "") or "")
+        text = f"it is read as a companion of the tensor '{tensor}', and had another type before; pass "
+        cli = f"{text}--schema {tensor}=binary to read the bytes without it"
+        return Hint(f"{text}schema={ {tensor: 'binary'}!r} to read the bytes without it", cli)
+    layouts = [] if plan is None else [column.layout for column in plan.columns if column.name == fault.feature]
+    return Hint(other_kind_advice(Kind(fault.expected), Kind(fault.got), layouts[0] if layouts else None))
 
 
 def not_examples(counts: RecordCounts, path: str | None, *, is_declared: bool = False) -> DecodeError | None:

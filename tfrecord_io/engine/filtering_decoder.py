@@ -30,7 +30,7 @@ from tfrecord_io.options.limits import BYTES_PER_CELL, RATIO
 
 _MOST_BYTES = 2**31 - 1
 _LEAST_BYTES = 1 << 18  # of data that is worth a second step
-_LEAST_RECORDS = 4  # fewer, such as the last one of a segment, do not tell the share of those that pass
+_LEAST_RECORDS = 4  # fewer, as at the end of a segment, do not tell the share of records that pass
 # Two steps take less time than one go and a copy of the rows up to this share of the bytes in records that pass; and up
 # to a smaller one where the columns have few of the bytes, as the names of all features are read twice, or where the
 # rows are not copied.
@@ -49,7 +49,7 @@ class DecodingChoice:
     """
 
     def __init__(self, *, copies: bool = True) -> None:
-        # Of what is decoded, the rows that pass are copied if there are others; else these are left to the caller.
+        # True: rows that pass are copied if not all pass. False: the caller gets all decoded rows.
         self.copies = copies
         self.share: float | None = None  # of the bytes, expected in records that pass; None: unknown
         self.of_columns = 1.0  # the bytes of a record's values in the columns / those of the record; 1 if unknown
@@ -95,8 +95,8 @@ class FilteringDecoder:
     """A `tfrecord_io.engine.contract.Decoder` that leaves out rows which are known not to pass a filter.
 
     Its plan does not "discover" unknown features. All numbers of rows are of all records, so batches end where they
-    would without the filter; the columns have the rows `kept`. These are the rows that pass, and others, which depend
-    on how it was fastest to decode: the caller filters again.
+    would without the filter; the columns have the rows `kept`: the rows that pass, and some that do not, as was
+    fastest to decode. The caller filters again.
 
     The framing, the checksum and the features' names of each record are checked, and the columns of the filter. The
     other columns are checked in records that may pass only: where a record is faulty that was decoded in one go, the

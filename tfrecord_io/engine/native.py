@@ -102,7 +102,7 @@ class NativeColumns(FeatureColumns):
     def facts(self) -> Array:
         return np.asarray(self._kernel.facts()).reshape(-1, len(Fact))
 
-    def shown(self) -> bytes:
+    def distinct_facts(self) -> bytes:
         return self._kernel.shown()
 
     def arrow_arrays(self, forms: tuple[Array, Array], features: Iterable[str]) -> tuple[object, int, list[int]]:

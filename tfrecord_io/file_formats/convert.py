@@ -32,10 +32,10 @@ from tfrecord_io.format.format_registry import (
     load,
     own_options,
 )
-from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions, TransferOptions, stops
-from tfrecord_io.options.checked_options import datasets_in
+from tfrecord_io.options import ReadOptions, StorageOptions, TransferOptions, stops
 from tfrecord_io.options.write import ADDING, WriteOptions
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.call_options import datasets_in, options_from_call
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader, open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -51,6 +51,7 @@ from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.resume_journal import SourceVersion, check_version, version_of
 from tfrecord_io.typing import (
+    UNSET,
     Compression,
     FilesLike,
     Float64,
@@ -61,6 +62,7 @@ from tfrecord_io.typing import (
     SourceFormat,
     StorageLike,
     TargetFormat,
+    Unset,
     WriteMode,
 )
 from tfrecord_io.write.distributed import WrittenPart
@@ -97,7 +99,7 @@ def convert(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
     mode: WriteMode | None = None,
     compression: Compression | None = "infer",
     float64: Float64 | None = None,
@@ -203,11 +205,10 @@ def convert(
     TypeError
         A keyword or option that the format does not have.
     """
-    frame_options = FrameOptions.stated_keywords(convert, locals())
     keywords: dict[str, Any] = {
         "filters": filters, "schema": schema, "limit": limit,
         "mode": mode, "compression": compression, "float64": float64, "shards": shards,
-        **{name: frame_options[name] for name in ("on_error", "progress") if name in frame_options},
+        **ReadOptions.stated({"on_error": on_error, "progress": progress}),
     }  # fmt: skip
     sides = Sides(source_format, target_format, dict(source_options or {}), dict(target_options or {}))
     places = {"storage_options": storage_options, "filesystem": None}
@@ -242,7 +243,7 @@ class Sides:
         place_options = [
             {key: side.pop(key) for key in _PLACES & side.keys()} for side in (self.source_options, self.target_options)
         ]
-        both = TransferOptions.from_keywords({**places, **place_options[1]}, None, source)
+        both = options_from_call(TransferOptions, None, source, **{**places, **place_options[1]})
         if not any(place_options) or datasets_in(source):
             return both
         return both.changed(source_storage=TransferOptions.from_keywords({**places, **place_options[0]}).storage)
@@ -391,7 +392,7 @@ class _Inputs:
         format, keywords = self.format, {**self.keywords}
         if format.records:
             inputs, keywords = self.records()
-            with open_path(inputs, ReadOptions.from_keywords(keywords, None, inputs)) as reader:
+            with open_path(inputs, options_from_call(ReadOptions, None, inputs, **keywords)) as reader:
                 yield reader
             return
         if format.plan:

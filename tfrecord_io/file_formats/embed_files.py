@@ -17,8 +17,8 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, p
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import read_files, reader_threads
 from tfrecord_io.options import LIMITS
-from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import FileOptions
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
@@ -80,7 +80,7 @@ def embed_files(
     FeatureNotFoundError
         The table does not have a column of paths.
     """
-    options = FileOptions.of_call(embed_files, locals())
+    options = FileOptions(threads=threads, storage_options=storage_options)
     check_choice("missing", missing, get_args(MissingFiles))
     if not isinstance(columns, Mapping):
         raise TypeError(f"columns={columns!r}: expected a dict such as {{'image': 'image_uri'}}")

@@ -19,7 +19,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DamagedDataWarning, EncodeError, TFRecordError, printable, warn
 from tfrecord_io.format.foreign_files import IMAGES, looks_like
 from tfrecord_io.options import LIMITS, StorageOptions, raises
-from tfrecord_io.options.checked_options import cpu_count
+from tfrecord_io.options.options_base import cpu_count
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_record_file, natural_key

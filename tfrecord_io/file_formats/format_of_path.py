@@ -12,7 +12,7 @@ from tfrecord_io.file_formats.files_below import has_image
 from tfrecord_io.format import format_registry as formats
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys, load
 from tfrecord_io.options import StorageOptions, TransferOptions
-from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.read.dataset_splits import tfds_format
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate

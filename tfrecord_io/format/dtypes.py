@@ -35,7 +35,7 @@ MAX_AXES = 64  # of an array
 
 
 def text_dtype(*, missing: bool) -> np.dtype[Any]:
-    """A new StringDType of NumPy, which has the memory of one array; with `missing`, one that has None."""
+    """Make a StringDType of NumPy, for the memory of one array; with `missing`, its values may be None."""
     return np.dtypes.StringDType(na_object=None) if missing else np.dtypes.StringDType()
 
 

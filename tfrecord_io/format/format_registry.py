@@ -1,6 +1,8 @@
 """The table of file formats, TFRecord among them: all facts of each. Their code is loaded when it is used.
 
 A plugin or another package adds a row by an entry point of the group ``tfrecord_io.formats``.
+
+Tests: tests/file_formats/test_all_formats.py and tests/test_registry.py.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.options.checked_options import Options
+from tfrecord_io.options.options_base import Options
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.registry import FORMATS as POINTS
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry

@@ -45,7 +45,7 @@ def check_level(level: int) -> None:
 
 
 def holds_masked(cells: Sequence[Any], level: int = 0) -> bool:
-    """True if one of the cells is a masked array, or holds one. Each level is one pass over the types of its values."""
+    """True if a cell is a masked array or holds one; a pass over the types of values at each level."""
     check_level(level)
     types = set(map(type, cells))
     if any(issubclass(cls, np.ma.MaskedArray) for cls in types):

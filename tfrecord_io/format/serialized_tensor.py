@@ -143,6 +143,16 @@ def parse_tensor_proto(data: bytes, declared: str | None = None, expansion: Expa
     return ParsedTensor(name, shape, values)
 
 
+def dtype_of_number(number: int) -> str | None:
+    """The name of the dtype that TensorFlow's ``types.proto`` gives a number, None for those that no array has.
+
+    >>> dtype_of_number(1), dtype_of_number(4), dtype_of_number(0)
+    ('float32', 'uint8', None)
+    """
+    name = _NAMES.get(number)
+    return None if name == STRING else name
+
+
 def _dtype_name(number: int) -> str:
     name = _NAMES.get(number)
     if name is None:

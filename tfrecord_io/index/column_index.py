@@ -5,19 +5,18 @@ column, then
 
 - a description as JSON: the file's name and version, the `Fingerprint` of its content, whether its first record has an
   embedded schema, the number of groups, and how each column was read: only a read by an equal field has equal values;
-- a table of int64: for each group the number of records and the offset of the first one, and for each chunk its
-  offset, its bytes, its CRC32C and its `ChunkShape` but for the rows;
+- a table of int64: for each group the number of records and the offset of the first record; for each chunk the offset,
+  the number of bytes, the CRC32C and the `ChunkShape` without the number of rows;
 - a tail: the bytes of the description and of the table, the CRC32C of both as a 64-bit number, and `_MAGIC`.
 
 Numbers are little-endian. Anybody can write a right checksum, so no content is trusted: types are those of the reader's
 fields, which the description has as text, and numbers are checked before they are used.
 
 A chunk has the values of one column in some rows: the buffers of an Arrow array, each padded to 8 bytes, compressed
-together: the validity bitmap if there are nulls, then the values, integers of all kinds in as few bytes as hold
-them, which follow from the size; of texts the offsets and the bytes, or, where values
-are repeated, an int32 index for each row and the offsets and bytes of the distinct values. What it needs to be unpacked
-is a `ChunkShape`. No content of it is trusted: sizes are compared before memory is allocated, and arrays are validated
-before anything uses them.
+together. First comes the validity bitmap, if there are nulls, then the values. Integers of all kinds have the fewest
+bytes that hold them (their width follows from the size). Texts have offsets and bytes, or, where values are repeated,
+an int32 index for each row, and the offsets and bytes of the distinct values. A `ChunkShape` has all facts to unpack a
+chunk. Its content is not trusted: sizes are compared before memory is allocated, and arrays are validated before use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Search the column indexes of files: for all values that are read, or for records that can fulfil a condition.
+"""Search the column indexes of files: for all values of a read, or for the records that can fulfil a condition.
 
-Those records are read as if they were all of the file.
+`ColumnSearch.files` takes sources and returns the matches in each; `picked_sources` turns matches into sources that
+have only the matching records.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class ColumnSearch:
     """A condition that column indexes are searched by."""
 
     parts: Sequence[Condition]  # a row fulfils the condition where it fulfils all of them
-    fields: pa.Schema  # how its columns are read; an index is used only for those that it has an equal field of
+    fields: pa.Schema  # of the columns as the read has them; an index is used only for columns with an equal field
     constants: Callable[[Source], pa.RecordBatch]  # the columns whose values are those of a file, as a batch of one row
     wanted: WantedColumns | None = None  # all columns of the read
 
@@ -188,7 +189,7 @@ class ColumnSearch:
 def _values(
     wanted: WantedColumns, columns: ColumnIndex, index: RecordIndex | None, source: Source, file: RandomAccessFile
 ) -> FileMatches | None:
-    """All values that are wanted of a file or piece; None if its records have to be read."""
+    """All wanted values of a file or piece; None if the records have to be read."""
     if not all(map(columns.has, wanted.fields)) or source.file_bytes not in (None, file.size):
         return None
     begin, end, part = 0, len(columns.numbers), RecordIndex.from_sizes([])
@@ -210,9 +211,9 @@ def _values(
 
 
 def _records_of(source: Source, index: RecordIndex) -> tuple[int, int] | None:
-    """The first of the records of a source in an index, and the end; None: it is a piece of another file.
+    """The range of the records of a source in an index; None if the source is a piece of another file.
 
-    The reader of that raises an error.
+    A reader of such a piece raises an error.
     """
     begin, end = (0, len(index)) if source.span is None else index.bounds.searchsorted(source.span).tolist()
     bounds = index.bounds[begin : end + 1]
@@ -238,21 +239,20 @@ _AHEAD_BYTES = 64 << 20  # read together,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PickedSource:
-    """The part of a file that is read."""
+    """The part of a file to read."""
 
-    source: Source | None  # with the records that are read; None: nothing is read
-    count: int | None  # the number of records that the file has, if it is known
-    records: Array | None  # those that are read; None: all
-    frames: PickedFrames | None = None  # what reads these
-    values: FileValues | None = None  # all values of its records: the source is not opened
-    path: str = ""  # of a file of which nothing is read
+    source: Source | None  # with the picked records only; None: nothing is read
+    count: int | None  # the number of records in the file, if known
+    records: Array | None  # the indices of the picked records; None: all
+    frames: PickedFrames | None = None  # the reader of picked records
+    values: FileValues | None = None  # all values of the records: the source is not opened
+    path: str = ""  # of a file from which nothing is read
 
 
 def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | None]) -> list[PickedSource]:
-    """The files, with the records that match instead of all.
+    """Restrict files to the records that match.
 
-    Of a file without such records nothing is read. One of which most is needed, or whose matches are unknown, stays as
-    it is.
+    A file without matches is not read. A file stays whole if most of it is needed, or if its matches are unknown.
     """
     frames = PickedFrames()
     picked: list[PickedSource] = []
@@ -277,7 +277,7 @@ def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | No
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Origins:
-    """The record index and offset, in its file, of each record that was picked."""
+    """The record index and the offset of each picked record in its file."""
 
     path: str
     records: Array
@@ -292,21 +292,21 @@ class _Origins:
         return byte
 
 
-def _ranges(found: FileMatches) -> Array:
-    """The number of the range that each record is read with; ranges are joined where they are near each other."""
-    offsets, ends = found.index.bounds[found.records], found.index.bounds[found.records + 1]
-    apart = offsets[1:] - ends[:-1] > LIMITS.gap_bytes[found.file.remote is None]
+def _ranges(matches: FileMatches) -> Array:
+    """The number of the byte range of each record; neighbouring ranges are joined."""
+    offsets, ends = matches.index.bounds[matches.records], matches.index.bounds[matches.records + 1]
+    apart = offsets[1:] - ends[:-1] > LIMITS.gap_bytes[matches.file.remote is None]
     return np.concatenate([np.zeros(min(1, len(offsets)), np.int64), np.cumsum(apart)])
 
 
-def _bytes_read(found: FileMatches) -> int:
-    """The bytes of the ranges that have the records."""
-    if not len(found.records):
+def _bytes_read(matches: FileMatches) -> int:
+    """Count the bytes of the ranges that cover the records."""
+    if not len(matches.records):
         return 0
-    numbers, bounds = _ranges(found), found.index.bounds
+    numbers, bounds = _ranges(matches), matches.index.bounds
     first = np.flatnonzero(np.diff(numbers, prepend=-1))
     last = np.append(first[1:], len(numbers)) - 1
-    return int((bounds[found.records[last] + 1] - bounds[found.records[first]]).sum())
+    return int((bounds[matches.records[last] + 1] - bounds[matches.records[first]]).sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -321,7 +321,7 @@ class _Task:
     ranges: int
 
     def open_file(self) -> RandomAccessFile:
-        """The file; ReplacedError if it is another one by now."""
+        """Open the file; ReplacedError if it was replaced."""
         file = open_random_access(self.source)
         if (file.size, file.version) != (self.size, self.version):
             file.close()
@@ -329,9 +329,9 @@ class _Task:
         return file
 
     def read(self) -> Bytes:
-        """Their frames, one after the other; CorruptRecordError where the file has no records of these sizes.
+        """Read the frames of the records, one after the other.
 
-        ReplacedError if the file is another one by now.
+        CorruptRecordError where the file has no records of these sizes; ReplacedError if the file was replaced.
         """
         with self.open_file() as file:
             parts = file.read_all(self.begins.tolist(), self.ends.tolist())
@@ -347,7 +347,7 @@ class _Task:
 
 
 class PickedFrames:
-    """The frames of the records of all files, of which the next ones are read together."""
+    """Reader of the frames of picked records of all files; the next frames are read together."""
 
     def __init__(self) -> None:
         self._tasks: list[_Task] = []
@@ -355,11 +355,11 @@ class PickedFrames:
         self.keeps = False  # what was read, for another read of all
         self._lock = Lock()
 
-    def add(self, found: FileMatches) -> range:
+    def add(self, matches: FileMatches) -> range:
         """Add the records of a file; returns the numbers of their parts."""
         first = len(self._tasks)
-        bounds, numbers = found.index.bounds, _ranges(found)
-        begins, ends = bounds[found.records], bounds[found.records + 1]
+        bounds, numbers = matches.index.bounds, _ranges(matches)
+        begins, ends = bounds[matches.records], bounds[matches.records + 1]
         done = np.cumsum(ends - begins)
         begin = 0
         while begin < len(begins):
@@ -368,7 +368,7 @@ class PickedFrames:
             end = max(begin + 1, min(fitting, int(numbers.searchsorted(numbers[begin] + LIMITS.task_ranges))))
             ranges = int(numbers[end - 1] - numbers[begin]) + 1
             part = slice(begin, end)
-            self._tasks.append(_Task(found.file, found.size, found.version, begins[part], ends[part], ranges))
+            self._tasks.append(_Task(matches.file, matches.size, matches.version, begins[part], ends[part], ranges))
             begin = end
         return range(first, len(self._tasks))
 
@@ -390,7 +390,7 @@ class PickedFrames:
 
     @property
     def requests(self) -> int:
-        """How many they take to a store."""
+        """Number of requests to a store for all records."""
         remote = (task for task in self._tasks if task.source.remote is not None)
         return sum(requests_for_ranges(task.size, task.ranges) for task in remote)
 
@@ -416,7 +416,7 @@ def keep_frames(frames: Iterable[PickedFrames | None]) -> Iterator[None]:
 
 
 class _PickedFile(io.RawIOBase):
-    """The picked records of one file, as a file of only these; it can only be read from its start."""
+    """Present the picked records of a file as a file of their own, to be read from the start only."""
 
     def __init__(self, frames: PickedFrames, name: str, parts: range) -> None:
         self.name = name

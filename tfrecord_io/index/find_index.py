@@ -1,4 +1,4 @@
-"""Find, read, write and remove index files; one is used only after a check that it matches its data file."""
+"""Find, read, write and remove index files; an index is used only after a check that it matches its data file."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from tfrecord_io.index.record_index import (
     scan_sizes,
     some_records,
 )
-from tfrecord_io.log import logger
 from tfrecord_io.options import DEFAULT_STORAGE, FrameOptions, StorageOptions
+from tfrecord_io.progress import logger
 from tfrecord_io.schema.formats.tfds_info import INFO, TfdsSplit, read_info
 from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.filesystem.locate import is_url, locate

@@ -1,4 +1,4 @@
-"""Several files as one sequence of records with random access."""
+"""Present several files as one sequence of records with random access."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OPEN_FILES = 128  # if there are more, each is opened when it is read
 
 
 def _most_open() -> int:
-    """How many files may stay open: a fourth of those that the system allows the process, which has others."""
+    """Number of files that may stay open: a fourth of the files that the system allows the process."""
     if resource is None:
         return _OPEN_FILES
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -46,11 +46,11 @@ class IndexedFiles:
 
     Threads and forked processes may share it. It can be pickled; unpickling opens the files again. `indexes` has the
     index of each file: read from its index file in `index_sources`, or computed from its headers. An index file that
-    does not match is skipped with a warning, or an error if it was `named` by the caller. What is read of small objects
-    of a store is held until `forget`, so that those who plan a read, or read keys, do not read them again.
+    does not match is skipped with a warning, or raises an error if it was `named` by the caller. Content of small
+    objects of a store is held until `forget`, so that planning a read, or reading keys, does not fetch it again.
 
-    `recover` takes a source with a damaged header, and its number, and returns the index of its records and of the
-    damaged parts between them, and which of its entries are records.
+    `recover` takes a source with a damaged header, and its number. It returns an index of the records and of the
+    damaged parts between them, and the numbers of the entries that are records.
     """
 
     def __init__(

@@ -112,8 +112,8 @@ class Fingerprint:
 def untouched_state(file: RandomAccessFile, *, is_complete: bool = False) -> dict[str, int]:
     """The state of a local file, which changes with every write; empty where its times are too coarse to tell.
 
-    A write right after another one may leave the time of the first, so a file that was just written has none, unless
-    its writer knows that it `is_complete`.
+    A write may leave the time of a write just before it, so a file that was just written has no state, unless its
+    writer knows that it `is_complete`.
     """
     changed = file.identity.get("ctime_ns", 0)
     is_coarse = os.name == "nt" or changed % 1_000_000_000 == 0  # there, it is the time of creation

@@ -4,13 +4,13 @@ Defaults are defined here and nowhere else. Those of calls that write, of calls 
 are in `write`, `arrays` and `file_options`, which are imported where these calls are.
 """
 
-from tfrecord_io.options.checked_options import (
+from tfrecord_io.options.did_you_mean import unknown_keyword
+from tfrecord_io.options.limits import DEFAULT_LIMITS, LIMITS, MAX_EXPANSION, MAX_RECORD_BYTES, Limits
+from tfrecord_io.options.options_base import (
     DEFAULT_STORAGE,
     INT64_MAX,
     MIB,
     AskedOnce,
-    Configured,
-    DatasetValue,
     Options,
     StorageOptions,
     TransferOptions,
@@ -22,10 +22,7 @@ from tfrecord_io.options.checked_options import (
     leaves_out,
     raises,
     stops,
-    unwrapped,
 )
-from tfrecord_io.options.did_you_mean import unknown_keyword
-from tfrecord_io.options.limits import DEFAULT_LIMITS, LIMITS, MAX_EXPANSION, MAX_RECORD_BYTES, Limits
 from tfrecord_io.options.read import FrameOptions, ReadOptions
 
 __all__ = [
@@ -37,8 +34,6 @@ __all__ = [
     "MAX_RECORD_BYTES",
     "MIB",
     "AskedOnce",
-    "Configured",
-    "DatasetValue",
     "FrameOptions",
     "Limits",
     "Options",
@@ -54,5 +49,4 @@ __all__ = [
     "raises",
     "stops",
     "unknown_keyword",
-    "unwrapped",
 ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, get_args
 
-from tfrecord_io.options.checked_options import INT64_MAX, check_choice, check_integer, check_names, raises
+from tfrecord_io.options.options_base import INT64_MAX, check_choice, check_integer, check_names, raises
 from tfrecord_io.options.read import ReadOptions
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
@@ -181,6 +181,7 @@ class IterOptions(RepresentationOptions):
     state: Mapping[str, Any] | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset({"batch_bytes"})  # a batch for training has batch_size rows
+    none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error", "shuffle_buffer"})
 
     def __post_init__(self) -> None:
         if not (self.bucket_by is None and self.bucket_sizes is None and self.pack is None):

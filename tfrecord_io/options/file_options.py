@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from tfrecord_io.options.checked_options import Options, check_choice
+from tfrecord_io.options.options_base import Options, check_choice
 from tfrecord_io.typing import InvalidBoxes, OnFileError
 
 

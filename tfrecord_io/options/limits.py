@@ -16,8 +16,8 @@ from functools import wraps
 from numbers import Real
 from typing import Any, TypeVar
 
-from tfrecord_io.options.checked_options import INT64_MAX, MIB, check_integer
 from tfrecord_io.options.did_you_mean import unknown_keyword
+from tfrecord_io.options.options_base import INT64_MAX, MIB, check_integer
 
 T = TypeVar("T")
 MAX_RECORD_BYTES = 2**31 - 1  # the limit of protobuf

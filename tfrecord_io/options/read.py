@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from tfrecord_io.errors import FeatureTypeError
-from tfrecord_io.options.checked_options import (
+from tfrecord_io.options.dataset_keywords import OF_DATASETS
+from tfrecord_io.options.limits import DEFAULT_LIMITS, Limits
+from tfrecord_io.options.options_base import (
     INT64_MAX,
     MIB,
     AskedOnce,
@@ -17,8 +19,6 @@ from tfrecord_io.options.checked_options import (
     raises,
     stops,
 )
-from tfrecord_io.options.dataset_keywords import OF_DATASETS
-from tfrecord_io.options.limits import DEFAULT_LIMITS, Limits
 from tfrecord_io.options.record_types import checked_record_type
 from tfrecord_io.typing import OnError, OnNew, RecordTypeLike, SchemaLike
 
@@ -37,6 +37,8 @@ class FrameOptions(RecordOptions):
     check_crc: bool = True
     on_error: OnError = "raise"
     limits: Limits = DEFAULT_LIMITS
+
+    none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error"})
 
     def __post_init__(self) -> None:
         super().__post_init__()

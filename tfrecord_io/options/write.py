@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from tfrecord_io.errors import for_cli
-from tfrecord_io.options.checked_options import RecordOptions, TransferOptions, check_choice, check_mode
+from tfrecord_io.options.options_base import RecordOptions, TransferOptions, check_choice, check_mode
 from tfrecord_io.options.read import FrameOptions, ReadOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
 from tfrecord_io.typing import FileMode, Float64, IndexLike, Partitions, RecordTypeLike, SchemaLike, WriteMode

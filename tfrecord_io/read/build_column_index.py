@@ -1,4 +1,9 @@
-"""Write the column indexes of files, with the values that a read of the files gives."""
+"""Write the column indexes of files, with the values that a read of the files gives.
+
+A scan of files goes in; an index file for each data file comes out, as `FileIndex` says.
+
+Tests: tests/index/test_column_index.py and tests/index/test_find_index_writing.py.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +30,8 @@ from tfrecord_io.index.column_index import (
 )
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.record_index import SUFFIXES, Fingerprint, untouched_state
-from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, ReadOptions, StorageOptions
-from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.progress import ProgressMeter, logger
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.open_scan import indexed_fields

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.compression import CODECS
 from tfrecord_io.display import counted, did_you_mean
-from tfrecord_io.errors import SchemaError, printable, without_secrets
+from tfrecord_io.errors import SchemaError, hide_secrets, printable
 from tfrecord_io.options import FrameOptions, StorageOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import record_sources, resolve_selection
@@ -47,10 +47,10 @@ def resolve_sources(
     as_they_are: bool = False,
     **how: Any,
 ) -> list[Source]:
-    """The files of a read, by its options and, if given, another `storage`; `how` are keywords of `resolve_inputs`.
+    """Find the files of a read, by its options or another `storage`; `how` are keywords of `resolve_inputs`.
 
-    Those of a dataset, alone or in a list, have the records that are rows of it, and the schema that its files embed,
-    unless they are to be `as_they_are`.
+    Files of a dataset, alone or in a list, have only the records that are rows of the dataset, and the schema that the
+    files embed, unless `as_they_are`.
 
     FileNotFoundError if nothing matched, no dataset of TFDS exists, or a file of the split is missing; ValueError if
     the dataset has no such split, or not these rows, or has several configurations; SchemaError if its
@@ -288,4 +288,4 @@ def _default_config(fs: FileSystem, root: str, configs: Sequence[str]) -> str | 
     example = fs.display_path(root + configs[0])
     names = ", ".join(configs)
     reason = f"'{fs.display_path(root)}' has several configurations, {names}: name one, as in '{example}'"
-    raise ValueError(without_secrets(reason))
+    raise ValueError(hide_secrets(reason))

@@ -1,4 +1,9 @@
-"""The plan of a read: files to open and columns to decode, with the reasons."""
+"""Explain a read: the files to open and the columns to decode, with the reasons.
+
+`explain_scan` takes a scan and returns an `Explanation`; no record is decoded.
+
+Tests: tests/laws/test_explain_laws.py and tests/test_lazy_dataset.py.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +123,7 @@ def _row(files: Sequence[FilePlan]) -> tuple[str, ...]:
 
 def explain_scan(scan: Scan) -> Explanation:
     """The plan of opening a scan; column indexes are searched for it."""
-    needed = scan.pruned().with_required_columns()
+    needed = scan.prune_files().with_required_columns()
     indexed = search_indexes(needed, needed.row_filter)
     opened = needed if indexed is None else indexed
     reason = reason_not_to_search(needed, needed.row_filter)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import empty_batch, int64_array, list_lengths, runs_within, selectable
-from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
+from tfrecord_io.arrow.input.batch_source import open_input, use_plain_layouts
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import flat_values
 from tfrecord_io.call_errors import check_keywords
@@ -19,6 +19,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import LIMITS, ReadOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.sources import is_source
 from tfrecord_io.schema.column_features import ENCODING_KEY
@@ -72,8 +73,8 @@ def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordB
         stream: the lists of an episode have different lengths; the message names its row and the columns.
     """
     if is_source(data):
-        data = open_path(data, ReadOptions.from_keywords({}, None, data))
-    source = with_plain_layout(open_input(data))
+        data = open_path(data, options_from_call(ReadOptions, explode, data))
+    source = use_plain_layouts(open_input(data))
     names = step_columns(source.schema, prefix)
     for name in (RECORD, STEP):
         if name in source.schema.names:
@@ -148,7 +149,7 @@ def _explode_batch(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> p
 
 
 def replace_steps(batch: pa.RecordBatch, rows: Array, steps: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """The columns of a batch in their order: those of steps have new values, the others those of these rows."""
+    """Replace the columns of steps by new values, and take the values of the other columns from these rows."""
     repeated = selectable(batch.select([name for name in batch.schema.names if name not in steps])).take(
         int64_array(rows)
     )

@@ -30,8 +30,8 @@ from tfrecord_io.options import MIB
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, codec_of
 
-_CHAIN_RECORDS = 16  # one after the other, that prove where the first one begins
-# Of these records, in a bucket, where they are one request of 2 MiB with what precedes them, and on a disk.
+_CHAIN_RECORDS = 16  # successive records that prove a boundary
+# Bytes of these records: in a bucket, where one request of 2 MiB has them and the bytes before; and on a disk.
 _CHAIN_BYTES = (3 << 19, 16 * MIB)
 _SPARE_BYTES = 256 * MIB  # that chains may have beyond those searched: payloads full of headers
 _LONG_CHAIN = 4  # times the bytes of a chain: as long as one needs to be, however few records it has

@@ -211,7 +211,7 @@ def inferred_schema(
     }
     names = sorted(observations)
     if not folded and all(plain_kind(type_) is not None for type_ in types.values()):
-        return Schema.of_common_types(names, [types[id(observations[name])] for name in names])
+        return Schema.from_common_types(names, [types[id(observations[name])] for name in names])
     fields = []
     for name in names:
         if name in folded:

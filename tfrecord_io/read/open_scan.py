@@ -1,6 +1,8 @@
 """Open what is read, by a path or as a scan: files, some of their records, or the values in column indexes.
 
 `search_indexes` decides that for each file.
+
+Tests: tests/read/test_scan.py and tests/read/test_sources.py.
 """
 
 from __future__ import annotations
@@ -16,18 +18,18 @@ import pyarrow as pa
 
 from tfrecord_io.display import counted, name_advice
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, printable, without_secrets
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, hide_secrets, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.log import logger
-from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out, unwrapped
-from tfrecord_io.options.checked_options import OF_CALLS, add_path_column
+from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out
+from tfrecord_io.progress import logger
+from tfrecord_io.read.call_options import PACE, add_path_column
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Planned, Reader, open_as_it_is, plan_read
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.read.sources import ChosenRecords, as_list, paths_of, record_sources, resolve_selection
 from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.embedded import embedded_content
@@ -98,13 +100,13 @@ def apply_selection(scan: AnyScan, options: ReadOptions) -> AnyScan:
     if options.filters is not None:
         scan = apply_filter(scan, options.filters)
     if options.limit is not None:
-        scan = scan.limited(options.limit)
+        scan = scan.limit_rows(options.limit)
     return scan.with_options(**_call_options(options))
 
 
 def _call_options(options: ReadOptions) -> dict[str, Any]:
     """The options that a call may state instead of those of a dataset."""
-    return {name: getattr(options, name) for name in OF_CALLS}
+    return {name: getattr(options, name) for name in PACE}
 
 
 def skip_rows(scan: AnyScan, rows: int) -> AnyScan:
@@ -121,7 +123,7 @@ def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) ->
 
     With `as_records`, no other records are in the files, and what the files embed is not.
     """
-    path = unwrapped(path)
+    path = unwrap_scans(path)
     resolved, selecting = resolve_selection(path, options)
     if not (as_records and selecting.filters is not None):  # whose rows are found under the schema of the dataset
         path, options = resolved, selecting
@@ -171,7 +173,7 @@ def scan_of(path: Any, options: ReadOptions) -> Scan:
 
 def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
-    path = unwrapped(as_list(path))
+    path = unwrap_scans(as_list(path))
     read, stated_options = resolve_selection(path, options)
     if isinstance(read, Scan):
         scan = apply_selection(read, stated_options)
@@ -196,7 +198,7 @@ def plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
         if source.is_file_object or source.pipe is not None:
             reason = "a file object, or a pipe, is read once, by a call such as tfr.read_table(dataset)"
             advice = "pass the path of a file for what is read any number of times"
-            raise TypeError(f"{without_secrets(source.path)}: {reason}; {advice}")
+            raise TypeError(f"{hide_secrets(source.path)}: {reason}; {advice}")
     return plan_scan(sources, options, only_sample=True).close()
 
 
@@ -330,7 +332,7 @@ def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader
     A `whole` read is decoded on all threads, in batches as large as possible. `warns`: of declared columns that no
     record has. SchemaError if files have types for a column that no type has in common.
     """
-    needed = scan.pruned().with_required_columns()
+    needed = scan.prune_files().with_required_columns()
     warns = warns and len(needed.sources) == len(scan.sources) and scan.schema_source == "schema="
     absent = AbsentColumns(needed.features, warn_of_schema) if warns else None
     return open_indexed(needed, needed.row_filter, absent, whole=whole)
@@ -346,14 +348,14 @@ def open_indexed(
     return open_as_it_is(indexed, absent if row_filter is None else None, whole=whole)
 
 
-def open_all(scan: Scan, *, with_index: bool = False, **of_call: Any) -> Reader:
+def open_all(scan: Scan, *, with_index: bool = False, **changes: Any) -> Reader:
     """Open all rows of a dataset, under the types that all of them have; of a selection, under the dataset's schema.
 
-    `of_call`: options of `ReadOptions` instead of those of the dataset, such as the size of batches.
+    `changes`: options of `ReadOptions` instead of those of the dataset, such as the size of batches.
     """
     if scan.origin is not None and not (scan.chooses_rows or scan.chooses_columns):
-        return open_path(scan, scan.origin[1].changed(**of_call), whole=True, with_index=with_index)
-    scan = scan.with_options(**of_call) if of_call else scan
+        return open_path(scan, scan.origin[1].changed(**changes), whole=True, with_index=with_index)
+    scan = scan.with_options(**changes) if changes else scan
     return open_scan(scan.add_index_levels() if with_index else scan, whole=True, warns=True)
 
 
@@ -622,11 +624,11 @@ def _count_skipped_files(matches: Sequence[FileMatches | None], offset: int) -> 
 
 
 def exclude_rows(scan: AnyScan, filters: Any) -> AnyScan:
-    """Without the files, and the records of indexed files, that cannot fulfil a condition.
+    """Exclude files, and records of indexed files, that cannot fulfil a condition.
 
-    Other rows that do not fulfil it may remain, where it takes less time to decode them: the caller applies it.
+    The caller filters again: rows that fail the condition remain where decoding them takes less time.
     """
-    filtered = scan.filter(filters).pruned()
+    filtered = scan.filter(filters).prune_files()
     assert filtered.row_filter is not None
     if scan.row_filter is not None:  # its opening searches
         return scan.with_sources(filtered.sources, offset=filtered.options.offset)
@@ -654,10 +656,10 @@ def _add_first(match: FileMatches, shard: ManifestShard | None) -> FileMatches:
 
 
 def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, Array, Array]:
-    """The numbers of the records that fulfil a condition by the column indexes, and of those left to be read.
+    """Find the numbers of the records that fulfil a condition, by column indexes: exact, doubtful, and unindexed.
 
-    First those of indexes that are known to be of the content of their file, then others that an index names, all of
-    which should fulfil it.
+    Exact numbers are from indexes known to match the content of their file, doubtful ones from other indexes. Unindexed
+    records have to be read.
     """
     exact, doubtful, unindexed = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for file, matches in enumerate(search.files(files.sources, files.warn_of_stale)):

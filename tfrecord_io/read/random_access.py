@@ -30,6 +30,7 @@ from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.options import LIMITS, MIB, ReadOptions, check_on_error, raises
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.limits import Expansion
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import (
     Recovery,
@@ -57,7 +58,7 @@ from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnEr
 Key = str | bytes | int
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
 
-_OTHER = object()  # instead of a record that has another key than the one that found it
+_OTHER = object()  # in place of a record whose key is not the one that was looked up
 _ROW_BYTES = 4 * MIB  # of a record whose decoder is used for the next one, too
 
 
@@ -729,7 +730,16 @@ def open_random(
     FileNotFoundError, DecodeError, SchemaError
         As `read_tfrecord`.
     """
-    requested = ReadOptions.of_call(open_random, locals(), source)
+    requested = options_from_call(
+        ReadOptions,
+        open_random,
+        source,
+        columns=columns,
+        schema=schema,
+        on_error=on_error,
+        storage_options=storage_options,
+        filesystem=filesystem,
+    )
     check_on_error(requested.on_error, ("raise", "skip"))
     if not isinstance(key, str | None):
         raise TypeError(f"key={key!r}: expected the name of one column")

@@ -31,7 +31,7 @@ from tfrecord_io.read.chunks.recovery import chunk_batches, leave_out
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
 from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
 from tfrecord_io.read.scan import EarlyFilter, Scan
-from tfrecord_io.schema.pandas_metadata import without_index
+from tfrecord_io.schema.pandas_metadata import drop_index
 from tfrecord_io.schema.types import uncommon
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import DtypeBackend
@@ -278,7 +278,7 @@ class Reader(BatchStream):
         self._expansion.add(chunk.payload_bytes)
         self.payload_bytes += chunk.payload_bytes
         if chunk.batch is not None and isinstance(self._builder, BatchBuilder):
-            parts, fault = [(0, self._builder.of_values(chunk.batch))], None
+            parts, fault = [(0, self._builder.batch_of_values(chunk.batch))], None
         elif self._planned.reader.recovery is None and planned.early is None:
             batch, fault = self._builder.batch(chunk.columns, chunk.held, self._expansion)
             parts = [(0, batch)]
@@ -421,14 +421,14 @@ class Reader(BatchStream):
                 self._fail(error)
                 raise
             except BaseException as interrupt:
-                self._interrupted(interrupt)
+                self._mark_interrupted(interrupt)
                 raise
 
     def _keep_common_index(self, table: pa.Table) -> pa.Table:
         """The table; its metadata states an index only if all files that were read have it."""
         if self.report.schema_source != "embedded" or self._planned.reader.check.index_is_in(self._begun):
             return table
-        return table.replace_schema_metadata(without_index(table.schema).metadata)
+        return table.replace_schema_metadata(drop_index(table.schema).metadata)
 
     def read_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
         """All remaining rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
@@ -528,7 +528,7 @@ class NumberedRows:
 def _locate_error(error: E, source: Source) -> E:
     """An error of a source, which may be a part of a file."""
     if isinstance(error, TFRecordError):
-        error.in_piece(source.begin)
+        error.count_from_piece(source.begin)
         origin = None if source.origin is None or error.record is None else source.origin(error.record)
         if origin is not None:
             error.path, error.record, error.offset = origin

@@ -10,6 +10,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -79,7 +80,14 @@ class RecordReader(ConsumedOnce[bytes]):
         filesystem: Any = None,
     ) -> None:
         super().__init__()
-        options = FrameOptions.of_call(RecordReader, locals(), source)
+        options = options_from_call(
+            FrameOptions,
+            RecordReader,
+            source,
+            on_error=on_error,
+            storage_options=storage_options,
+            filesystem=filesystem,
+        )
         sources = resolve_sources(source, options, as_they_are=True)
         self._on_error = options.on_error
         recovery = recovery_of(options.on_error, sources)
@@ -123,11 +131,11 @@ class RecordReader(ConsumedOnce[bytes]):
         except Exception:
             raise
         except BaseException as interrupt:
-            self._interrupted(interrupt)
+            self._mark_interrupted(interrupt)
             raise
 
-    def _interrupted(self, interrupt: BaseException) -> None:
-        super()._interrupted(interrupt)
+    def _mark_interrupted(self, interrupt: BaseException) -> None:
+        super()._mark_interrupted(interrupt)
         self._ready.clear()
 
     def _after_fork(self) -> None:

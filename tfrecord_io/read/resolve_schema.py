@@ -60,8 +60,10 @@ from tfrecord_io.schema.column_selection import (
     refuse_other_features,
 )
 from tfrecord_io.schema.embedded import EmbeddedSchema
+from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.inferred_type import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
@@ -107,7 +109,11 @@ def plan_scan(
     read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
     sources, stated_options = resolve_sources(path, options), options
-    if options.filters is not None and _declares(options):
+    if options.declares_schema and not takes_payloads(options.record_type) and _has_open_shapes(options):
+        from tfrecord_io.read.resolve_shapes import close_shapes
+
+        options = close_shapes(options, sources, partial(_first_chunks, sources))
+    if options.filters is not None and declares_schema(options):
         options = _add_filter_types(sources, options)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
     planner.narrow_options = None if options is stated_options else stated_options
@@ -131,6 +137,29 @@ def plan_scan(
     planned.close()
     options = options.changed(columns=(*(options.columns or ()), *(f"!{name}" for name in conflicts)))
     return plan_scan(sources, options, whole=whole, with_index=with_index, only_sample=only_sample)
+
+
+def declares_schema(options: ReadOptions) -> bool:
+    """True if ``schema=`` declares the types."""
+    return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
+
+
+def _has_open_shapes(options: ReadOptions) -> bool:
+    """True if a column is declared as an array whose shape stands in other features, or by a text that may say so."""
+    declared = Schema.parse(options.schema) if declares_schema(options) else None
+    fields = () if declared is None or declared.plain is not None else declared.fields
+    overrides = (options.schema_overrides or {}).values()
+    return any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)) or any(
+        isinstance(type_, str) and type_.lstrip().startswith("tensor(") for type_ in overrides
+    )
+
+
+def _first_chunks(sources: Sequence[Source], options: ReadOptions) -> list[DecodedChunk]:
+    """The first records of the files as `options` ask for them, decoded without a declared type."""
+    planned = plan_scan(sources, options, only_sample=True)
+    chunks = list(planned.sample)
+    planned.close()
+    return chunks
 
 
 def _add_filter_types(sources: Sequence[Source], options: ReadOptions) -> ReadOptions:
@@ -160,10 +189,10 @@ def _add_filter_types(sources: Sequence[Source], options: ReadOptions) -> ReadOp
 
 def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], options: ReadOptions) -> None:
     """Make an error about a column of a filter list all names of the files, not only the selected ones."""
-    if options.columns is None and not _declares(options):
+    if options.columns is None and not declares_schema(options):
         return
     if not all(source.can_be_read_again for source in sources):
-        if _declares(options):
+        if declares_schema(options):
             error.advice = "the source is read once: declare the column in schema=, and leave it out by columns="
         return
     with suppress(TFRecordError), warnings.catch_warnings():
@@ -174,7 +203,7 @@ def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], opti
 
 def _options_of_file(options: ReadOptions) -> ReadOptions:
     """The options to plan a read of all columns, with the types that the files state, or that are inferred."""
-    changes: dict[str, Any] = {"schema": None} if _declares(options) else {"schema": options.schema}
+    changes: dict[str, Any] = {"schema": None} if declares_schema(options) else {"schema": options.schema}
     changes |= {"columns": None, "filters": None, "schema_overrides": None, "offset": 0, "limit": None}
     return options.changed(**changes, progress=False)
 
@@ -191,11 +220,6 @@ class _Sample(NamedTuple):
     error: Exception | None
 
 
-def _declares(options: ReadOptions) -> bool:
-    """True if ``schema=`` declares the types."""
-    return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
-
-
 def _remove_filter(
     options: ReadOptions, sources: tuple[Source, ...], partitions: PartitionColumns
 ) -> tuple[ReadOptions, tuple[Source, ...]]:
@@ -203,7 +227,7 @@ def _remove_filter(
     from tfrecord_io.read.row_filter import RowFilter, add_filter_columns
 
     names = options.filters.columns
-    if _declares(options):
+    if declares_schema(options):
         partitions, _ = partitions.declare_types(Schema.parse(options.schema), sources)
     if partitions.fields and not options.offset:  # which counts the records of all files
         possible = RowFilter(options.filters, names).possible(sources, partitions)
@@ -302,30 +326,22 @@ class _Planner:
         return planned
 
     def _try_plan(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
+        """Plan the read by the first source of a schema that there is; or return better assumptions, to try again.
+
+        The sources, in this order: the type of records that are no Examples, ``schema=``, the embedded schema,
+        ``features.json``, and inference.
+        """
         options = self.options
         uses_embedded = options.schema is None
         if isinstance(message := options.record_type, MessageType):
             return self._messages(reader, message)
         if options.record_type == "bytes":
             return self._payloads(reader)
-        if _declares(options):
+        if declares_schema(options):
             return self._plan_declared(reader, assumptions)
         reader.check = EmbeddedSchemaCheck(uses_embedded, assumptions.embedded)
-        is_stated = uses_embedded and schemas_are_stated(self.sources)  # also columns that no file has yet
-        if assumptions.embedded is None and is_stated:  # no file is opened for it
-            assumptions = replace(assumptions, embedded=self._unite_files(None))
-        elif assumptions.embedded is None:
-            is_sequence, revision = reader.peek()
-            if is_sequence and assumptions.record_type is RecordType.DETECT:
-                assumptions = replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
-            elif is_sequence:
-                warn_of_feature_lists(self.sources, options)
-            if revision is not None:
-                revision.warn_if_late()
-            embedded = None if revision is None else revision.embedded
-            if uses_embedded and len(self._all_sources) > 1 and not self._reads_all:
-                embedded = self._unite_files(embedded, begin=1)
-            assumptions = replace(assumptions, embedded=embedded)
+        if assumptions.embedded is None:
+            assumptions = self._find_embedded(reader, assumptions, uses_embedded)
         record_type = assumptions.record_type
         embedded = assumptions.embedded or (schema_of_empty(self.sources) if uses_embedded else None)
         if embedded is not None and assumptions.unites:
@@ -346,6 +362,22 @@ class _Planner:
             if not is_any_known and (options.offset or not reader.bytes):
                 error.advice = "no record was read, so no name is known; pass schema="
             raise
+
+    def _find_embedded(self, reader: ChunkReader, assumptions: Assumptions, uses_embedded: bool) -> Assumptions:
+        """Add what the first record and the sidecars tell: the embedded schema, and that records are sequences."""
+        if uses_embedded and schemas_are_stated(self.sources):  # also columns that no file has yet; opens no file
+            return replace(assumptions, embedded=self._unite_files(None))
+        is_sequence, revision = reader.peek()
+        if is_sequence and assumptions.record_type is RecordType.DETECT:
+            assumptions = replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
+        elif is_sequence:
+            warn_of_feature_lists(self.sources, self.options)
+        if revision is not None:
+            revision.warn_if_late()
+        embedded = None if revision is None else revision.embedded
+        if uses_embedded and len(self._all_sources) > 1 and not self._reads_all:
+            embedded = self._unite_files(embedded, begin=1)
+        return replace(assumptions, embedded=embedded)
 
     def _plan_declared(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
         """The plan for ``schema=``, whose columns are read as they are stored, where an embedded schema says how."""
@@ -570,10 +602,11 @@ class _Planner:
         return replace(assumptions, contested=contested, declared={**assumptions.declared, **declared})
 
     def _plan_inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
+        """Plan the read by the schema that a sample of records shows; or return better assumptions, to try again."""
         from tfrecord_io.read.inference import evidence_of, folded_columns, inferred_schema
         from tfrecord_io.schema.inferred_schema import InferredSchema
 
-        options, sample = self.options, self._decode_sample(reader, assumptions)
+        sample = self._decode_sample(reader, assumptions)
         if (revised := self._revise(assumptions, sample)) is not None:
             return revised
         chunks, names, observations = sample.chunks, sample.names, sample.observations
@@ -581,13 +614,9 @@ class _Planner:
         new_names = chain(assumptions.contested, *(chunk.new_names for chunk in chunks))
         seen = set(map(itemgetter(0), new_names)) | assumptions.declared.keys()
         if sample.failed is None and not seen and self._names_columns_of_no_rows():
-            every = options.changed(offset=0, limit=None, progress=False)
-            first = plan_scan(self._all_sources, every, only_sample=True)
-            planned = plan_read(self._scan(first.close().resolved), reader, whole=self._whole)
-            planned.budget = sample.budget
-            return planned
+            return self._plan_no_rows(reader, sample)
         if sample.failed is None:
-            check_record_type(counts, self.sources, options)
+            check_record_type(counts, self.sources, self.options)
             self._check_names(seen)
         else:
             chunks = chunks[: sample.failed + 1]
@@ -597,7 +626,7 @@ class _Planner:
             # One feature list makes all records SequenceExamples, also those that were decoded as Examples.
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
         folded = folded_columns(chunks, observations, self._may_fold()) if assumptions.fold_tensors else {}
-        schema = self._override_types(inferred_schema(observations, options, folded), left_out=seen)
+        schema = self._override_types(inferred_schema(observations, self.options, folded), left_out=seen)
         resolved = ResolvedSchema(
             schema,
             "companions" if folded else "inferred",
@@ -609,16 +638,24 @@ class _Planner:
         try:
             scan, sampled = self._scan(resolved), sum(chunk.rows for chunk in chunks)
         except FeatureNotFoundError:
-            if sample.error is not None and options.counts_all:
+            if sample.error is not None and self.options.counts_all:
                 raise sample.error from None  # without which the name may be known
             raise
         planned = plan_read(scan, reader, whole=self._whole)
-        check_record_type(counts, self.sources, options)
+        check_record_type(counts, self.sources, self.options)
         if self._with_evidence:
             evidence = evidence_of(chunks, observations, assumptions.contested)
             planned.inferred = InferredSchema(scan.features, evidence, sampled)
         planned.budget, planned.error, planned.sampled = sample.budget, sample.error, sampled
         planned.sample = [chunk for chunk in chunks if chunk.rows or chunk.ends_batch or chunk.ends_read]
+        return planned
+
+    def _plan_no_rows(self, reader: ChunkReader, sample: _Sample) -> Planned:
+        """Plan a read of no rows by the schema that the first records of all files show."""
+        every = self.options.changed(offset=0, limit=None, progress=False)
+        first = plan_scan(self._all_sources, every, only_sample=True)
+        planned = plan_read(self._scan(first.close().resolved), reader, whole=self._whole)
+        planned.budget = sample.budget
         return planned
 
     def _names_columns_of_no_rows(self) -> bool:
@@ -652,7 +689,7 @@ class _Planner:
         else with the first of all files. Where these have no common type for a column, it has that of the files which
         the filter leaves. The first `begin` files have been looked at: one that is open is not opened again.
         """
-        from tfrecord_io.schema.merged_schema import merge, of_read_files
+        from tfrecord_io.schema.merged_schema import merge, prefer_read_files
 
         if not self.has_united:
             self.has_united = True
@@ -663,7 +700,9 @@ class _Planner:
             has_conflicts = self.all_embedded is not None and bool(self.all_embedded.conflicts)
             if self.all_embedded is not None and has_conflicts and len(self.sources) < len(self._all_sources):
                 schema = unite_embedded(None, first_contents(self.sources, self.options))
-                self.all_embedded = self.all_embedded if schema is None else of_read_files(self.all_embedded, schema)
+                self.all_embedded = (
+                    self.all_embedded if schema is None else prefer_read_files(self.all_embedded, schema)
+                )
         if self.all_embedded is None or embedded is None:
             return embedded or self.all_embedded
         return merge(self.all_embedded, embedded)

@@ -1,4 +1,4 @@
-"""The condition on rows: which columns it needs, which rows fulfil it, and which files can have such rows."""
+"""Filter rows: the columns that a condition needs, the rows that fulfil it, the files that can have such rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import selectable
-from tfrecord_io.arrow.evaluate_condition import values_of, with_comparable_columns, with_typed_literals
+from tfrecord_io.arrow.evaluate_condition import cast_comparable_columns, type_literals, values_of
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -39,7 +39,7 @@ class RowFilter:
 
     condition: Condition
     columns: tuple[str, ...]  # the columns that it needs, in the order of the schema
-    is_hint: bool = False  # the caller applies it: rows that do not fulfil it are left out where that saves time
+    is_hint: bool = False  # the caller filters again: rows are left out only where that saves time
 
     @classmethod
     def for_schema(cls, filters: Any, schema: pa.Schema) -> RowFilter:
@@ -55,7 +55,7 @@ class RowFilter:
             reason, advice = "the filter names a column that does not exist", name_advice(missing, names)
             raise FeatureNotFoundError(reason, feature=missing, hint=advice)
         try:
-            condition = with_typed_literals(condition, schema)
+            condition = type_literals(condition, schema)
             arrays = [pa.nulls(0, schema.field(name).type) for name in condition.columns]
             empty = pa.RecordBatch.from_arrays(arrays, condition.columns)
             values = values_of(condition, empty)
@@ -173,7 +173,7 @@ class RowFilter:
         parts = [part for part in self.condition.conjuncts if CONTAINS not in part.functions]
         try:
             if by_folder is not None:
-                mask = replace(by_folder, condition=with_typed_literals(by_folder.condition, types)).mask(folders)
+                mask = replace(by_folder, condition=type_literals(by_folder.condition, types)).mask(folders)
                 sources, folders = [*compress(sources, mask.to_pylist())], folders.filter(mask)
                 parts = [part for part in parts if not part.columns or not set(part.columns).issubset(types.names)]
             if not parts:
@@ -187,7 +187,7 @@ class RowFilter:
                 fragments.append(format_.make_fragment(str(number), files, partition_expression=guarantee))
             names = dict.fromkeys([*types.names, *self.columns])
             schema = pa.schema([types.field(name) if name in types.names else (name, pa.null()) for name in names])
-            condition = Condition.all_of([with_typed_literals(part, types) for part in parts]).expression
+            condition = Condition.all_of([type_literals(part, types) for part in parts]).expression
             open_ = ds.FileSystemDataset(fragments, schema, format_, files).get_fragments(condition)
             return {sources[int(fragment.path)].partitions for fragment in open_}
         except (pa.ArrowException, SchemaError):  # such as null instead of a feature, whose type is not known
@@ -216,7 +216,7 @@ def _evaluate(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
 
     if CONTAINS in condition.functions:
         condition, batch = _add_list_matches(condition, batch)
-    batch = with_comparable_columns(batch)
+    batch = cast_comparable_columns(batch)
     if not batch.num_columns:  # a table without columns loses its rows
         batch = pa.RecordBatch.from_arrays([pa.nulls(len(batch))], [""])
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch])))
@@ -264,7 +264,7 @@ def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
         raise SchemaError(reason, feature=column, got=str(lists.type), hint="compare it by ==, in or another operator")
     items = pa.RecordBatch.from_arrays([lists.flatten()], [column])
     equal = Condition("call", "equal", arguments=(Condition("field", path=(column,)), literal))
-    condition = with_typed_literals(equal, items.schema)
+    condition = type_literals(equal, items.schema)
     hits = np.asarray(_evaluate(condition, items).fill_null(False))
     ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0)), dtype=np.int64)
     counts = np.diff(np.concatenate(([0], np.cumsum(hits)))[np.concatenate(([0], ends))])

@@ -17,7 +17,7 @@ from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.feature_types import RecordType, Text
-from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, stops
+from tfrecord_io.options import INT64_MAX, MIB, ReadOptions, check_integer, stops
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import (
@@ -116,15 +116,15 @@ class _Compiled:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Scan(Configured):
+class Scan:
     """A read of files under a schema; it holds no open file, thread or lock.
 
     SchemaError if a column cannot be read, or its name is used twice.
     """
 
     sources: tuple[Source, ...]
-    # Without `filters`. Its ``columns`` are those that can be selected and filtered by; its ``limit`` counts the rows
-    # that are delivered, its ``offset`` those before the filter.
+    # Without `filters`. ``columns`` can be selected and filtered by; ``limit`` counts the delivered rows, ``offset``
+    # the rows before the filter.
     options: ReadOptions
     resolved: ResolvedSchema
     partitions: PartitionColumns
@@ -139,7 +139,7 @@ class Scan(Configured):
     origin: tuple[Any, ReadOptions] | None = None  # where the files were looked up, if all of them are read
     # The working directory in which relative paths of `sources` and `origin` were looked up, if it matters later.
     directory: str | None = None
-    # Where not all records are read: what is read of which files; `sources` has those of which something is read.
+    # Where not all records are read: the records to read, by file; `sources` has only files with such records.
     picked: tuple[PickedSource, ...] | None = None
     left_out: int = 0  # so many records at the start of `picked` come before the first one of the scan
     # `options` without the columns that the filter added to ``schema=``, which are not delivered.
@@ -274,12 +274,12 @@ class Scan(Configured):
         if self.resolved.embedded is None or not self.resolved.embedded.conflicts:
             return
         if conflicts := self.conflicts():
-            from tfrecord_io.schema.merged_schema import of_read_files
+            from tfrecord_io.schema.merged_schema import prefer_read_files
 
             governing = self.resolved.embedded
             # Files may have been left out since.
             current = unite_embedded(None, first_contents(self.sources, self.options))
-            left = governing if current is None else of_read_files(governing, current)
+            left = governing if current is None else prefer_read_files(governing, current)
             for name, error in conflicts.items():
                 if name in left.conflicts or left.schema.field(name).type != governing.schema.field(name).type:
                     raise error
@@ -373,8 +373,8 @@ class Scan(Configured):
         added = RowFilter.for_schema(filters, self.compiled.schema)
         return replace(self, row_filter=added if self.row_filter is None else self.row_filter & added)
 
-    def limited(self, rows: int) -> Self:
-        """At most the first rows."""
+    def limit_rows(self, rows: int) -> Self:
+        """Limit the scan to at most the first `rows` rows."""
         limit = rows if self.options.limit is None else min(rows, self.options.limit)
         limit = check_integer("limit", limit, 0, INT64_MAX)
         return self.with_options(limit=limit)
@@ -387,8 +387,8 @@ class Scan(Configured):
         index = tuple(name for name in stored_index(scan.compiled.schema) if name not in self.selected)
         return replace(scan, selected=(*self.selected, *index), index_levels=index)
 
-    def pruned(self) -> Self:
-        """Without the files that can have no row of the result."""
+    def prune_files(self) -> Self:
+        """Leave out the files that can have no row of the result."""
         if self.row_filter is None or self.options.offset:  # an offset counts the records of all files
             return self
         sources = self.row_filter.possible(self.sources, self.partitions)
@@ -434,7 +434,7 @@ class Scan(Configured):
 
         n = check_integer("n", n, 1, MOST_PIECES, optional=True)
         max_bytes = check_integer("max_bytes", max_bytes, 1)
-        scan, options = self.pruned(), self.options
+        scan, options = self.prune_files(), self.options
         if n is None:
             wanted = len(scan.files) if scan.bytes is None else -(-scan.bytes // max_bytes)
             n = min(max(1, wanted), MOST_PIECES)
@@ -639,3 +639,19 @@ def _mark_unindexed(scans: Sequence[Any]) -> list[Any]:
         else replace(scan, may_be_indexed=False)
         for scan in scans
     ]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ScanHolder:
+    """Base class of datasets and their pieces, which hold a scan, and show public names only."""
+
+    _held: Any
+
+
+def unwrap_scans(source: Any) -> Any:
+    """Take the scans out of datasets and pieces, alone or in a list; return any other source as it is."""
+    if isinstance(source, ScanHolder):
+        return source._held
+    if isinstance(source, list | tuple) and any(isinstance(part, ScanHolder) for part in source):
+        return [unwrap_scans(part) for part in source]
+    return source

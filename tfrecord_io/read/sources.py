@@ -25,14 +25,14 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.options import DatasetValue, Options, ReadOptions, StorageOptions, TransferOptions, raises, unwrapped
-from tfrecord_io.options.checked_options import OF_CALLS, OF_PLACES, add_path_column, differing
+from tfrecord_io.options import Options, ReadOptions, StorageOptions, TransferOptions, raises
 from tfrecord_io.options.dataset_keywords import OF_SELECTION
+from tfrecord_io.read.call_options import PACE, PLACES, add_path_column, differing
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.partition_columns import PartitionColumns, shard_of
 from tfrecord_io.read.reader import open_as_it_is
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.embedded import embedded_content, field_bytes, pack
 from tfrecord_io.storage.filesystem.locate import is_remote, locate
@@ -41,18 +41,18 @@ from tfrecord_io.storage.read.source import Origin, Source
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 AnyOptions = TypeVar("AnyOptions", bound=Options)
-_STATED = tuple(field.name for field in fields(ReadOptions) if field.name not in OF_SELECTION | OF_CALLS | OF_PLACES)
+_STATED = tuple(field.name for field in fields(ReadOptions) if field.name not in OF_SELECTION | PACE | PLACES)
 
 
 def is_source(value: object) -> bool:
     """True if a value that may be data is a path, a dataset, or a list of those."""
     parts = value if isinstance(value, list | tuple) and value else [value]
-    return all(isinstance(part, str | os.PathLike | DatasetValue) for part in parts)
+    return all(isinstance(part, str | os.PathLike | ScanHolder) for part in parts)
 
 
 def as_list(source: Any) -> Any:
     """An iterable of sources as a list, which can be gone through again; anything else, and a set, as it is."""
-    kept = isinstance(source, str | os.PathLike | DatasetValue | set | frozenset) or hasattr(source, "read")
+    kept = isinstance(source, str | os.PathLike | ScanHolder | set | frozenset) or hasattr(source, "read")
     return source if kept or not isinstance(source, Iterable) else list(source)
 
 
@@ -61,7 +61,7 @@ def whole_files(source: Any, verb: str) -> Any:
 
     ValueError if it is a piece of a dataset, or a list with a dataset of a split.
     """
-    source = unwrapped(source)
+    source = unwrap_scans(source)
     if isinstance(source, list | tuple):
         splits = (part.origin[1].split for part in source if isinstance(part, Scan) and part.origin is not None)
         if any(split is not None for split in splits):
@@ -88,13 +88,12 @@ def one_path(source: Any, verb: str) -> str | os.PathLike[str]:
 def resolve_selection(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
     """Resolve the source of a call to files and a selection: a dataset without a schema becomes its files.
 
-    Of several parts of one dataset, it is one scan of their rows.
-
-    So what it reads is what it would read of the path. The same holds for a dataset that has one, if the call states
-    more of how it is read, or the read is `whole` and its schema is that of the first rows only.
-    ValueError if the call states more of how it is read, and both select rows or columns: this is not one read.
+    A dataset without a schema is thus read as its path would be. A dataset with a schema becomes its files, too, if the
+    call has further options for reading, or if the read is `whole` and the schema was taken from the first rows only.
+    Several parts of one dataset become one scan of their rows. ValueError if the call has further options for reading,
+    and both the call and the dataset select rows or columns: no single read does that.
     """
-    source, options = unwrapped(source), add_folder_types(source, options)
+    source, options = unwrap_scans(source), add_folder_types(source, options)
     if isinstance(source, list | tuple) and isinstance(options, ReadOptions) and _are_of_one_dataset(source):
         return unite_parts(*source), options.changed(columns=None) if source[0].chooses_columns else options
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
@@ -123,7 +122,7 @@ def add_folder_types(source: Any, options: AnyOptions) -> AnyOptions:
 
     Beside other sources, whose folders may have any names: with those that are text.
     """
-    parts = list(map(unwrapped, source if isinstance(source, list | tuple) else [source]))
+    parts = list(map(unwrap_scans, source if isinstance(source, list | tuple) else [source]))
     pieces = [part for part in parts if isinstance(part, Scan) and part.origin is None]
     if not pieces or not hasattr(options, "schema_overrides"):
         return options
@@ -177,7 +176,7 @@ def absolute_paths(path: Any, storage: StorageOptions, directory: str) -> Any:
 
 def storage_of(source: Any) -> dict[str, Any]:
     """The keywords of the storage of a dataset, for a call that changes its files."""
-    scan = unwrapped(source)
+    scan = unwrap_scans(source)
     return scan.stated.storage.keywords if isinstance(scan, Scan) else {}
 
 
@@ -185,7 +184,7 @@ def paths_of(source: Any) -> list[Any]:
     """The paths by which the files of a source were looked up, or their own."""
     parts = source if isinstance(source, list | tuple) else [source]
     paths: list[Any] = []
-    for part in map(unwrapped, parts):
+    for part in map(unwrap_scans, parts):
         looked_up = part.files if isinstance(part, Scan) and part.origin is None else part
         looked_up = looked_up.origin[0] if isinstance(looked_up, Scan) and looked_up.origin is not None else looked_up
         paths += looked_up if isinstance(looked_up, list | tuple) else [looked_up]
@@ -277,7 +276,7 @@ class _RecordNumbers:
             return self._numbers[file]
 
     def _find_numbers(self) -> list[Array]:
-        scan = self.scan.pruned()
+        scan = self.scan.prune_files()
         place = {id(source): number for number, source in enumerate(self.scan.sources)}
         numbers: list[list[Array]] = [[np.empty(0, np.int64)] for _ in self.scan.sources]
         if not scan.sources:

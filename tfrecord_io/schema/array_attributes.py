@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.schema.types import with_fields_at
+from tfrecord_io.schema.types import replace_fields
 
 KEY = b"attributes"
 DIMENSIONS = b"dimensions"
@@ -21,29 +21,32 @@ TYPE = "tfrecord_io.type"  # attribute of times that NumPy has as another type: 
 RECORD = "record"  # the dimension of the rows, in what is made of columns
 
 
-def with_attributes(schema: pa.Schema, attributes: Mapping[str, Mapping[Any, Any]]) -> pa.Schema:
-    """The schema with the attributes of its columns; values that JSON does not have are stored as text.
+def add_attributes(schema: pa.Schema, attributes: Mapping[str, Mapping[Any, Any]]) -> pa.Schema:
+    """Add attributes to the metadata of columns; values that JSON does not have are stored as text.
 
-    >>> schema = with_attributes(pa.schema([("t", pa.float32())]), {"t": {"units": "K", "levels": np.arange(2)}})
+    >>> schema = add_attributes(pa.schema([("t", pa.float32())]), {"t": {"units": "K", "levels": np.arange(2)}})
     >>> attributes_of(schema.field("t"))
     {'units': 'K', 'levels': [0, 1]}
     """
     changed = {}
     for at, field in enumerate(schema):
-        if own := {str(name): _plain(value) for name, value in attributes.get(field.name, {}).items()}:
-            changed[at] = _add_json(field, KEY, own)
-    return with_fields_at(schema, changed)
+        if values := {str(name): _plain(value) for name, value in attributes.get(field.name, {}).items()}:
+            changed[at] = _add_json(field, KEY, values)
+    return replace_fields(schema, changed)
 
 
-def with_dimensions(schema: pa.Schema, dimensions: Mapping[str, Sequence[str]]) -> pa.Schema:
-    """The schema with the names of its columns' dimensions, without that of the rows.
+def add_dimensions(schema: pa.Schema, dimensions: Mapping[str, Sequence[str]]) -> pa.Schema:
+    """Add the names of dimensions to the metadata of columns, without the dimension of the rows.
 
-    >>> schema = with_dimensions(pa.schema([("t", pa.list_(pa.float32(), 2))]), {"t": ["lat"]})
+    >>> schema = add_dimensions(pa.schema([("t", pa.list_(pa.float32(), 2))]), {"t": ["lat"]})
     >>> dimensions_of(schema.field("t"))
     ['lat']
     """
-    stated = ((at, field, dimensions.get(field.name)) for at, field in enumerate(schema))
-    return with_fields_at(schema, {at: _add_json(field, DIMENSIONS, list(own)) for at, field, own in stated if own})
+    changed = {}
+    for at, field in enumerate(schema):
+        if names := dimensions.get(field.name):
+            changed[at] = _add_json(field, DIMENSIONS, list(names))
+    return replace_fields(schema, changed)
 
 
 def dimension_names(name: str, shape: Sequence[int], stated: Sequence[str], sizes: dict[str, int]) -> list[str]:
@@ -59,9 +62,10 @@ def dimension_names(name: str, shape: Sequence[int], stated: Sequence[str], size
     if is_possible and all(sizes.get(dim, size) == size for dim, size in zip(stated, shape, strict=True)):
         names = list(stated)
     else:
-        made = [f"{name}_{axis}" for axis in range(len(shape))]
+        defaults = [f"{name}_{axis}" for axis in range(len(shape))]
         names = [
-            dim if sizes.get(dim, size) == size else f"{dim}_of_{size}" for dim, size in zip(made, shape, strict=True)
+            dim if sizes.get(dim, size) == size else f"{dim}_of_{size}"
+            for dim, size in zip(defaults, shape, strict=True)
         ]
     sizes.update(zip(names, shape, strict=True))
     return names
@@ -79,14 +83,14 @@ def _add_json(field: pa.Field, key: bytes, value: Any) -> pa.Field:
 
 def attributes_of(field: pa.Field) -> dict[str, Any]:
     """The attributes of a column; none if the metadata is of something else."""
-    found = _json_of(field, KEY)
-    return found if isinstance(found, dict) else {}
+    attributes = _json_of(field, KEY)
+    return attributes if isinstance(attributes, dict) else {}
 
 
 def dimensions_of(field: pa.Field) -> list[str]:
     """The names of a column's dimensions, without that of the rows; none if the metadata is of something else."""
-    found = _json_of(field, DIMENSIONS)
-    return found if isinstance(found, list) and all(isinstance(name, str) for name in found) else []
+    dimensions = _json_of(field, DIMENSIONS)
+    return dimensions if isinstance(dimensions, list) and all(isinstance(name, str) for name in dimensions) else []
 
 
 def _json_of(field: pa.Field, key: bytes) -> Any:

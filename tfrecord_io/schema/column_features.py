@@ -20,6 +20,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Dtype, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
+from tfrecord_io.schema.shape_source import ShapeSource
 from tfrecord_io.schema.tensor_types import (
     EXTENSION_NAME,
     JSON,
@@ -27,17 +28,18 @@ from tfrecord_io.schema.tensor_types import (
     EncodingRules,
     Shape,
     check_size,
+    drop_permutation,
     element_and_shape,
     encoding_rules,
     is_any_tensor,
     is_composed,
     permutation_of,
-    without_permutation,
 )
 from tfrecord_io.schema.types import (
     NARROW,
     VIEWS,
     UnsupportedType,
+    drop_run_ends,
     has_wide_offsets,
     is_bytes,
     is_list_like,
@@ -46,14 +48,13 @@ from tfrecord_io.schema.types import (
     is_value_extension,
     is_value_storage,
     kind_of,
+    map_fields,
     plain_kind,
     plain_list_kind,
     relist,
+    restore_type,
     supported_element_and_shape,
     value_type,
-    with_fields,
-    with_restored_type,
-    without_run_ends,
 )
 
 ENCODING_KEY = b"tfrecord_io.encoding"  # field metadata; absent means LIST
@@ -71,7 +72,7 @@ BY_WIRE = "wire"  # of a declared tensor: RAW where a record has bytes, LIST whe
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One feature and the Arrow values that it holds.
+    """A feature and the Arrow values that it holds.
 
     `kind` and `layout` are those of the feature in a record: NONE and NULL where nothing is written, BYTES and SCALAR
     where a cell is one bytes value.
@@ -85,11 +86,12 @@ class Leaf:
     encoding: str = LIST
     element: Dtype | None = None  # of a column of tensors, as is `shape`
     shape: Shape | None = None
+    shape_source: ShapeSource | None = None  # the features of another program that state the shape
 
     @property
     def companions(self) -> tuple[str, ...]:
         """Names of the companion features: shape (INT64, LIST) and dtype (BYTES, SCALAR)."""
-        if self.encoding == LIST or not encoding_rules(self.encoding).companions:
+        if self.encoding == LIST or self.shape_source is not None or not encoding_rules(self.encoding).companions:
             return ()
         return companions(self.feature)
 
@@ -100,8 +102,8 @@ def encoding_of(field: pa.Field) -> str | None:
     return None if value is None else value.decode("utf-8", "backslashreplace")
 
 
-def with_encoding(field: pa.Field, encoding: str | None) -> pa.Field:
-    """`field` with this encoding in its metadata; None and "list", the default, remove it."""
+def set_encoding(field: pa.Field, encoding: str | None) -> pa.Field:
+    """Set the encoding in the metadata of a field; None and "list", the default, remove the entry."""
     metadata = {k: v for k, v in (field.metadata or {}).items() if k != ENCODING_KEY}
     if encoding not in (None, LIST):
         metadata[ENCODING_KEY] = encoding.encode()
@@ -114,8 +116,8 @@ def extension_encoding_of(field: pa.Field) -> str | None:
     return None if value is None else value.decode("utf-8", "backslashreplace")
 
 
-def with_extension_encoding(field: pa.Field, encoding: str | None) -> pa.Field:
-    """The field of an extension type with the encoding of the values in its storage; None removes it."""
+def set_extension_encoding(field: pa.Field, encoding: str | None) -> pa.Field:
+    """Set the encoding of the stored values in the metadata of an extension type's field; None removes the entry."""
     metadata = {key: value for key, value in (field.metadata or {}).items() if key != EXTENSION_ENCODING_KEY}
     if encoding not in (None, LIST):
         metadata[EXTENSION_ENCODING_KEY] = encoding.encode()
@@ -143,11 +145,11 @@ def step_field(field: pa.Field) -> pa.Field | None:
 
     UnsupportedType if the steps are structs.
     """
-    type = without_run_ends(field.type)
+    type = drop_run_ends(field.type)
     if not is_list_like(type):
         return None
     is_marked = is_marked_feature_list(field)
-    step = without_run_ends(type.value_type)
+    step = drop_run_ends(type.value_type)
     if not is_marked and not is_list_like(step) and not is_any_tensor(step):
         return None
     if t.is_struct(step.value_type if is_list_like(step) else step):
@@ -186,7 +188,7 @@ def _collect(
 ) -> None:
     """Add the leaves of `field`, which is inside the list type `outer`, if any."""
     encoding = encoding_of(field) or encoding
-    type = without_run_ends(field.type)
+    type = drop_run_ends(field.type)
     if t.is_struct(type):
         if type.num_fields == 0:
             raise UnsupportedType(feature, "a struct without fields has no values to write", "leave the column out")
@@ -239,9 +241,9 @@ def _tensor_leaf(
         advice = 'write it with record_type="sequence_example"'
         raise UnsupportedType(feature, "a list of tensors cannot be stored in an Example", advice)
     element, shape = supported_element_and_shape(field, feature)
-    rules = _rules(encoding, feature)
+    rules, source = _rules(encoding, feature), ShapeSource.from_metadata(field.metadata, feature)
     try:
-        rules.check(element, shape)
+        rules.check(element, shape if source is None else ())  # other features state what a list does not
     except ValueError as error:
         raise UnsupportedType(feature, str(error), f'use the encoding "{RAW}"') from None
     if rules.adaptive:
@@ -255,6 +257,7 @@ def _tensor_leaf(
         encoding=rules.name,
         element=element,
         shape=shape,
+        shape_source=source,
     )
 
 
@@ -324,17 +327,17 @@ class Node:
     type: pa.DataType
     feature: str
     depth: int
-    # The features of this part alone, as plain columns of single values, or inside a list of lists of them. Then the
-    # first one has one entry for each item, unless `children` have it; the last one has the positions of nulls in a
-    # row, and is missing in rows without any.
-    own: tuple[pa.Field, ...] = ()
+    # The features of this part alone, as plain columns: of single values, or of lists if the part is inside a list.
+    # In lists, the first feature has an entry for each item, unless `children` have it; the last feature has the
+    # positions of nulls in a row, and is missing in rows without nulls.
+    fields: tuple[pa.Field, ...] = ()
     children: tuple[Node, ...] = ()
 
-    def stored(self) -> Iterator[pa.Field]:
-        """The features of this part and of all below it, in order."""
-        yield from self.own
+    def all_features(self) -> Iterator[pa.Field]:
+        """All features of this part and of the parts below it, in order."""
+        yield from self.fields
         for child in self.children if not isinstance(self, AsJson) else ():
-            yield from child.stored()
+            yield from child.all_features()
 
     @property
     def counter(self) -> int:
@@ -355,13 +358,13 @@ class Struct(Node):
 
     @property
     def counter(self) -> int:
-        first = len(self.own) if self.children else 0
+        first = len(self.fields) if self.children else 0
         children = enumerate(self.children, first)  # other writers leave out those that are always null
         return next((at + child.counter for at, child in children if not t.is_null(child.type)), first)
 
 
 class PlainStruct(Struct):
-    """A struct that has no feature of its own: it is null where all its fields are."""
+    """A struct without a feature of its own, null where all fields are null."""
 
 
 class PlainLists(Lists):
@@ -369,7 +372,7 @@ class PlainLists(Lists):
 
 
 class Represented(Node):
-    """A type that is stored as another one, that of the one child."""
+    """A type that is stored as another type, the type of the only child."""
 
     @property
     def counter(self) -> int:
@@ -441,7 +444,7 @@ def layout_of(field: pa.Field) -> Node | None:
     >>> layout_of(pa.field("x", pa.list_(pa.int8()))) is None
     True
     >>> pairs = layout_of(pa.field("x", pa.list_(pa.struct([("a", pa.int8()), ("b", pa.string())]))))
-    >>> [stored.name for stored in pairs.stored()]
+    >>> [stored.name for stored in pairs.all_features()]
     ['x/a', 'x/b']
     """
     if plain_kind(field.type) is not None and not field.metadata:
@@ -453,28 +456,28 @@ def layout_of(field: pa.Field) -> Node | None:
 
 def has_struct(type_: pa.DataType) -> bool:
     """True if a type is a struct, or a list of structs."""
-    type_ = without_run_ends(type_)
+    type_ = drop_run_ends(type_)
     return bool(t.is_struct(type_) or (is_list_like(type_) and has_struct(type_.value_type)))
 
 
 def _plain_tree(type_: pa.DataType, feature: str, depth: int, features: Iterator[Leaf]) -> Node:
-    type_ = without_run_ends(type_)
+    type_ = drop_run_ends(type_)
     if t.is_struct(type_):
         fields = [_plain_tree(child.type, f"{feature}/{child.name}", depth, features) for child in type_]
         return PlainStruct(type_, feature, depth, (), tuple(fields))
     if is_list_like(type_) and has_struct(type_):
         return PlainLists(type_, feature, depth, (), (_plain_tree(type_.value_type, feature, depth + 1, features),))
     leaf = next(features)
-    return Values(type_, feature, depth, (with_encoding(pa.field(leaf.feature, leaf.type), leaf.encoding),))
+    return Values(type_, feature, depth, (set_encoding(pa.field(leaf.feature, leaf.type), leaf.encoding),))
 
 
 def nested_tree(field: pa.Field) -> Node:
     """The tree of a column that is stored as several features, or as JSON; UnsupportedType if it cannot be."""
     if encoding_of(field) == JSON:
         types = (field.type, json_type(field.type))
-        children = tuple(_node(pa.field(field.name, each), field.name, 0, LIST, 0) for each in types)
+        children = tuple(_node(pa.field(field.name, type_), field.name, 0, LIST, 0) for type_ in types)
         return AsJson(field.type, field.name, 0, (pa.field(field.name, pa.string()),), children)
-    return _node(with_encoding(field, None), field.name, 0, LIST, 0)
+    return _node(set_encoding(field, None), field.name, 0, LIST, 0)
 
 
 def _node(
@@ -495,13 +498,13 @@ def _node(
         advice = "make them tensors without a permutation, of the same values in the order of their axes"
         raise UnsupportedType(feature, "the axes of tensors in a nested column are permuted", advice)
     if (row := representation_of(type_)) is not None:
-        stored = with_extension_encoding(field.with_type(row.stored(type_)), None)
+        stored = set_extension_encoding(field.with_type(row.stored(type_)), None)
         child = inner(stored, feature, depth, filled=filled, of_map=row.name == "map")
         return Represented(type_, feature, depth, (), (child,))
     if is_list_like(type_):
         lengths = pa.field(f"{feature}/ragged_row_lengths_{depth - 1}", _NUMBERS)
-        own = (lengths, _nulls(lengths.name)) if depth else ()
-        return Lists(type_, feature, depth, own, (inner(type_.value_field, feature, depth + 1, filled=of_map),))
+        features = (lengths, _nulls(lengths.name)) if depth else ()
+        return Lists(type_, feature, depth, features, (inner(type_.value_field, feature, depth + 1, filled=of_map),))
     if t.is_struct(type_):
         children = tuple(
             inner(child, f"{feature}/{child.name}", depth, filled=filled and not at) for at, child in enumerate(type_)
@@ -512,10 +515,10 @@ def _node(
         return Struct(type_, feature, depth, items if filled else (*items, _nulls(stem)), children)
     encoding = _encoding_of_values(encoding, type_)
     if not depth:
-        return Values(type_, feature, 0, (with_encoding(pa.field(feature, type_), encoding),))
+        return Values(type_, feature, 0, (set_encoding(pa.field(feature, type_), encoding),))
     if t.is_null(type_):
         return Values(type_, feature, depth, (pa.field(stem, _NUMBERS),))
-    values = with_encoding(pa.field(stem, pa.list_(type_)), encoding)
+    values = set_encoding(pa.field(stem, pa.list_(type_)), encoding)
     return Values(type_, feature, depth, (values,) if filled else (values, _nulls(stem)))
 
 
@@ -526,12 +529,12 @@ def _nulls(stem: str) -> pa.Field:
 def column_leaves(field: pa.Field, *, in_steps: bool = False) -> list[Leaf]:
     """The features that a column of any type is written as; those of one step, if it is a feature list.
 
-    >>> [leaf.feature for leaf in column_leaves(with_encoding(pa.field("x", pa.list_(pa.list_(pa.int8()))), "nested"))]
+    >>> [leaf.feature for leaf in column_leaves(set_encoding(pa.field("x", pa.list_(pa.list_(pa.int8()))), "nested"))]
     ['x/ragged_row_lengths_0', 'x/ragged_row_lengths_0/null_positions', 'x/ragged_flat_values', ...]
     """
     if not is_nested(field):
         return leaves((step_field(field) if in_steps else None) or field)
-    return [leaf for stored in nested_tree(field).stored() for leaf in leaves(stored)]
+    return [leaf for stored in nested_tree(field).all_features() for leaf in leaves(stored)]
 
 
 def stored_as(field: pa.Field) -> str | None:
@@ -539,7 +542,7 @@ def stored_as(field: pa.Field) -> str | None:
 
     That is float32, for columns of float64 that are not stored as bytes.
 
-    >>> stored_as(pa.field("x", pa.list_(pa.float64()))), stored_as(with_encoding(pa.field("x", pa.float64()), "raw"))
+    >>> stored_as(pa.field("x", pa.list_(pa.float64()))), stored_as(set_encoding(pa.field("x", pa.float64()), "raw"))
     ('float32', None)
     """
     if encoding_of(field) == BY_WIRE:  # which is bytes when it is written
@@ -554,7 +557,7 @@ def stored_as(field: pa.Field) -> str | None:
 
 
 def shown_type(name: str, field: pa.Field) -> str:
-    """The name of a column's type for display, with that of its values in a record if they are stored as another.
+    """The name of a column's type for display, followed by the type of its stored values where that differs.
 
     >>> shown_type("double", pa.field("x", pa.float64())), shown_type("int8", pa.field("x", pa.int8()))
     ('double, stored as float32', 'int8')
@@ -569,17 +572,17 @@ def needs_nesting(field: pa.Field, *, in_steps: bool = False) -> bool:
     >>> needs_nesting(pa.field("x", pa.list_(pa.list_(pa.int8())))), needs_nesting(pa.field("x", pa.list_(pa.int8())))
     (True, False)
     """
-    type_ = without_run_ends(field.type)
+    type_ = drop_run_ends(field.type)
     if has_named_extension(field):
         return True
-    step = without_run_ends(type_.value_type) if in_steps and is_list_like(type_) else None
+    step = drop_run_ends(type_.value_type) if in_steps and is_list_like(type_) else None
     if step is None or not (is_list_like(step) or is_any_tensor(step) or is_marked_feature_list(field)):
         return not _is_plain(type_)
     return t.is_struct(step.value_type if is_list_like(step) else step) or not _is_plain(step)
 
 
 def _is_plain(type_: pa.DataType, inside_list: bool = False) -> bool:
-    type_ = without_run_ends(type_)
+    type_ = drop_run_ends(type_)
     if plain_kind(type_) is not None:
         return True
     if is_any_tensor(type_):
@@ -611,7 +614,7 @@ def nested_restored(type_: pa.DataType) -> pa.DataType:
 
 def nested_restored_field(field: pa.Field) -> pa.Field:
     """The field of a nested column as it is read back: of the type `nested_restored`."""
-    return with_restored_type(field, nested_restored(field.type))
+    return restore_type(field, nested_restored(field.type))
 
 
 def nested_handed(type_: pa.DataType) -> pa.DataType:
@@ -666,7 +669,7 @@ def has_named_extension(field: pa.Field) -> bool:
 
 def _rebuild_type(type_: pa.DataType, narrow: bool, permuted: bool = True) -> pa.DataType:
     def child(field: pa.Field) -> pa.Field:
-        return with_restored_type(field, _rebuild_type(field.type, narrow, permuted))
+        return restore_type(field, _rebuild_type(field.type, narrow, permuted))
 
     if t.is_run_end_encoded(type_):
         return _rebuild_type(type_.value_type, narrow, permuted)
@@ -676,7 +679,7 @@ def _rebuild_type(type_: pa.DataType, narrow: bool, permuted: bool = True) -> pa
             return relist(type_, item)
         return pa.large_list(item) if not narrow and has_wide_offsets(type_) else pa.list_(item)
     if t.is_struct(type_) or t.is_map(type_) or t.is_union(type_):
-        return with_fields(type_, child)
+        return map_fields(type_, child)
     if t.is_dictionary(type_):
         value = _rebuild_type(type_.value_type, narrow, permuted)
         if narrow and isinstance(value, pa.BaseExtensionType):  # which Arrow's IPC format does not have as categories
@@ -686,7 +689,7 @@ def _rebuild_type(type_: pa.DataType, narrow: bool, permuted: bool = True) -> pa
         return pa.dictionary(type_.index_type, value, type_.ordered and not narrow)
     if isinstance(type_, pa.BaseExtensionType):
         if not permuted and is_any_tensor(type_):
-            return without_permutation(type_)
+            return drop_permutation(type_)
         if narrow and type_.extension_name == "arrow.json":
             return pa.json_(pa.string())
         if not narrow or is_any_tensor(type_):

@@ -1,4 +1,9 @@
-"""Selection of columns by name, glob and ``!name``, where a literal name wins over a pattern; and declared types."""
+"""Select columns by name, glob and ``!name``, where a literal name wins over a pattern; and declare their types.
+
+A `Projection` takes names and returns the selected names in order; `apply_overrides` takes and returns a schema.
+
+Tests: tests/read/test_reader_schema.py and tests/schema/test_field_makers.py.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +124,7 @@ def _pattern(glob: str) -> re.Pattern[str]:
 
 
 def matches_any(entry: str, names: Collection[str]) -> bool:
-    """True if an entry is one of some names, or a glob that fits one."""
+    """True if an entry is among the names, or is a glob that matches any of them."""
     return entry in names or (is_glob(entry) and any(matches(entry, name) for name in names))
 
 
@@ -159,11 +164,11 @@ def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) 
     fields = []
     for f in schema:
         fitting = (glob for glob in globs if matches(glob, f.column))
-        given = f.column if f.column in overrides else next(fitting, None)
-        if given is None:
+        match = f.column if f.column in overrides else next(fitting, None)
+        if match is None:
             fields.append(f)
             continue
-        field = as_field(f.column, overrides[given])
+        field = as_field(f.column, overrides[match])
         fields.append(field if field.feature != f.column else replace(field, feature=f.feature))
     return as_stored(Schema(fields, schema.metadata), schema)
 
@@ -174,15 +179,15 @@ def refuse_other_features(declared: Schema, stored: Schema) -> None:
     A column of that type would be null throughout.
     """
     for f in declared.fields if declared.plain is None else ():
-        own = stored[f.column]
-        if (own.is_common and f.is_common) or f.feature != own.feature or pa.types.is_null(own.type):
+        before = stored[f.column]
+        if (before.is_common and f.is_common) or f.feature != before.feature or pa.types.is_null(before.type):
             continue
-        read, given = _features(f), _features(own)
-        if read and given and read.isdisjoint(given):
-            names = ", ".join(f"'{printable(name)}'" for name in sorted(read)[:3])
-            reason = f"it is stored as {own.type_name}, and {f.type_name} is read from other features: {names}"
-            advice = f"declare {own.type_name}"
-            raise SchemaError(reason, feature=f.feature, expected=f.type_name, got=own.type_name, hint=advice)
+        read_features, stored_features = _features(f), _features(before)
+        if read_features and stored_features and read_features.isdisjoint(stored_features):
+            names = ", ".join(f"'{printable(name)}'" for name in sorted(read_features)[:3])
+            reason = f"it is stored as {before.type_name}, and {f.type_name} is read from other features: {names}"
+            advice = f"declare {before.type_name}"
+            raise SchemaError(reason, feature=f.feature, expected=f.type_name, got=before.type_name, hint=advice)
 
 
 def as_stored(declared: Schema, stored: Schema, selects: Callable[[str], bool] = lambda _: True) -> Schema:
@@ -195,11 +200,11 @@ def as_stored(declared: Schema, stored: Schema, selects: Callable[[str], bool] =
     forms = {f.feature: f for f in stored.fields if is_composed(f.encoding)} if stored.plain is None else {}
     if forms:
         claimed = {f.feature for f in declared.fields}
-        found = [
+        fields = [
             _as_stored(f, forms[f.feature], claimed) if f.feature in forms and selects(f.column) else f
             for f in declared.fields
         ]
-        declared = Schema(found, declared.metadata)
+        declared = Schema(fields, declared.metadata)
     _refuse_other_units(declared, stored, selects)
     return declared
 
@@ -214,11 +219,11 @@ def _as_stored(f: Field, stored: Field, claimed: set[str]) -> Field:
     if stored.encoding != NESTED:
         return f
     nested = replace(f, encoding=NESTED, part=CONTEXT) if is_plain else f
-    own = _features(nested)
-    if not own <= features:
-        nested, own = f, _features(f)
-    unread = (name for name in sorted(features - own) if name.endswith(NULL_POSITIONS))
-    lost = next((name for name in unread if name.removesuffix(NULL_POSITIONS) in own), None)
+    read_features = _features(nested)
+    if not read_features <= features:
+        nested, read_features = f, _features(f)
+    unread = (name for name in sorted(features - read_features) if name.endswith(NULL_POSITIONS))
+    lost = next((name for name in unread if name.removesuffix(NULL_POSITIONS) in read_features), None)
     if lost is None:
         return nested
     reason = f"it is stored as {stored.type_name} with positions of nulls, which {f.type_name} cannot have"
@@ -240,20 +245,23 @@ def _leaves(f: Field) -> list[Leaf]:
 
 def _refuse_other_units(declared: Schema, stored: Schema, selects: Callable[[str], bool]) -> None:
     """Raise SchemaError where the numbers of a column of times would be taken as those of another unit."""
-    known = dict(_times(stored))
-    for feature, type_ in _times(Schema([f for f in declared.fields if selects(f.column)])) if known else ():
-        found = known.get(feature, type_)
-        if _unit(type_) != _unit(found):
-            reason = f"it is stored as {found}, and {type_} would take the numbers of {_unit(found)} as {_unit(type_)}"
+    stored_types = dict(_times(stored))
+    for feature, type_ in _times(Schema([f for f in declared.fields if selects(f.column)])) if stored_types else ():
+        stored_type = stored_types.get(feature, type_)
+        if _unit(type_) != _unit(stored_type):
+            units = f"the numbers of {_unit(stored_type)} as {_unit(type_)}"
+            reason = f"it is stored as {stored_type}, and {type_} would take {units}"
             advice = (
-                f"declare {found}, and cast what is read, or declare it in schema_overrides= beside "
+                f"declare {stored_type}, and cast what is read, or declare it in schema_overrides= beside "
                 "schema='infer', if the embedded schema is wrong"
             )
             advice_cli = (
-                f"declare {found}, and cast what is read, or declare it in --type beside --schema infer, "
+                f"declare {stored_type}, and cast what is read, or declare it in --type beside --schema infer, "
                 "if the embedded schema is wrong"
             )
-            raise SchemaError(reason, feature=feature, expected=type_, got=found, hint=advice, hint_cli=advice_cli)
+            raise SchemaError(
+                reason, feature=feature, expected=type_, got=stored_type, hint=advice, hint_cli=advice_cli
+            )
 
 
 def _times(schema: Schema) -> Iterator[tuple[str, pa.DataType]]:

@@ -1,7 +1,7 @@
 """Columns built from several features: an array's bytes and its shape, values and the lengths of their lists.
 
 A `Composite` describes how, and is stored in the metadata of a field. Only schemas of other programs have composites. A
-writer to which such a schema is passed writes the features that it names, and embeds these as plain columns.
+writer with such a schema writes the named features, and embeds them as plain columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tfrecord_io.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.schema.type_names import type_from_name
 from tfrecord_io.schema.types import is_number
 
-VALUES = "values"  # one bytes value is one value; any other encoding is one of arrow.decode.composite_decoder
+VALUES = "values"  # each bytes value is a value; arrow.decode.composite_decoder has the other encodings
 ENCODINGS = (VALUES, "bytes", "zlib")
 
 
@@ -90,8 +90,8 @@ class Composite:
 
     def field(self, column: str, **attributes: Any) -> Field:
         """The field of this column."""
-        given = {name: value for name, value in asdict(self).items() if value not in (None, (), False)}
-        metadata = {COMPOSITE_KEY: json.dumps(given, ensure_ascii=False).encode()}
+        entries = {name: value for name, value in asdict(self).items() if value not in (None, (), False)}
+        metadata = {COMPOSITE_KEY: json.dumps(entries, ensure_ascii=False).encode()}
         metadata |= dtype_metadata(element_of(self.value_type)) if self.is_tensor else {}
         return Field(column, self.type, self.values, part=CONTEXT, metadata=metadata, **attributes)
 

@@ -44,10 +44,10 @@ from tfrecord_io.schema.types import (
     is_list_like,
     is_restored_as_it_is,
     is_value_storage,
+    map_fields,
     relist,
     restored_field,
     uncommon,
-    with_fields,
 )
 
 FIELD = EMBEDDED_FIELD
@@ -73,17 +73,17 @@ class EmbeddedSchemaUnreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedSchema:
-    """An embedded schema, of one file or united of several, and the first file that carries it."""
+    """An embedded schema, of one file or united from several files, and the path of the first file."""
 
     schema: pa.Schema  # columns as they are read back; field metadata tfrecord_io.encoding marks raw columns
     # Categories by feature. Other dictionary columns build their categories from the values.
     dictionaries: Mapping[str, pa.Array] = field(default_factory=dict)
     path: str = ""
     origins: Mapping[str, str] = field(default_factory=dict)  # the other files that columns were added from, by column
-    # By column: the error for reading it, as files have types for it that no type has in common.
+    # By column: the error for reading a column whose types in the files have no common type.
     conflicts: Mapping[str, SchemaError] = field(default_factory=dict)
-    content: bytes | None = None  # the bytes that it was read from, if it is that of one file
-    united: frozenset[bytes] = field(default=frozenset(), compare=False)  # the digests of others that it covers
+    content: bytes | None = None  # the bytes it was read from, if from one file
+    united: frozenset[bytes] = field(default=frozenset(), compare=False)  # the digests of covered schemas
 
     @classmethod
     def parse(cls, content: bytes, path: str) -> EmbeddedSchema:
@@ -105,7 +105,7 @@ class EmbeddedSchema:
 
 
 def embedded_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema that a table is read back with, from the one it is written with.
+    """Make the schema to embed in a file, with which a table of the written schema is read back.
 
     Names, order, metadata, nullability and types do not change, except for what belongs to memory and not to the
     values: views become plain, run-ends their values, and large offsets 32-bit ones. A float64 column stays float64.
@@ -113,13 +113,13 @@ def embedded_schema(schema: pa.Schema) -> pa.Schema:
     determine it. What a field's metadata says about reading is removed: a column is written under its own name.
     """
     fields = [
-        column if is_restored_as_it_is(column.type) and not column.metadata else _as_written(_restored(column))
+        column if is_restored_as_it_is(column.type) and not column.metadata else _as_written(_restore_field(column))
         for column in schema
     ]
     return pa.schema(fields, metadata=schema.metadata)
 
 
-def _restored(column: pa.Field) -> pa.Field:
+def _restore_field(column: pa.Field) -> pa.Field:
     return nested_restored_field(column) if is_nested(column) else restored_field(column)
 
 
@@ -196,7 +196,7 @@ def pack(schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None) 
     """
     kept = embedded_dictionaries(dictionaries or {})
     if left_out := (dictionaries or {}).keys() - kept.keys():
-        schema = without_orders(schema, left_out.__contains__)
+        schema = drop_orders(schema, left_out.__contains__)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         if kept:
@@ -229,15 +229,15 @@ def _no_rows(type: pa.DataType, feature: str, dictionaries: Mapping[str, pa.Arra
     return pa.nulls(0, type)
 
 
-def without_orders(schema: pa.Schema, is_lost: Callable[[str], bool]) -> pa.Schema:
-    """The schema with plain values instead of ordered categories whose order `is_lost`, by feature."""
+def drop_orders(schema: pa.Schema, is_lost: Callable[[str], bool]) -> pa.Schema:
+    """Replace ordered categories by plain values in features whose order `is_lost`."""
 
     def plain(field: pa.Field, feature: str) -> pa.Field:
         type_ = field.type
         if t.is_dictionary(type_) and type_.ordered and is_lost(feature):
             type_ = type_.value_type
         is_struct = t.is_struct(type_)
-        below = with_fields(type_, lambda child: plain(child, f"{feature}/{child.name}" if is_struct else feature))
+        below = map_fields(type_, lambda child: plain(child, f"{feature}/{child.name}" if is_struct else feature))
         return field.with_type(below)
 
     fields = list(schema)
@@ -311,7 +311,7 @@ def _read_stream(stream: bytes) -> EmbeddedSchema:
             names.append(column.name)
         else:
             column = _as_written(_restore(column))
-            column = _restored(column) if is_nested(column) else column
+            column = _restore_field(column) if is_nested(column) else column
             for leaf in column_leaves(column, in_steps=True):
                 names += [leaf.feature, *leaf.companions]
         fields.append(column)
@@ -328,12 +328,12 @@ def _restore_registered_types(embedded: EmbeddedSchema) -> EmbeddedSchema:
     """The schema with the extension types that are registered now, where the column is stored as it would be."""
     from tfrecord_io.schema.extension_types import registered_field  # most schemas have none
 
-    def registered(field: pa.Field, nested: bool) -> pa.Field:
-        field = field.with_type(with_fields(field.type, lambda child: registered(child, nested)))
+    def use_registered_type(field: pa.Field, nested: bool) -> pa.Field:
+        field = field.with_type(map_fields(field.type, lambda child: use_registered_type(child, nested)))
         may_be = field.metadata and (nested or is_value_storage(field.type))
         return registered_field(field) if may_be else field
 
-    columns = [registered(column, is_nested(column)) for column in embedded.schema]
+    columns = [use_registered_type(column, is_nested(column)) for column in embedded.schema]
     return replace(embedded, schema=pa.schema(columns, embedded.schema.metadata))
 
 
@@ -355,7 +355,7 @@ def _restore(column: pa.Field) -> pa.Field:
     type = column.type
     if t.is_timestamp(type) and type.tz is not None:
         type = pa.timestamp(type.unit, type.tz)  # raises if the zone's name is not text
-    type = with_fields(type, _restore)
+    type = map_fields(type, _restore)
     metadata = dict(column.metadata or {})
     name = metadata.pop(INERT_NAME, b"").decode()
     type_metadata = metadata.pop(EXTENSION_METADATA, b"")

@@ -27,7 +27,7 @@ def stated_extension(field: pa.Field) -> tuple[bytes, bytes] | None:
 
 
 def registered_field(field: pa.Field) -> pa.Field:
-    """The field with the extension type that its metadata names, if that is registered; else as it is.
+    """Give a field the extension type named in its metadata, if the type is registered; else leave it as it is.
 
     The parameters may be from an untrusted file. Only the class that the program has registered by this name reads
     them, as it does when Arrow reads its own files. If that refuses them, there is a SchemaWarning.
@@ -37,26 +37,26 @@ def registered_field(field: pa.Field) -> pa.Field:
     't'
     """
     metadata = field.metadata or {}
-    made = _registered_type(field)
-    if made is None:
+    registered = _registered_type(field)
+    if registered is None:
         return field
     metadata = {key: value for key, value in field.metadata.items() if key not in (EXTENSION_NAME, EXTENSION_METADATA)}
-    if isinstance(made, pa.DataType):
-        return field.with_type(made).with_metadata(metadata or None)
+    if isinstance(registered, pa.DataType):
+        return field.with_type(registered).with_metadata(metadata or None)
     name = printable(field.metadata[EXTENSION_NAME].decode("utf-8", "backslashreplace"), 80)
     text = f"column '{printable(field.name)}': the extension type {name} does not take its parameters or its storage"
-    warn(f"{text} ({made}): the column is read as its storage, {printable(str(field.type), 80)}", SchemaWarning)
+    warn(f"{text} ({registered}): the column is read as its storage, {printable(str(field.type), 80)}", SchemaWarning)
     return field
 
 
 def _registered_type(field: pa.Field) -> pa.DataType | str | None:
-    """The registered type that a field's metadata names; None if none is, the reason if it refuses what it gets."""
+    """The registered type named in a field's metadata; None if none is registered, the reason if the type refuses."""
     extension = stated_extension(field)
     is_made = isinstance(field.type, pa.BaseExtensionType)
     if extension is None or extension[0] in _EVALUATED or is_made or _holds_union(field.type):
         return None
-    stated = dict(zip((EXTENSION_NAME, EXTENSION_METADATA), extension, strict=True))
-    message = pa.schema([pa.field("", field.type, metadata=stated)]).serialize()
+    marks = dict(zip((EXTENSION_NAME, EXTENSION_METADATA), extension, strict=True))
+    message = pa.schema([pa.field("", field.type, metadata=marks)]).serialize()
     try:
         type_ = pa.ipc.read_schema(message).field(0).type
     except Exception as error:  # the class may be of any package
@@ -84,8 +84,8 @@ def extension_over(type_: pa.BaseExtensionType, storage: pa.DataType) -> pa.Data
     """
     if storage.equals(type_.storage_type) and not _holds_union(storage):
         return type_
-    made = _registered_type(pa.field("", storage, metadata=extension_metadata(type_)))
-    return made if isinstance(made, pa.DataType) else storage
+    extended = _registered_type(pa.field("", storage, metadata=extension_metadata(type_)))
+    return extended if isinstance(extended, pa.DataType) else storage
 
 
 def name_with_extension(name: str, field: pa.Field) -> str:
@@ -103,12 +103,12 @@ def name_with_extension(name: str, field: pa.Field) -> str:
 
 def stated_extensions(field: pa.Field) -> dict[tuple[str, ...], tuple[bytes, bytes]]:
     """The `stated_extension` of a field and of its parts, by the names on the way to the part."""
-    found: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
+    extensions: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
     type_ = field.type
-    if (own := stated_extension(field)) is not None:
-        found[()] = own
+    if (extension := stated_extension(field)) is not None:
+        extensions[()] = extension
     for at in range(type_.num_fields if t.is_nested(type_) else 0):
         part = type_.field(at)
         name = part.name if t.is_struct(type_) else str(at)
-        found |= {(name, *path): mark for path, mark in stated_extensions(part).items()}
-    return found
+        extensions |= {(name, *path): mark for path, mark in stated_extensions(part).items()}
+    return extensions

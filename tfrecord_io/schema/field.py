@@ -33,6 +33,7 @@ from tfrecord_io.schema.column_features import (
     size_of,
     stored_as,
 )
+from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY, ShapeSource
 from tfrecord_io.schema.tensor_types import (
     TENSOR_ENCODINGS,
     Shape,
@@ -42,7 +43,7 @@ from tfrecord_io.schema.tensor_types import (
     is_fixed_shape_tensor,
     register_variable_shape_tensor,
 )
-from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, refuse_deep, with_bools_as_bytes
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, refuse_deep, store_bools_as_bytes
 
 # What conversions raise for a value or a text that does not fit a type.
 CONVERSION_ERRORS = (
@@ -56,7 +57,7 @@ CONVERSION_ERRORS = (
 )
 
 _MICROSECOND = dt.timedelta(microseconds=1)
-# Values that JSON does not have are objects of one key, which names their class. A datetime is a date: it comes first.
+# Values that JSON lacks are objects with a single key, the name of the class. A datetime is a date: it comes first.
 _TAGS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "bytes": (bytes, lambda v: base64.b64encode(v).decode(), base64.b64decode),
     "datetime": (dt.datetime, dt.datetime.isoformat, dt.datetime.fromisoformat),
@@ -159,8 +160,8 @@ def _fixed_shape_array(default: Any, element: Dtype, shape: Shape) -> Array:
     cast, misfit = element.narrowed(array) if element.wide.kind in "iuf" else (array.astype(element.dtype), -1)
     if misfit >= 0:
         raise ValueError(f"{array.reshape(-1)[misfit]} does not fit {element.name}")
-    known: Any = shape  # these shapes have no unknown dimension
-    return cast.reshape(known) if cast.ndim else np.broadcast_to(cast, known)
+    sizes: Any = shape  # these shapes have no unknown dimension
+    return cast.reshape(sizes) if cast.ndim else np.broadcast_to(cast, sizes)
 
 
 def _variable_shape_array(default: Any, element: Dtype, shape: Shape) -> Array:
@@ -203,7 +204,7 @@ _NONE: Mapping[bytes, bytes] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, repr=False)
 class Field:
-    """One column and the feature that it is read from.
+    """A column and the feature that it is read from.
 
     >>> Field("label", pa.int32())
     Field(label: int32)
@@ -257,7 +258,7 @@ class Field:
             object.__setattr__(self, "feature", self.column)
         is_bare = self.encoding == LIST and self.shape is None and self.default is None and self.empty is None
         is_common = is_bare and self.part in (None, CONTEXT) and plain_kind(self.type) is not None
-        is_common = is_common and COMPOSITE_KEY not in self.metadata
+        is_common = is_common and not self.metadata.keys() & {COMPOSITE_KEY, SHAPE_SOURCE_KEY}
         object.__setattr__(self, "is_common", is_common)
         if is_common:
             object.__setattr__(self, "part", CONTEXT)
@@ -300,7 +301,7 @@ class Field:
         if is_composed(self.encoding) or (not t.is_nested(self.type) and not is_any_tensor(self.type)):
             return
         try:
-            field = with_bools_as_bytes(pa.field(self.column, self.type, metadata=dict(self.metadata) or None))
+            field = store_bools_as_bytes(pa.field(self.column, self.type, metadata=dict(self.metadata) or None))
         except UnsupportedType as error:
             raise SchemaError(error.reason, feature=self.feature, hint=error.advice) from error
         if field.type != self.type:
@@ -308,16 +309,16 @@ class Field:
             object.__setattr__(self, "metadata", field.metadata or {})
 
     def _set_shape(self) -> None:
-        """Take the shape given, if the type allows it, or else the one that the type implies."""
+        """Set the shape to the declared one, if the type allows that, else to the shape implied by the type."""
         implied = None
         try:
             implied = shape_of(self.value, self.metadata)
-            given = None if self.shape is None else as_shape(self.shape)
-            if given is not None:
-                check_shape(given, self.value, implied)
+            declared = None if self.shape is None else as_shape(self.shape)
+            if declared is not None:
+                check_shape(declared, self.value, implied)
         except ValueError as error:
             raise SchemaError(str(error), feature=self.feature, expected=implied, got=self.shape) from None
-        shape = implied if given is None else given
+        shape = implied if declared is None else declared
         is_single = not is_list_like(self.value) and not is_any_tensor(self.value)
         object.__setattr__(self, "shape", None if shape == () and is_single else shape)
 
@@ -371,10 +372,10 @@ class Field:
     def _key(self) -> tuple[Any, ...]:
         """Key for comparisons; the default as text, in which 0, False and 0.0 differ and NaN equals itself."""
         default = None if self.default is None else json_text(to_json_value(self.default))
-        dtype, image = map(self.metadata.get, (DTYPE_KEY, IMAGE_KEY))
+        dtype, image, source = map(self.metadata.get, (DTYPE_KEY, IMAGE_KEY, SHAPE_SOURCE_KEY))
         required = bool(self.required)
         plain = (self.column, self.type, self.feature, self.encoding, self.shape, self.part, self.empty)
-        return *plain, dtype, image, required, default
+        return *plain, dtype, image, source, required, default
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Field) else NotImplemented
@@ -399,6 +400,7 @@ class Field:
             "encoding": self.encoding if self.encoding != LIST else None,
             "stored as": stored_as(self.to_arrow()),
             "shape": str(self.shape) if self.shape != shape_of(self.value, self.metadata) else None,
+            **_source_notes(self),
             **image,
             "required": "" if self.required else None,
             "empty": self.empty,
@@ -429,8 +431,8 @@ class Field:
             reason = "its metadata is damaged: tfrecord_io.shape, tfrecord_io.default"
             raise SchemaError(reason, feature=feature) from error
         encoding, required = encoding_of(source) or LIST, None if source.nullable else True
-        own = (feature, encoding, required, default, metadata, shape, part, empty)
-        return cls(source.name, source.type, *own)  # type: ignore[arg-type]
+        attributes = (feature, encoding, required, default, metadata, shape, part, empty)
+        return cls(source.name, source.type, *attributes)  # type: ignore[arg-type]
 
     def to_arrow(self) -> pa.Field:
         """Convert to a pa.Field; its metadata holds what a pa.Field has no attribute for."""
@@ -461,6 +463,15 @@ def default_part(type_: pa.DataType, encoding: str) -> str:
     if is_composed(encoding) or not is_list_like(type_):
         return CONTEXT
     return FEATURE_LIST if is_list_like(type_.value_type) or is_any_tensor(type_.value_type) else CONTEXT
+
+
+def _source_notes(field: Field) -> dict[str, str]:
+    """The features that state the shape and the dtype of a tensor."""
+    source = ShapeSource.from_metadata(field.metadata, field.feature)
+    if source is None:
+        return {}
+    notes = {"shape from": printable(repr(source.axes), 80)} if source.sizes else {}
+    return notes if source.dtype is None else {**notes, "dtype from": printable(source.dtype)}
 
 
 def _image_notes(text: bytes) -> Iterator[tuple[str, Any]]:

@@ -5,7 +5,8 @@ Each returns a field without a name: its key in a Schema's dict names the column
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from pyarrow import types as t
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Dtype, dtype_name, element, element_of, find_element
-from tfrecord_io.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, as_shape, fixed_part, size_of
+from tfrecord_io.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW, as_shape, fixed_part, size_of
 from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.shape_source import ShapeSource
 from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS, dtype_metadata, encoding_rules, is_any_tensor, tensor_type
-from tfrecord_io.schema.type_names import as_arrow_type, marked_tensor, type_name
+from tfrecord_io.schema.type_names import as_arrow_type, marked_tensor, type_from_name, type_name
 from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.typing import ImageFit, ImageResample
 
@@ -191,16 +193,23 @@ def tensor(
     Field(tensor<uint8>[28,28], encoding wire)
     >>> tensor("complex64", (None, 3))
     Field(tensor<complex64>[?,3], encoding wire)
+    >>> tensor("uint8", ("height", "width", 3))
+    Field(tensor<uint8>[?,?,3], encoding wire, shape from ('height', 'width', 3))
 
     Parameters
     ----------
     dtype : pa.DataType, str or dtype
         Of one value: a number, bool, "complex64", "bfloat16", "int4", "S10", "U10", "datetime64[D]", "timedelta64[ms]";
-        or bytes or text, of which a record has as many values.
-    shape : sequence of int or None
+        or bytes or text, of which a record has as many values. Beside names of features in `shape`, and where it has a
+        "/", other text is the name of a feature that has the name of the dtype, or TensorFlow's number of it.
+    shape : sequence of int, str or None; or str
         None or −1 is an unknown dimension. Without one the column is a fixed_shape_tensor, else a
         variable_shape_tensor. The size of one unknown dimension follows from the number of values; several need the
-        companion feature ``x/shape``.
+        companion feature ``x/shape``. Text is the name of a feature with the size of this dimension, as in
+        ``("height", "width", 3)``; one name in place of a sequence is that of a feature with all sizes. These
+        features need not be columns. The first records decide the type of the column: a fixed_shape_tensor if they
+        all state one shape, which each later record must state, too (``sample="all"`` looks at all records first).
+        Writers write the features again.
     default : object, optional
         An array of that shape; if all dimensions are known also one value for every element.
     required, feature, empty
@@ -210,6 +219,8 @@ def tensor(
         and "list" accept one of the two only; "tensor_proto": what ``tf.io.serialize_tensor`` writes; "npy": what
         ``numpy.save`` writes.
     """
+    if (source := _shape_source(dtype, shape)) is not None:
+        return _stated_tensor(source, feature, encoding, required, default, empty)
     axes = as_shape(shape)
     value = _element(dtype)
     if isinstance(value, Dtype):
@@ -226,13 +237,68 @@ def tensor(
     return _field(type_, feature, encoding, required, default, axes, empty=empty)
 
 
+def _shape_source(dtype: Any, shape: Any) -> ShapeSource | None:
+    """The features that state the shape or the dtype of a tensor; None if the arguments say all."""
+    axes: tuple[str | int | None, ...] | str
+    if isinstance(shape, str):
+        axes = shape
+    elif isinstance(shape, Sequence) and any(isinstance(axis, str) for axis in shape):
+        sizes = iter(as_shape([axis for axis in shape if not isinstance(axis, str)]))
+        axes = tuple(axis if isinstance(axis, str) else next(sizes) for axis in shape)
+    elif isinstance(dtype, str) and "/" in dtype:
+        axes = as_shape(shape)
+    else:
+        return None
+    names = [axes] if isinstance(axes, str) else [axis for axis in axes if isinstance(axis, str)]
+    if "" in names:
+        raise SchemaError("the name of a feature with a size is empty", got=shape)
+    if names and not isinstance(axes, str) and axes.count(None) > 1:
+        reason = f"the shape {axes} has several dimensions whose sizes are in no feature"
+        raise SchemaError(reason, got=shape, hint="name the feature of each, or state the sizes")
+    is_feature = isinstance(dtype, str) and find_element(dtype) is None and not _is_type_name(dtype)
+    return ShapeSource(axes, dtype if is_feature else None, element=None if is_feature else _number_dtype(dtype))
+
+
+def _is_type_name(name: str) -> bool:
+    try:
+        type_from_name(name)
+    except SchemaError:
+        return False
+    return True
+
+
+def _number_dtype(dtype: Any) -> str:
+    """The name of a dtype whose arrays have bytes of a known width; SchemaError for others."""
+    value = _element(dtype)
+    if not isinstance(value, Dtype):
+        raise SchemaError("bytes and text have no shape by features", got=str(dtype), hint="name a dtype of numbers")
+    return value.name
+
+
+def _stated_tensor(
+    source: ShapeSource, feature: str | None, encoding: str, required: bool | None, default: Any, empty: str | None
+) -> Field:
+    """The field of a tensor whose shape features state; binary as long as the number of its dimensions is unknown."""
+    if encoding not in (BY_WIRE, RAW, LIST):
+        reason = f"the encoding {encoding!r} is not one of arrays whose shape stands in other features"
+        raise SchemaError(reason, expected=(BY_WIRE, RAW, LIST), got=encoding)
+    if default is not None:
+        raise SchemaError("no default of tensors whose shape stands in other features", got=default)
+    shape, keywords = source.shape, {"encoding": encoding, "required": required, "empty": empty}
+    if shape is None or source.element is None:
+        return Field("", pa.binary(), feature, metadata=source.metadata, **{**keywords, "encoding": LIST})  # type: ignore[arg-type]
+    value = element(source.element)
+    metadata = {**dtype_metadata(value), **source.metadata}
+    return Field("", tensor_type(value, shape), feature, metadata=metadata, shape=shape, **keywords)  # type: ignore[arg-type]
+
+
 def _element(dtype: Any) -> Dtype | pa.DataType:
     """The elements of a tensor: an entry of the table of dtypes, or the type of bytes or text."""
     plain = getattr(dtype, "as_numpy_dtype", dtype)  # tf.DType
     is_dtype = isinstance(plain, np.dtype) or (isinstance(plain, type) and issubclass(plain, np.generic))
     try:
-        if isinstance(plain, str) and (known := find_element(plain)) is not None:
-            return known
+        if isinstance(plain, str) and (entry := find_element(plain)) is not None:
+            return entry
         if is_dtype and np.dtype(plain).kind != "O" and np.dtype(plain).itemsize:
             return element(dtype_name(plain))
         value = as_arrow_type(plain)
@@ -305,12 +371,33 @@ def _field(
     metadata: Mapping[bytes, bytes] | None = None,
     empty: str | None = None,
 ) -> Field:
-    own = (feature, encoding, required, default, metadata or {}, shape, part, empty)
-    return Field("", type_, *own)  # type: ignore[arg-type]
+    attributes = (feature, encoding, required, default, metadata or {}, shape, part, empty)
+    return Field("", type_, *attributes)  # type: ignore[arg-type]
+
+
+# Text of a call, for a shell: tensor(uint8,(height,width,3))
+_TENSOR_CALL = re.compile(r"tensor\(([^,()]+),\s*(\([^()]*\)|[^(),]+)\)")
+
+
+def _shape_of_text(text: str) -> Any:
+    """The shape in the text of a call of `tensor`: numbers, ? or None, and names of features.
+
+    >>> _shape_of_text("(height, width, 3)"), _shape_of_text("image/shape")
+    (('height', 'width', 3), 'image/shape')
+    """
+    text = text.strip()
+    if not text.startswith("("):
+        return int(text) if text.lstrip("-").isdigit() else text.strip("'\"")
+    axes = [axis.strip().strip("'\"") for axis in text[1:-1].split(",") if axis.strip()]
+    sizes = {"?": None, "None": None}
+    return tuple(int(axis) if axis.lstrip("-").isdigit() else sizes.get(axis, axis) for axis in axes)
 
 
 def as_field(name: str, source: Any) -> Field:
     """The field of a column: from a field, an Arrow type or field, a type's name or a dtype.
+
+    >>> as_field("x", "tensor(uint8, (height, width, 3))")
+    Field(x: tensor<uint8>[?,?,3], encoding wire, shape from ('height', 'width', 3))
 
     SchemaError if a name is not that of a type, TypeError if `source` is none of these.
     """
@@ -320,8 +407,11 @@ def as_field(name: str, source: Any) -> Field:
         return source.named(name)
     if isinstance(source, pa.Field):
         return Field.from_arrow(source).named(name)
-    if isinstance(source, str) and (marked := marked_tensor(source)) is not None:
-        return Field(name, marked[0], metadata=marked[1])
+    if isinstance(source, str):
+        if (call := _TENSOR_CALL.fullmatch(source.strip())) is not None:
+            return tensor(call[1].strip(), _shape_of_text(call[2])).named(name)
+        if (marked := marked_tensor(source)) is not None:
+            return Field(name, marked[0], metadata=marked[1])
     try:
         return Field(name, as_arrow_type(source))
     except TypeError as error:

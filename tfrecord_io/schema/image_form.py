@@ -56,9 +56,13 @@ class ImageForm:
                 reason = f"{name}={value!r}: expected True or False"
                 raise SchemaError(reason, expected="bool", got=value)
         resample = self._resample(mode)
-        given = {"fit": self.fit != _STRETCH, "draft": self.draft, "resample": resample != _default_resample(mode)}
-        if resize is None and any(given.values()):
-            name = next(f"{name}={getattr(self, name)!r}" for name, is_given in given.items() if is_given)
+        resize_options = {
+            "fit": self.fit != _STRETCH,
+            "draft": self.draft,
+            "resample": resample != _default_resample(mode),
+        }
+        if resize is None and any(resize_options.values()):
+            name = next(f"{name}={getattr(self, name)!r}" for name, is_given in resize_options.items() if is_given)
             raise SchemaError(f"{name} is for images that are resized", hint="pass resize=(height, width)")
         for name, value in (("shape", shape), ("mode", mode), ("resize", resize), ("resample", resample)):
             object.__setattr__(self, name, value)
@@ -77,22 +81,25 @@ class ImageForm:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[bytes, bytes] | None, column: str) -> Self | None:
-        """What the metadata of a column states; None if it is not a column of images, SchemaError if it is damaged."""
+        """Read the form from the metadata of a column.
+
+        None if it is not a column of images, SchemaError if the metadata is damaged.
+        """
         if not metadata or IMAGE_KEY not in metadata:
             return None
         try:
-            stated = json.loads(metadata[IMAGE_KEY])
+            note = json.loads(metadata[IMAGE_KEY])
             shape = json.loads(metadata.get(SHAPE_KEY, b"null"))
-            known = {f.name: stated[f.name] for f in fields(cls) if f.name in stated}
-            if not isinstance(stated["mode"], str):
+            attributes = {f.name: note[f.name] for f in fields(cls) if f.name in note}
+            if not isinstance(note["mode"], str):
                 raise SchemaError("an image has a mode")
-            return cls(**({} if shape is None else {"shape": shape}) | known)
+            return cls(**({} if shape is None else {"shape": shape}) | attributes)
         except (*CONVERSION_ERRORS, SchemaError) as error:
             raise SchemaError("its metadata is damaged: tfrecord_io.image", feature=column) from error
 
     @property
     def channels(self) -> int:
-        """Of every array; 0 if they vary."""
+        """Number of channels of each array; 0 if arrays differ in it."""
         return CHANNELS.get(self.mode, 0)
 
     @property
@@ -109,15 +116,15 @@ class ImageForm:
         """The arguments of `tfrecord_io.image` besides the shape that are not the default."""
         default = {f.name: f.default for f in fields(self)} | {"mode": _default_mode(self.shape)}
         default["resample"] = _default_resample(self.mode)
-        stated = {name: getattr(self, name) for name in default if name != "shape"}
-        return {name: value for name, value in stated.items() if value != default[name]}
+        values = {name: getattr(self, name) for name in default if name != "shape"}
+        return {name: value for name, value in values.items() if value != default[name]}
 
     def metadata(self, *, in_list: bool = False) -> dict[bytes, bytes]:
-        """Of the field; that of lists of images has the shape here, since its own is that of a list."""
-        stated = {"mode": self.mode, **self.keywords()}
+        """Metadata of the field; for lists of images with the shape, as the field's own shape is the list's."""
+        note = {"mode": self.mode, **self.keywords()}
         if in_list and self.shape is not None:
-            stated["shape"] = self.shape
-        return {IMAGE_KEY: json.dumps(stated).encode()}
+            note["shape"] = self.shape
+        return {IMAGE_KEY: json.dumps(note).encode()}
 
 
 def is_image(field: Field) -> bool:

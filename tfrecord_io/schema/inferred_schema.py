@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 
@@ -46,16 +47,24 @@ class InferredSchema(Schema):
         By feature.
     records : int
         The number of records that were examined.
+    suggestions : tuple of Suggestion
+        How columns of bytes can be read as the images, tensors or raw numbers that they are.
     """
 
-    __slots__ = ("evidence", "records")
+    __slots__ = ("evidence", "records", "suggestions")
     evidence: Mapping[str, Evidence]
     records: int
+    suggestions: tuple[Any, ...]  # of read.suggest_types, on a higher floor
 
     def __init__(
-        self, fields: Iterable[Field] = (), evidence: Mapping[str, Evidence] | None = None, records: int = 0
+        self,
+        fields: Iterable[Field] = (),
+        evidence: Mapping[str, Evidence] | None = None,
+        records: int = 0,
+        suggestions: Iterable[Any] = (),
     ) -> None:
         super().__init__(fields)
+        object.__setattr__(self, "suggestions", tuple(suggestions))
         object.__setattr__(self, "evidence", MappingProxyType(dict(evidence or {})))
         object.__setattr__(self, "records", records)
 
@@ -71,11 +80,11 @@ class InferredSchema(Schema):
         Field(x: fixed_size_list<item: int64>[3], required)
         """
         schema = self if schema is None else schema
-        fields = [replace(self._fixed(f), required=self._always_has(f.feature)) for f in schema]
+        fields = [replace(self._fix_length(f), required=self._always_has(f.feature)) for f in schema]
         return Schema(fields, schema.metadata)
 
-    def _fixed(self, f: Field) -> Field:
-        """A list of values, of which all records have the same number, with that length."""
+    def _fix_length(self, f: Field) -> Field:
+        """Give a list the fixed length that its values have in all records; else leave the field as it is."""
         t, type_ = pa.types, f.type
         is_list = t.is_list(type_) or t.is_large_list(type_)
         if not is_list or t.is_nested(type_.value_type) or is_any_tensor(type_.value_type):
@@ -122,8 +131,8 @@ class InferredSchema(Schema):
             why += [f"not text: {seen.binary.text(LINE_WIDTH)}"] if seen.binary and not is_folded else []
             why += [" and ".join(map(printable, companions(f.feature)))] if is_folded else []
             why += [
-                f"{other.kind.description} in {counted(other.records, 'record')}: {other.first.text(LINE_WIDTH)}"
-                for other in seen.others
+                f"{count.kind.description} in {counted(count.records, 'record')}: {count.first.text(LINE_WIDTH)}"
+                for count in seen.others
             ]
             text = "yes" if seen.text and not is_folded else ""
             kind = seen.kind if seen.kind == "none" else f"{seen.kind}_list"
@@ -132,7 +141,8 @@ class InferredSchema(Schema):
         title = f"Schema inferred from {counted(self.records, 'record')}"
         if any(seen.others for seen in self.evidence.values()):
             title += ", without those whose values have another feature type"
-        return Summary(title, heads, rows, paths=("evidence",))
+        lines = [line for suggestion in self.suggestions for line in suggestion.lines()]
+        return Summary(title, heads, rows, lines, paths=("evidence",))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return InferredSchema, (self.fields, dict(self.evidence), self.records)
+        return InferredSchema, (self.fields, dict(self.evidence), self.records, self.suggestions)

@@ -41,7 +41,7 @@ class Observation:
     """Evidence of some records about one column."""
 
     kind: Kind = Kind.NONE  # NONE if no values and no lists were seen
-    layout: Layout = Layout.NULL  # NULL (no record has it), SCALAR (one value in each record that has it) or LIST
+    layout: Layout = Layout.NULL  # NULL (in no record), SCALAR (one value in each record that has the feature) or LIST
     text: bool = True  # all bytes values are text
     nulls: bool = False  # for the steps of a feature list: some step has no values
     first: RecordRef | None = None  # the first record that has the column

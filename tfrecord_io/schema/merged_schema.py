@@ -1,8 +1,10 @@
-"""Embedded schemas of several files as one that covers them all.
+"""Unite the embedded schemas of several files in one schema.
 
 A column has the type that holds every value of its types in the files. Only conversions that change no value count, of
 types that are written as the same feature type: int8 and int64 have int64, int64 and float have none. `common_field` is
 commutative but for the order of the fields of structs, and associative, so the order of files changes no type.
+
+Tests: tests/laws/test_united_schemas.py and tests/read/chunks/test_embedded_schemas.py.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from tfrecord_io.schema.column_features import (
     extension_encoding_of,
     is_nested,
     needs_nesting,
-    with_encoding,
+    set_encoding,
 )
-from tfrecord_io.schema.embedded import EmbeddedSchema, without_orders
+from tfrecord_io.schema.embedded import EmbeddedSchema, drop_orders
 from tfrecord_io.schema.extension_types import name_with_extension, stated_extension
 from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
 from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor, tensor_field
@@ -32,9 +34,9 @@ from tfrecord_io.schema.types import (
     hashable,
     is_list_like,
     is_text_or_bytes,
+    replace_fields,
     uncommon,
     value_type,
-    with_fields_at,
 )
 
 
@@ -48,21 +50,21 @@ def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
     fields = {f.name: f for f in a.schema}
     origins, conflicts = dict(a.origins), {**b.conflicts, **a.conflicts}
     names_of_b = set(b.schema.names)
-    for known in a.schema:
-        if known.name not in names_of_b:
-            fields[known.name] = known.with_nullable(True)
-    for other in b.schema:
-        before = fields.get(other.name)
+    for field in a.schema:
+        if field.name not in names_of_b:
+            fields[field.name] = field.with_nullable(True)
+    for field_of_b in b.schema:
+        before = fields.get(field_of_b.name)
         if before is None:
-            fields[other.name] = other.with_nullable(True)
-            origins[other.name] = b.origin(other.name)
-        elif other.name not in conflicts:
-            common = common_field(before, other)
+            fields[field_of_b.name] = field_of_b.with_nullable(True)
+            origins[field_of_b.name] = b.origin(field_of_b.name)
+        elif field_of_b.name not in conflicts:
+            common = common_field(before, field_of_b)
             if common is None:
-                conflicts[other.name] = _conflict(a, b, before, other)
-            elif pa.types.is_null(before.type) and not pa.types.is_null(other.type):
-                origins[other.name] = b.origin(other.name)
-            fields[other.name] = common or before
+                conflicts[field_of_b.name] = _conflict(a, b, before, field_of_b)
+            elif pa.types.is_null(before.type) and not pa.types.is_null(field_of_b.type):
+                origins[field_of_b.name] = b.origin(field_of_b.name)
+            fields[field_of_b.name] = common or before
     united = _drop_other_orders(pa.schema(list(fields.values())), a, b)
     dictionaries = _joined_dictionaries(a, b, united)
     is_covered = dictionaries.keys() == a.dictionaries.keys() and len(conflicts) == len(a.conflicts)
@@ -74,8 +76,8 @@ def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
     return EmbeddedSchema(describe_both(united, a.schema, b.schema), dictionaries, a.path, origins, conflicts)
 
 
-def of_read_files(every: EmbeddedSchema, read: EmbeddedSchema) -> EmbeddedSchema:
-    """The schema of all files, whose columns with conflicting types have those of the files that are read.
+def prefer_read_files(every: EmbeddedSchema, read: EmbeddedSchema) -> EmbeddedSchema:
+    """Resolve conflicts between the types of all files by the types of the files that are read.
 
     Columns and their order are those of all files. Of the conflicts, those between files that are read are left.
     """
@@ -115,31 +117,31 @@ def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.
 
 
 def _drop_other_orders(united: pa.Schema, a: EmbeddedSchema, b: EmbeddedSchema) -> pa.Schema:
-    """Ordered categories as plain values, unless those of one are the first of the other: no order of all is stated."""
+    """Replace ordered categories by plain values where neither schema states an order of all categories."""
 
     def differ(feature: str) -> bool:
-        known, others = a.dictionaries.get(feature), b.dictionaries.get(feature)
-        if known is None or others is None:
+        values_a, values_b = a.dictionaries.get(feature), b.dictionaries.get(feature)
+        if values_a is None or values_b is None:
             return False
-        length = min(len(known), len(others))
-        return not known[:length].cast(others.type).equals(others[:length])
+        length = min(len(values_a), len(values_b))
+        return not values_a[:length].cast(values_b.type).equals(values_b[:length])
 
-    return without_orders(united, differ) if a.dictionaries and b.dictionaries else united
+    return drop_orders(united, differ) if a.dictionaries and b.dictionaries else united
 
 
 def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema, united: pa.Schema) -> Mapping[str, pa.Array]:
-    """The categories of both that are in `united`; of a column that lacks them in one of both there are none."""
+    """Join the categories of both schemas; columns of `united` with plain values in a schema have none."""
     if not a.dictionaries and not b.dictionaries:
         return a.dictionaries
     of_a, of_b = _dictionary_features(a.schema), _dictionary_features(b.schema)
     joined = {name: values for name, values in a.dictionaries.items() if name not in of_b}
     joined |= {name: values for name, values in b.dictionaries.items() if name not in of_a}
     for name in a.dictionaries.keys() & b.dictionaries.keys():
-        known, values = a.dictionaries[name], b.dictionaries[name]
-        common = common_field(pa.field(name, known.type), pa.field(name, values.type))
+        values_a, values_b = a.dictionaries[name], b.dictionaries[name]
+        common = common_field(pa.field(name, values_a.type), pa.field(name, values_b.type))
         if common is not None:
-            known = known if known.type == common.type else known.cast(common.type)
-            joined[name] = join_categories(known, values)
+            values_a = values_a if values_a.type == common.type else values_a.cast(common.type)
+            joined[name] = join_categories(values_a, values_b)
     of_both = _dictionary_features(united)
     return {name: values for name, values in joined.items() if name in of_both}
 
@@ -147,8 +149,8 @@ def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema, united: pa.Schema
 def _dictionary_features(schema: pa.Schema) -> set[str]:
     """The features whose values have categories."""
     columns = [schema.field(at) for at in uncommon(schema)]
-    found = [leaf for column in columns for leaf in column_leaves(column, in_steps=True)]
-    return {leaf.feature for leaf in found if has_dictionary(leaf.type)}
+    leaves = [leaf for column in columns for leaf in column_leaves(column, in_steps=True)]
+    return {leaf.feature for leaf in leaves if has_dictionary(leaf.type)}
 
 
 def join_categories(known: pa.Array, others: pa.Array) -> pa.Array:
@@ -189,7 +191,7 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
     if type_ is not None and NESTED.encode() in encodings <= {None, NESTED.encode()}:
         if not all(is_nested(f) or not needs_nesting(f) for f in (a, b)):  # else plain is nested without nulls
             return None
-        return with_encoding(a.with_type(type_).with_nullable(nullable), NESTED)
+        return set_encoding(a.with_type(type_).with_nullable(nullable), NESTED)
     if type_ is None or any(_encoding(f) is not None and not f.type.equals(type_) for f in (a, b)):
         return None  # the bytes of a cell are those of its own type
     if len(encodings) == 1:
@@ -232,20 +234,20 @@ def _is_of_nulls(type_: pa.DataType) -> bool:
     return bool(t.is_null(type_.value_type if t.is_dictionary(type_) else type_))
 
 
-def with_types_of(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
-    """The schema, whose columns that lack a type have that of another one.
+def fill_in_types(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
+    """Give the columns without a type the type that they have in another schema.
 
-    >>> with_types_of(pa.schema({"x": pa.null(), "y": pa.int8()}), pa.schema({"x": pa.string(), "y": pa.int64()})).types
+    >>> fill_in_types(pa.schema({"x": pa.null(), "y": pa.int8()}), pa.schema({"x": pa.string(), "y": pa.int64()})).types
     [DataType(string), DataType(int8)]
     """
     of_other, changed = {*other.names}, {}
     for at, field in enumerate(schema):
         if field.name in of_other and lacks_type(field.type):
-            own, typed = pa.field("", field.type), other.field(field.name)
-            common = common_field(own, pa.field("", typed.type))
+            untyped, typed = pa.field("", field.type), other.field(field.name)
+            common = common_field(untyped, pa.field("", typed.type))
             if common is not None and lacks_only_values(field.type, common.type):
                 changed[at] = typed.with_type(common.type)
-    return with_fields_at(schema, changed)
+    return replace_fields(schema, changed)
 
 
 def _common_part(a: pa.Field, b: pa.Field) -> pa.Field | None:
@@ -255,7 +257,7 @@ def _common_part(a: pa.Field, b: pa.Field) -> pa.Field | None:
 
 
 def _changes_items(field: pa.Field, type_: pa.DataType, common: pa.DataType, *, in_list: bool = False) -> bool:
-    """True if items of lists that a column has would be others, or none, as those of `common`.
+    """True if items of lists in a column would change or vanish in the type `common`.
 
     The features of structs in lists have a value for each item. Nulls of the null type are integers without positions.
     """
@@ -280,8 +282,8 @@ def _common_tensor(a: pa.Field, b: pa.Field) -> pa.Field | None:
     """The tensors of both, where they have the same dtype and rank: sizes of axes that differ are unknown."""
     if not (is_any_tensor(a.type) and is_any_tensor(b.type)):
         return None
-    (element, shape), (other, axes) = element_and_shape(a), element_and_shape(b)
-    if element != other or len(shape) != len(axes):
+    (element, shape), (other_element, axes) = element_and_shape(a), element_and_shape(b)
+    if element != other_element or len(shape) != len(axes):
         return None
     if shape == axes:
         return a
@@ -337,12 +339,12 @@ def _common_dictionary(x: pa.DataType, y: pa.DataType) -> pa.DataType | None:
 
 
 def _common_struct(x: pa.StructType, y: pa.StructType) -> pa.DataType | None:
-    """The fields of both, in the order of `x`; one that only one of them has is null elsewhere."""
+    """Unite the fields of both structs, in the order of `x`; a field of only one struct becomes nullable."""
     of_y = {child.name: child for child in y}
     children: list[pa.Field] = []
     for child in x:
-        other = of_y.pop(child.name, None)
-        common = child.with_nullable(True) if other is None else _common_part(child, other)
+        counterpart = of_y.pop(child.name, None)
+        common = child.with_nullable(True) if counterpart is None else _common_part(child, counterpart)
         if common is None:
             return None
         children.append(common)
@@ -363,5 +365,5 @@ def _common_decimal(x: pa.DataType, y: pa.DataType) -> pa.DataType | None:
     scale = max(x.scale, y.scale)
     digits = max(x.precision - x.scale, y.precision - y.scale) + scale
     width = max(x.bit_width, y.bit_width)
-    widths = [bits for bits, most in DIGITS.items() if digits <= most and bits >= width]
+    widths = [bits for bits, max_digits in DIGITS.items() if digits <= max_digits and bits >= width]
     return getattr(pa, f"decimal{widths[0]}")(digits, scale) if widths else None

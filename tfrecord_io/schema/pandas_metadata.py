@@ -1,6 +1,8 @@
-"""Entries of other libraries about columns in a schema's metadata.
+"""Read and change the entries of other libraries about columns in a schema's metadata.
 
 Key ``pandas``: the index, dtypes and labels of a DataFrame; key ``huggingface``: the features of Hugging Face datasets.
+
+Tests: tests/arrow/output/test_to_pandas.py.
 """
 
 from __future__ import annotations
@@ -28,21 +30,21 @@ def frame_description(schema: pa.Schema) -> dict[str, Any]:
 
     Parts that are missing or of a wrong type are empty.
     """
-    metadata = _loaded(schema)
-    stated: dict[str, Any] = {}
+    metadata = _load_json(schema)
+    description: dict[str, Any] = {}
     for key, kind in _PARTS.items():
-        stated[key] = value if isinstance(value := metadata.get(key), kind) else kind()
-    entries, stated["columns"] = stated["columns"], {}
+        description[key] = value if isinstance(value := metadata.get(key), kind) else kind()
+    entries, description["columns"] = description["columns"], {}
     for entry in entries:
         if isinstance(entry, dict) and isinstance(entry.get("numpy_type"), str):
             label = entry.get("name")
             name = entry.get("field_name", label)
             if isinstance(name, str) and (isinstance(label, str | None) or label != label):  # NaN is a label, too
-                stated["columns"][name] = entry
-    return stated
+                description["columns"][name] = entry
+    return description
 
 
-def _loaded(schema: pa.Schema, key: bytes = KEY) -> dict[str, Any]:
+def _load_json(schema: pa.Schema, key: bytes = KEY) -> dict[str, Any]:
     text = (schema.metadata or {}).get(key)
     if text is None:
         return {}
@@ -55,7 +57,7 @@ def _loaded(schema: pa.Schema, key: bytes = KEY) -> dict[str, Any]:
 
 def stored_index(schema: pa.Schema, stated: Mapping[str, Any] | None = None) -> list[str]:
     """Names of the columns of a schema that are levels of the frame's index; `stated`: its `frame_description`."""
-    index = (_loaded(schema) if stated is None else stated).get("index_columns")
+    index = (_load_json(schema) if stated is None else stated).get("index_columns")
     names = filter(schema.names.__contains__, index) if isinstance(index, list) else ()
     return list(dict.fromkeys(names))
 
@@ -69,35 +71,35 @@ def lost_levels(schema: pa.Schema, stated: Mapping[str, Any], index: Sequence[st
     return [name for name in unnamed if stated["columns"].get(name, {"name": name}).get("name") is None]
 
 
-def without_index(schema: pa.Schema) -> pa.Schema:
-    """The schema, in whose metadata no column is a level of the index."""
+def drop_index(schema: pa.Schema) -> pa.Schema:
+    """Remove the index from the metadata: its levels become columns."""
     if not stored_index(schema):
         return schema
-    return _described(schema, {**_loaded(schema), "index_columns": []})
+    return _set_description(schema, {**_load_json(schema), "index_columns": []})
 
 
-def with_index_of(schema: pa.Schema, known: pa.Schema) -> pa.Schema:
-    """The schema with the index of `known`, if it has the columns of that."""
+def copy_index(schema: pa.Schema, known: pa.Schema) -> pa.Schema:
+    """Copy the index of `known` into the metadata, if the schema has the columns of its levels."""
     levels = stored_index(known)
     if stored_index(schema) == levels or not set(levels) <= set(schema.names):
         return schema
     described = schema.metadata is not None and KEY in schema.metadata
-    return _described(schema, {**_loaded(schema if described else known), "index_columns": levels})
+    return _set_description(schema, {**_load_json(schema if described else known), "index_columns": levels})
 
 
-def without_range(schema: pa.Schema) -> pa.Schema:
-    """The schema without a RangeIndex in its metadata, whose labels do not belong to rows in another order."""
+def drop_range_index(schema: pa.Schema) -> pa.Schema:
+    """Remove a RangeIndex from the metadata: its labels do not belong to rows in another order."""
     index = frame_description(schema)["index_columns"]
-    levels = [each for each in index if not isinstance(each, dict)]
-    return schema if levels == index else _described(schema, {**_loaded(schema), "index_columns": levels})
+    levels = [level for level in index if not isinstance(level, dict)]
+    return schema if levels == index else _set_description(schema, {**_load_json(schema), "index_columns": levels})
 
 
-def with_entries(schema: pa.Schema, changes: Mapping[str, Mapping[str, Any]]) -> pa.Schema:
-    """The schema of a frame with other values in the entries of its columns, by field name."""
-    description = _loaded(schema)
+def update_entries(schema: pa.Schema, changes: Mapping[str, Mapping[str, Any]]) -> pa.Schema:
+    """Change values in the entries of a frame's columns, by field name."""
+    description = _load_json(schema)
     for entry in description["columns"]:
         entry.update(changes.get(entry["field_name"], {}))
-    return _described(schema, description)
+    return _set_description(schema, description)
 
 
 def sparse_entry(fill: float) -> dict[str, Any]:
@@ -124,37 +126,37 @@ def categories_entry(count: int, stated: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stated_categories(entry: Mapping[str, Any]) -> Any:
-    """The categories that the texts of a column stand for, by its entry in `frame_description`; None for other ones."""
+    """The categories for the texts of a column, from its entry in `frame_description`; None if it states none."""
     metadata = entry.get("metadata")
     return metadata.get(_CATEGORIES) if isinstance(metadata, dict) else None
 
 
-def with_labels(schema: pa.Schema, labels: Mapping[int, Any], columns: Sequence[str]) -> pa.Schema:
-    """The schema of a frame with the labels of levels of its `columns`, as JSON has them."""
+def add_labels(schema: pa.Schema, labels: Mapping[int, Any], columns: Sequence[str]) -> pa.Schema:
+    """Add the labels of levels of a frame's `columns` to its metadata, as JSON has them."""
     if not labels:
         return schema
-    description = _loaded(schema)
+    description = _load_json(schema)
     for at, values in labels.items():
         level = description["column_indexes"][at]
         level["metadata"] = {**(level.get("metadata") or {}), _LABELS: {"columns": list(columns), "values": values}}
-    return _described(schema, description)
+    return _set_description(schema, description)
 
 
 def stated_labels(level: Any, names: Sequence[str]) -> tuple[Any, list[int]] | None:
-    """The labels of a level, as JSON has them, and which of them each of the columns has; None if it states none."""
+    """The labels of a level, as JSON has them, and the number of each column's label; None if none are stated."""
     metadata = level.get("metadata") if isinstance(level, dict) else None
-    stated = metadata.get(_LABELS) if isinstance(metadata, dict) else None
-    columns = stated.get("columns") if isinstance(stated, dict) else None
-    if not isinstance(stated, dict) or not isinstance(columns, list):
+    labels = metadata.get(_LABELS) if isinstance(metadata, dict) else None
+    columns = labels.get("columns") if isinstance(labels, dict) else None
+    if not isinstance(labels, dict) or not isinstance(columns, list):
         return None
     if not all(isinstance(column, str) for column in columns):
         return None
     numbers = {column: number for number, column in enumerate(columns)}
-    return (stated.get("values"), [numbers[name] for name in names]) if numbers.keys() >= {*names} else None
+    return (labels.get("values"), [numbers[name] for name in names]) if numbers.keys() >= {*names} else None
 
 
 def arrow_entry(type_: pa.DataType) -> dict[str, Any]:
-    """What the entry says of a column of pandas' dtype of an Arrow type, which is read back as `type_`.
+    """Entry of a column whose pandas dtype is an Arrow type, to be read back as `type_`.
 
     Where pandas does not find the dtype by its name, pyarrow fails on it, and says "object" of decimals.
     """
@@ -179,21 +181,21 @@ def describe_both(schema: pa.Schema, a: pa.Schema, b: pa.Schema) -> pa.Schema:
     """
     schema, features = schema.with_metadata(a.metadata), united_features(a, b)
     if features != feature_descriptions(a):
-        schema = _described(schema, {"info": {"features": features}}, FEATURES_KEY)
-    own, other = frame_description(a), frame_description(b)
+        schema = _set_description(schema, {"info": {"features": features}}, FEATURES_KEY)
+    description_a, description_b = frame_description(a), frame_description(b)
     of_a = {*a.names}
-    added = {name: entry for name, entry in other["columns"].items() if name not in of_a}
+    added = {name: entry for name, entry in description_b["columns"].items() if name not in of_a}
     changes: dict[str, Any] = {}
     if added:
-        changes["columns"] = [*own["columns"].values(), *added.values()]
+        changes["columns"] = [*description_a["columns"].values(), *added.values()]
     if stored_index(a) != stored_index(b):
         changes["index_columns"] = []
-    if own["column_indexes"] != other["column_indexes"]:
+    if description_a["column_indexes"] != description_b["column_indexes"]:
         changes["column_indexes"] = []
-    return _described(schema, {**_loaded(a), **changes}) if changes else schema
+    return _set_description(schema, {**_load_json(a), **changes}) if changes else schema
 
 
-def _described(schema: pa.Schema, description: Mapping[str, Any], key: bytes = KEY) -> pa.Schema:
+def _set_description(schema: pa.Schema, description: Mapping[str, Any], key: bytes = KEY) -> pa.Schema:
     return schema.with_metadata({**(schema.metadata or {}), key: json.dumps(description).encode()})
 
 
@@ -202,10 +204,12 @@ def _described(schema: pa.Schema, description: Mapping[str, Any], key: bytes = K
 
 def feature_descriptions(schema: pa.Schema) -> dict[str, Any]:
     """The features that Hugging Face datasets describe in a schema's metadata, by column, as JSON has them."""
-    found: Any = _loaded(schema, FEATURES_KEY)
+    descriptions: Any = _load_json(schema, FEATURES_KEY)
     for key in ("info", "features"):
-        found = found.get(key) if isinstance(found, dict) else None
-    return {name: found[name] for name in schema.names if name in found} if isinstance(found, dict) else {}
+        descriptions = descriptions.get(key) if isinstance(descriptions, dict) else None
+    if not isinstance(descriptions, dict):
+        return {}
+    return {name: descriptions[name] for name in schema.names if name in descriptions}
 
 
 def united_features(a: pa.Schema, b: pa.Schema) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Schema:
         object.__setattr__(self, "plain", None)
 
     @classmethod
-    def of_common_types(cls, names: Sequence[str], types: Sequence[pa.DataType]) -> Schema:
+    def from_common_types(cls, names: Sequence[str], types: Sequence[pa.DataType]) -> Schema:
         """Make a schema of columns of common types (`plain_kind`), without a field for each until one is asked for."""
         check_columns(names)
         schema = cls()
@@ -74,15 +74,15 @@ class Schema:
 
     def __getattr__(self, name: str) -> Any:
         """Make what was not asked for yet."""
-        made: object
+        value: object
         if name == "fields" and self.plain is not None:
-            made = tuple(map(Field, *self.plain))
+            value = tuple(map(Field, *self.plain))
         elif name == "_by_name":
-            made = {f.column: f for f in self.fields}
+            value = {f.column: f for f in self.fields}
         else:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-        object.__setattr__(self, name, made)
-        return made
+        object.__setattr__(self, name, value)
+        return value
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Schema is immutable; make a new one ({name})")
@@ -305,7 +305,7 @@ class Schema:
         """
         from tfrecord_io.schema.formats.tfds_info import read_features
 
-        folder, text = read_features(path, Options.from_keywords({"storage_options": storage_options}).storage)
+        folder, text = read_features(path, Options(storage_options=storage_options).storage)
         return cls(load_point(SCHEMAS, "tfds").from_tfds(folder, text, class_labels))
 
     @classmethod
@@ -399,7 +399,7 @@ class Schema:
         return hash(self.fields)
 
     def __repr__(self) -> str:
-        return self._summary().indented()
+        return self._summary().indent()
 
     def _repr_html_(self) -> str:
         return self._summary().html()

@@ -22,7 +22,7 @@ SPARSE_KEY = b"tfrecord_io.tfx.sparse"
 class SparseColumn:
     """A sparse tensor for each row: one value at each index, and zeros elsewhere.
 
-    >>> SparseColumn.of_matrix("x", 100).index
+    >>> SparseColumn.from_matrix("x", 100).index
     ('x/indices',)
     """
 
@@ -32,13 +32,13 @@ class SparseColumn:
     is_sorted: bool = False
 
     @classmethod
-    def of_matrix(cls, name: str, size: int) -> SparseColumn:
+    def from_matrix(cls, name: str, size: int) -> SparseColumn:
         """The rows of a matrix with so many columns, whose values are the column ``<name>/values``."""
         return cls(name, (f"{name}/indices",), (size,), is_sorted=True)
 
     @classmethod
-    def in_metadata(cls, metadata: Mapping[bytes, bytes] | None, feature: str) -> SparseColumn | None:
-        """The sparse column whose values a field with this metadata has; SchemaError if the metadata is damaged."""
+    def from_metadata(cls, metadata: Mapping[bytes, bytes] | None, feature: str) -> SparseColumn | None:
+        """Read the sparse column from the metadata of the field of its values; SchemaError if it is damaged."""
         text = (metadata or {}).get(SPARSE_KEY)
         if text is None:
             return None

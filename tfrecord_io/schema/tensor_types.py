@@ -130,12 +130,12 @@ def axes_of(type_: pa.DataType) -> Shape:
 
 
 def permutation_of(type_: pa.DataType) -> tuple[int, ...] | None:
-    """Which stored axis each logical one is, None where they are the same."""
+    """The stored axis of each logical axis; None if no axis is permuted."""
     order = type_.permutation if is_fixed_shape_tensor(type_) else _extension_metadata(type_).get("permutation")
     return None if not order or list(order) == sorted(order) else tuple(order)
 
 
-def without_permutation(type_: pa.DataType) -> pa.DataType:
+def drop_permutation(type_: pa.DataType) -> pa.DataType:
     """The type of the same tensors, stored in the order of their logical axes."""
     if permutation_of(type_) is None:
         return type_
@@ -377,8 +377,8 @@ class _Own:
     @cached_property
     def rules(self) -> EncodingRules:
         module, _, class_name = self.place.partition(".")
-        made: EncodingRules = getattr(import_module(f"tfrecord_io.arrow.encodings.{module}"), class_name)()
-        return made
+        instance: EncodingRules = getattr(import_module(f"tfrecord_io.arrow.encodings.{module}"), class_name)()
+        return instance
 
 
 IMAGE_ENCODINGS = ("jpeg", "png", "webp")  # of arrays, which become images when they are written

@@ -1,4 +1,7 @@
-"""Names of types and their parsing: ``"int32"``, ``"timestamp[us, tz=UTC]"``, the output of ``str(pa.DataType)``."""
+"""Parse and print the names of types: ``"int32"``, ``"timestamp[us, tz=UTC]"``, the output of ``str(pa.DataType)``.
+
+Tests: tests/schema/test_field_makers.py and tests/schema/test_schema.py.
+"""
 
 from __future__ import annotations
 
@@ -193,7 +196,7 @@ def _parse(text: str, whole: str, depth: int) -> pa.DataType:
     if depth == 0:
         raise _unknown_type(whole)
     if nested := _NESTED.fullmatch(text):
-        return _nested(nested, whole, depth)
+        return _parse_nested(nested, whole, depth)
     try:
         return _SYNONYMS.get(text) or _parametric(text, whole, depth) or pa.type_for_alias(text)
     except (ValueError, KeyError) as error:
@@ -218,7 +221,7 @@ def _parametric(text: str, whole: str, depth: int) -> pa.DataType | None:
     return None
 
 
-def _nested(match: re.Match[str], whole: str, depth: int) -> pa.DataType:
+def _parse_nested(match: re.Match[str], whole: str, depth: int) -> pa.DataType:
     outer, inner, size = match.groups()
     if outer == "struct":
         children = []

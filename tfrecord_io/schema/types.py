@@ -95,10 +95,10 @@ def uncommon(schema: pa.Schema) -> list[int]:
     return [at for at, type in enumerate(types) if plain_kind(type) is None]
 
 
-def with_fields_at(schema: pa.Schema, fields: Mapping[int, pa.Field]) -> pa.Schema:
-    """The schema with other fields, by number; ``schema.set`` would copy all fields for each of them.
+def replace_fields(schema: pa.Schema, fields: Mapping[int, pa.Field]) -> pa.Schema:
+    """Replace fields of a schema, by number; ``schema.set`` would copy all fields for each of them.
 
-    >>> with_fields_at(pa.schema([("a", pa.int8()), ("b", pa.int8())]), {1: pa.field("b", pa.string())}).types
+    >>> replace_fields(pa.schema([("a", pa.int8()), ("b", pa.int8())]), {1: pa.field("b", pa.string())}).types
     [DataType(int8), DataType(string)]
     """
     if not fields:
@@ -204,7 +204,7 @@ def is_value_extension(type_: pa.DataType) -> bool:
 
 
 def is_value_storage(type_: pa.DataType) -> bool:
-    """True if a type is that of single values of a plain layout, so that an extension type over it is one feature."""
+    """True if a type has single values in a plain layout: an extension type over it is a single feature."""
     if plain_kind(type_) is not None:
         return True
     return type_.id not in _NOT_VALUES and not t.is_nested(type_) and type_.id not in VIEWS
@@ -213,24 +213,24 @@ def is_value_storage(type_: pa.DataType) -> bool:
 def types_within(type_: pa.DataType, *, storage: bool = False) -> Iterator[pa.DataType]:
     """The type and all those nested in it; with `storage`, those in which extension types are stored, too.
 
-    >>> [str(each) for each in types_within(pa.list_(pa.dictionary(pa.int8(), pa.string())))][1:]
+    >>> [str(part) for part in types_within(pa.list_(pa.dictionary(pa.int8(), pa.string())))][1:]
     ['dictionary<values=string, indices=int8, ordered=0>', 'string']
     """
     waiting = [type_]
     while waiting:  # types may have more levels than Python has for calls
-        yield (each := waiting.pop())
-        if t.is_dictionary(each):
-            waiting.append(each.value_type)
-        elif storage and isinstance(each, pa.BaseExtensionType):
-            waiting.append(each.storage_type)
-        elif t.is_nested(each):
-            waiting += [each.field(at).type for at in reversed(range(each.num_fields))]
+        yield (part := waiting.pop())
+        if t.is_dictionary(part):
+            waiting.append(part.value_type)
+        elif storage and isinstance(part, pa.BaseExtensionType):
+            waiting.append(part.storage_type)
+        elif t.is_nested(part):
+            waiting += [part.field(at).type for at in reversed(range(part.num_fields))]
 
 
 def has_dictionary(type_: pa.DataType, *, ordered: bool = False) -> bool:
     """True if a dictionary is in a type, whose order counts if `ordered`."""
-    found = filter(t.is_dictionary, types_within(type_)) if plain_kind(type_) is None else ()
-    return any(each.ordered or not ordered for each in found)
+    dictionaries = filter(t.is_dictionary, types_within(type_)) if plain_kind(type_) is None else ()
+    return any(dictionary.ordered or not ordered for dictionary in dictionaries)
 
 
 def has_required_parts(type_: pa.DataType) -> bool:
@@ -241,8 +241,8 @@ def has_required_parts(type_: pa.DataType) -> bool:
     """
     if plain_kind(type_) is not None:  # as those of thousands of columns
         return False
-    nested = [each for each in types_within(type_, storage=True) if t.is_nested(each)]
-    return any(not each.field(at).nullable for each in nested for at in range(each.num_fields))
+    nested = [part for part in types_within(type_, storage=True) if t.is_nested(part)]
+    return any(not part.field(at).nullable for part in nested for at in range(part.num_fields))
 
 
 # ---- types from types
@@ -259,10 +259,10 @@ def relist(outer: pa.DataType, values: pa.DataType | pa.Field) -> pa.DataType:
     return pa.large_list_view(values) if t.is_large_list_view(outer) else pa.list_(values)
 
 
-def with_fields(type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
-    """A list, struct, map or union with changed fields; another type as it is.
+def map_fields(type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """Change the fields of a list, struct, map or union; any other type stays as it is.
 
-    >>> with_fields(pa.struct({"a": pa.int8()}), lambda field: field.with_type(pa.int16()))
+    >>> map_fields(pa.struct({"a": pa.int8()}), lambda field: field.with_type(pa.int16()))
     StructType(struct<a: int16>)
     """
     if is_list_like(type):
@@ -277,7 +277,7 @@ def with_fields(type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa
 def is_deep(type: pa.DataType) -> bool:
     """True if a type has more levels than Arrow could read again from an embedded schema."""
     types, level = [type], 0
-    while level <= _MOST_LEVELS and (types := [each.field(at).type for each in types for at in range(each.num_fields)]):
+    while level <= _MOST_LEVELS and (types := [part.field(at).type for part in types for at in range(part.num_fields)]):
         level += 1
     return level > _MOST_LEVELS
 
@@ -288,7 +288,7 @@ def refuse_deep(feature: str, type: pa.DataType) -> None:
         raise UnsupportedType(feature, f"its type has more than {_MOST_LEVELS} levels", "flatten it")
 
 
-def without_run_ends(type: pa.DataType) -> pa.DataType:
+def drop_run_ends(type: pa.DataType) -> pa.DataType:
     """The type of the values of a run-end encoded type; any other type as it is."""
     while t.is_run_end_encoded(type):
         type = type.value_type
@@ -370,27 +370,27 @@ def restored_field(field: pa.Field) -> pa.Field:
 
     UnsupportedType if the type or the metadata of tensors is not supported.
     """
-    type = without_run_ends(field.type)
+    type = drop_run_ends(field.type)
     if is_any_tensor(type):
         element, shape = supported_element_and_shape(field.with_type(type), field.name)
         metadata = {key: value for key, value in (field.metadata or {}).items() if key != DTYPE_KEY}
         restored = field.with_type(tensor_type(element, shape, logical_dim_names(type)))
         return restored.with_metadata(metadata | dtype_metadata(element) or None)
-    if is_list_like(type) and is_any_tensor(without_run_ends(type.value_type)):
+    if is_list_like(type) and is_any_tensor(drop_run_ends(type.value_type)):
         step = restored_field(field.with_type(type.value_type))
         return step.with_type(_list_of(type.value_field.with_type(step.type), type))
-    return with_restored_type(field, restored_type(type))
+    return restore_type(field, restored_type(type))
 
 
-def with_restored_type(field: pa.Field, type_: pa.DataType) -> pa.Field:
-    """The field with the type that it is read back with; its metadata names an extension type that this is not."""
+def restore_type(field: pa.Field, type_: pa.DataType) -> pa.Field:
+    """Give a field the type that it is read back with; an extension type that this is not stays in its metadata."""
     if not isinstance(field.type, pa.BaseExtensionType) or isinstance(type_, pa.BaseExtensionType):
         return field.with_type(type_)
     return field.with_type(type_).with_metadata({**(field.metadata or {}), **extension_metadata(field.type)})
 
 
-def with_bools_as_bytes(field: pa.Field) -> pa.Field:
-    """The field with tensors of bools as uint8, and their dtype in its metadata; also those inside lists and structs.
+def store_bools_as_bytes(field: pa.Field) -> pa.Field:
+    """Type tensors of bools as uint8, with their dtype in the metadata; also those inside lists and structs.
 
     Arrow packs bools, so that NumPy cannot view them; this is the type that `tfrecord_io.tensor` makes.
     """
@@ -402,13 +402,13 @@ def with_bools_as_bytes(field: pa.Field) -> pa.Field:
         metadata = (field.metadata or {}) | dtype_metadata(element)
         return field.with_type(tensor_type(element, shape, logical_dim_names(type))).with_metadata(metadata)
     if is_list_like(type) and is_any_tensor(type.value_type):
-        step = with_bools_as_bytes(field.with_type(type.value_type))
+        step = store_bools_as_bytes(field.with_type(type.value_type))
         if step.type == type.value_type:
             return field
         return step.with_type(relist(type, type.value_field.with_type(step.type)))
     if not t.is_struct(type.value_type if is_list_like(type) else type):
         return field
-    changed = with_fields(type, with_bools_as_bytes)
+    changed = map_fields(type, store_bools_as_bytes)
     return field if changed == type else field.with_type(changed)
 
 

@@ -7,7 +7,7 @@ it is read. So types are inferred, values checked and threads used as in `tfreco
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -80,7 +80,19 @@ def decode_examples(
         As in `tfrecord_io.read_table`; the error's `record` is the row. With ``on_error="skip"`` the table has no row
         for such a value; a function given as `on_error` gets the errors, and the row as `record` of each.
     """
-    options = replace(ReadOptions.of_call(decode_examples, locals()), check_crc=False)
+    options = ReadOptions(
+        columns=columns,
+        schema=schema,
+        schema_overrides=schema_overrides,
+        stable_types=stable_types,
+        infer_text=infer_text,
+        record_type=record_type,
+        on_error=on_error,
+        limits=limits,
+        large_offsets=large_offsets,
+        threads=threads,
+        check_crc=False,
+    )
     if options.record_type == "bytes":
         raise ValueError("record_type='bytes': the column is that already")
     column = RecordColumn(_binary_arrays(records), f"<{type(records).__name__}>")
@@ -136,8 +148,18 @@ def encode_examples(
     EncodeError, SchemaError
         As in `tfrecord_io.write_tfrecord`; the error's `record` is the row.
     """
+    options = WriteOptions(
+        schema=schema,
+        record_type=record_type,
+        column_encoding=column_encoding,
+        float64=float64,
+        nan_to_null=nan_to_null,
+        index=index,
+        embed_schema=embed_schema,
+        threads=threads,
+    )
     sink = PayloadSink()
-    with Writer(None, WriteOptions.of_call(encode_examples, locals()), sink) as writer:
+    with Writer(None, options, sink) as writer:
         writer.write(table)
     return sink.take()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import CODECS
-from tfrecord_io.options.checked_options import check_integer
+from tfrecord_io.options.options_base import check_integer
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write.record_writer import RecordWriter
 

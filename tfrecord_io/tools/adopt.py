@@ -20,6 +20,7 @@ from tfrecord_io.index import find_indexes
 from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
 from tfrecord_io.read.inference import inferred_schema
@@ -41,7 +42,7 @@ from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, checksum, total
 from tfrecord_io.storage.write.atomic import place_of
-from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, StorageLike
+from tfrecord_io.typing import UNSET, OpenedDataset, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.frame_sink import WrittenFile
 from tfrecord_io.write.writer import WriteReport
 
@@ -50,7 +51,7 @@ _MOST_FILES = 8  # that are read at a time
 
 @check_keywords
 def adopt(
-    source: Path | OpenedDataset, *, storage_options: StorageLike | None = None, progress: ProgressLike = False
+    source: Path | OpenedDataset, *, storage_options: StorageLike | None = None, progress: ProgressLike | Unset = UNSET
 ) -> WriteReport:
     """Make files of another writer, such as spark-tfrecord, a dataset: write a manifest for them.
 
@@ -106,7 +107,7 @@ def adopt(
     and adopt the directory again, or append by this package. If some files have an embedded schema and others do not,
     the dataset has none, and each read decides as before.
     """
-    options = ReadOptions.of_call(adopt, locals(), source)
+    options = options_from_call(ReadOptions, adopt, source, storage_options=storage_options, progress=progress)
     path = one_path(source, "adopt")
     fs, name = locate(path, options.storage)
     sources = resolve_inputs(path, options.storage)

@@ -14,20 +14,20 @@ from tfrecord_io.engine.contract import Checks
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.index.find_index import write_index
-from tfrecord_io.log import logger
 from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
-from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.progress import ProgressMeter, logger
 from tfrecord_io.read.build_column_index import FileIndex, files_at_a_time, index_columns, withdraw_if_replaced
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.typing import FilesLike, InputPath, ProgressLike, StorageLike
+from tfrecord_io.typing import UNSET, FilesLike, InputPath, ProgressLike, StorageLike, Unset
 
 
 @check_keywords
 def write_indexes(
-    source: InputPath, *, storage_options: StorageLike | None = None, progress: ProgressLike = False
+    source: InputPath, *, storage_options: StorageLike | None = None, progress: ProgressLike | Unset = UNSET
 ) -> list[FileIndex]:
     """Write the index of each file to ``<path>.index``, by reading the headers of its records.
 
@@ -42,7 +42,7 @@ def write_indexes(
 
     A file that is compressed, or damaged, is an error; no index is written for it.
     """
-    options = FrameOptions.of_call(write_indexes, locals(), source)
+    options = options_from_call(FrameOptions, write_indexes, source, storage_options=storage_options, progress=progress)
     sources = _files(resolve_sources(whole_files(source, "write_indexes"), options))
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
 
@@ -67,7 +67,7 @@ def build_index(
     *,
     columns: Sequence[str] | str,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> list[FileIndex]:
     """Write a column index of each file, from which columns are read, and records found, without reading the file.
 
@@ -110,7 +110,9 @@ def build_index(
     """
     if columns is None:  # None means all columns in other calls
         raise TypeError("columns=None: expected names, globs and !names")
-    options = ReadOptions.of_call(build_index, locals(), source)
+    options = options_from_call(
+        ReadOptions, build_index, source, columns=columns, storage_options=storage_options, progress=progress
+    )
     sources = _files(resolve_sources(whole_files(source, "build_index"), options))
     return index_columns(sources, columns, options) if sources else []
 
@@ -127,7 +129,7 @@ def _files(sources: Iterable[Source]) -> list[Source]:
 
 @check_keywords
 def check_indexes(
-    source: InputPath, *, storage_options: StorageLike | None = None, progress: ProgressLike = False
+    source: InputPath, *, storage_options: StorageLike | None = None, progress: ProgressLike | Unset = UNSET
 ) -> list[FileIndex]:
     """Compare the index of each file with all of its headers; errors are reported, not raised.
 
@@ -136,7 +138,7 @@ def check_indexes(
     >>> [index.error for index in check_indexes("indexed.tfrecord")]
     [None]
     """
-    options = FrameOptions.of_call(check_indexes, locals(), source)
+    options = options_from_call(FrameOptions, check_indexes, source, storage_options=storage_options, progress=progress)
     sources = _files(resolve_sources(whole_files(source, "check_indexes"), options))
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         calls = (

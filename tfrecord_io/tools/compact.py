@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import CODECS
@@ -16,6 +16,7 @@ from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
 from tfrecord_io.options import MIB, check_integer
 from tfrecord_io.options.write import CopyOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.sources import one_path, storage_of
 from tfrecord_io.storage.paths.manifest import ManifestFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -24,7 +25,7 @@ from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.record_outputs import RecordOutput
-from tfrecord_io.typing import IndexLike, OpenedDataset, Path, ProgressLike, StorageLike
+from tfrecord_io.typing import UNSET, IndexLike, OpenedDataset, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.column_indexes import ColumnIndexes
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published
 from tfrecord_io.write.writer import WriteReport
@@ -43,7 +44,7 @@ def compact(
     max_shard_bytes: int = 256 * MIB,
     write_index: IndexLike = False,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> WriteReport:
     """Join small neighbouring shards of a dataset, which keeps its rows and their order.
 
@@ -93,7 +94,17 @@ def compact(
     The new shards have names like those of appended ones, and the manifest names them. ``convert(resume=True)``
     recognises the dataset as long as all of its sources are the same; else it converts those of joined shards again.
     """
-    options = replace(CopyOptions.of_call(compact, locals(), source, **storage_of(source)), partitions="drop")
+    options = options_from_call(
+        CopyOptions,
+        compact,
+        source,
+        storage_of(source),
+        max_shard_bytes=max_shard_bytes,
+        write_index=write_index,
+        storage_options=storage_options,
+        progress=progress,
+        partitions="drop",
+    )
     path = one_path(source, "compact")
     max_shard_bytes = check_integer("max_shard_bytes", max_shard_bytes, 1)
     sources = resolve_inputs(path, options.storage)

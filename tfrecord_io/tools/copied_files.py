@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.errors import CorruptRecordError, without_secrets
+from tfrecord_io.errors import CorruptRecordError, hide_secrets
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.row_filter import RowFilter
@@ -117,7 +117,7 @@ class Found:
                 text = f"'{path}' would be copied twice: name each file once"
                 if other_path != path:
                     text = f"'{other_path}' and '{path}' would have one name in the target: copy them one by one"
-                raise ValueError(without_secrets(text))
+                raise ValueError(hide_secrets(text))
             seen[name] = path
 
 

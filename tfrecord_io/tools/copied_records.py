@@ -45,7 +45,7 @@ from tfrecord_io.schema.embedded import (
     unpack,
 )
 from tfrecord_io.schema.merged_schema import merge
-from tfrecord_io.schema.pandas_metadata import without_range
+from tfrecord_io.schema.pandas_metadata import drop_range_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import plain_kind
 from tfrecord_io.storage.paths.file_names import folder_names
@@ -241,7 +241,7 @@ class CopiedSchema:
         if self.content is None:
             return self
         embedded = unpack(self.content)
-        schema = without_range(embedded.schema)
+        schema = drop_range_index(embedded.schema)
         return self if schema is embedded.schema else replace(self, content=pack(schema, embedded.dictionaries))
 
 

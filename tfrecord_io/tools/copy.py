@@ -18,10 +18,10 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import ReplacedError, TFRecordError, for_cli, printable
 from tfrecord_io.format.framing import crc32c
-from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, check_progress
-from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_mode, cpu_count
-from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.options.options_base import TransferOptions, check_choice, check_mode, cpu_count
+from tfrecord_io.progress import ProgressMeter, logger
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, is_remote, locate
@@ -215,7 +215,22 @@ def copy(
     OSError
         A store refuses a request, or another writer has written the target meanwhile.
     """
-    options = _Keywords.of_call(copy, locals(), source, threads=threads, progress=progress)
+    options = options_from_call(
+        _Keywords,
+        copy,
+        source,
+        {"threads": None},  # those of a dataset are for reading it
+        verify=verify,
+        update=update,
+        mode=mode,
+        all_files=all_files,
+        filters=filters,
+        dry_run=dry_run,
+        limit_rate=limit_rate,
+        threads=threads,
+        storage_options=storage_options,
+        progress=progress,
+    )
     source = whole_files(source, "copy")
     paths = list(source) if isinstance(source, list | tuple) else [source]
     for path in (*paths, target):

@@ -11,6 +11,7 @@ from tfrecord_io.index import find_indexes
 from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import LIMITS, FrameOptions, raises
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -19,7 +20,7 @@ from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import resolve_selection
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.typing import InputPath, OnError, Path, ProgressLike, StorageLike
+from tfrecord_io.typing import UNSET, InputPath, OnError, Path, ProgressLike, StorageLike, Unset
 
 
 @check_keywords
@@ -30,7 +31,7 @@ def count(
     index: Path | Iterable[Path] | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> int:
     """Count the records of files, without decoding them; payloads may have any content.
 
@@ -71,7 +72,15 @@ def count(
     ValueError
         `index` names more or fewer files than `source`, is given for compressed data, or together with `check_crc`.
     """
-    options = FrameOptions.of_call(count, locals(), source)
+    options = options_from_call(
+        FrameOptions,
+        count,
+        source,
+        check_crc=UNSET if check_crc is None else check_crc,
+        on_error=on_error,
+        storage_options=storage_options,
+        progress=progress,
+    )
     reads_all = bool(check_crc)
     path, options = resolve_selection(source, options)
     if isinstance(path, Scan) and (path.chooses_rows or path.chooses_columns):

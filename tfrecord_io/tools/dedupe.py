@@ -13,10 +13,22 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import INT64_MAX, MIB, check_integer, check_names
 from tfrecord_io.options.write import CopyOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.row_hashes import HASH, row_hashes, run_starts
 from tfrecord_io.tools.split_assignment import LEFT_OUT, each_key, write_labelled
-from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, StorageLike
+from tfrecord_io.typing import (
+    UNSET,
+    Compression,
+    FileMode,
+    IndexLike,
+    InputPath,
+    Partitions,
+    Path,
+    ProgressLike,
+    StorageLike,
+    Unset,
+)
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
@@ -41,7 +53,7 @@ def dedupe(
     write_index: IndexLike = False,
     mode: FileMode | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> WriteReport:
     """Write one record of each key: the first or the last of the records that agree in some columns.
 
@@ -92,7 +104,21 @@ def dedupe(
     if keep not in ("first", "last"):
         raise ValueError(f"keep={keep!r}: expected 'first' or 'last'")
     memory_bytes = check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
-    copied = CopiedRecords(source, CopyOptions.of_call(dedupe, locals(), source))
+    options = options_from_call(
+        CopyOptions,
+        dedupe,
+        source,
+        partitions=partitions,
+        compression=compression,
+        compression_level=compression_level,
+        shards=shards,
+        max_shard_bytes=max_shard_bytes,
+        write_index=write_index,
+        mode=mode,
+        storage_options=storage_options,
+        progress=progress,
+    )
+    copied = CopiedRecords(source, options)
     return write_labelled(copied, target, _one_of_each(copied, names, keep == "last", memory_bytes))
 
 

@@ -25,11 +25,11 @@ from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.find_index import KnownCounts, find_again, open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import SUFFIX
-from tfrecord_io.log import logger
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.filters import condition_of
-from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.progress import ProgressMeter, logger
 from tfrecord_io.read.build_column_index import index_columns
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import column_search
@@ -50,7 +50,7 @@ from tfrecord_io.storage.write.atomic import place_of
 from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
-from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, StorageLike
+from tfrecord_io.typing import UNSET, OpenedDataset, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.frame_sink import FrameSink, add_prefix, indexes_of_published
 
 _MOST_FILES = 8  # that are read at a time
@@ -115,7 +115,7 @@ def delete(
     filters: Any,
     dry_run: bool = False,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> DeleteReport:
     """Remove the rows that meet a condition.
 
@@ -170,7 +170,7 @@ def delete(
     A rewritten file gets new index files with the same columns. If no rows remain, the dataset keeps one shard without
     records, and so its columns.
     """
-    options = ReadOptions.of_call(delete, {**locals(), "filters": None}, source)
+    options = options_from_call(ReadOptions, delete, source, storage_options=storage_options, progress=progress)
     path = one_path(source, "delete")
     if filters is None:
         raise TypeError("filters=None: expected the condition of the rows to remove")

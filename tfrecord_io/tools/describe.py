@@ -31,12 +31,14 @@ from tfrecord_io.display import (
 from tfrecord_io.errors import printable
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.record_types import MessageType
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.suggest_types import SAMPLE_ROWS, Suggestion, suggest_types
 from tfrecord_io.schema.column_features import stored_as
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
-from tfrecord_io.typing import InputPath, OnError, ProgressLike, SchemaLike, StorageLike
+from tfrecord_io.typing import UNSET, InputPath, OnError, ProgressLike, SchemaLike, StorageLike, Unset
 
 DISTINCT_LIMIT = 1000  # more distinct values than this are not counted
 EXAMPLE_ROWS = 16  # number of rows searched for an example
@@ -311,13 +313,16 @@ class Description(Report):
 
     records: int
     columns: tuple[ColumnSummary, ...]
+    suggestions: tuple[Suggestion, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The columns in types of JSON: bytes are ``{"base64": text}``, NaN and infinities text, times in ISO 8601."""
-        return {"records": self.records, "columns": [c.to_dict() for c in self.columns]}
+        suggestions = [suggestion.to_dict() for suggestion in self.suggestions]
+        return {"records": self.records, "columns": [c.to_dict() for c in self.columns], "suggestions": suggestions}
 
     def _summary(self) -> Summary:
-        return Summary(counted(self.records, "record"), HEADINGS, self.rows())
+        lines = [line for suggestion in self.suggestions for line in suggestion.lines()]
+        return Summary(counted(self.records, "record"), HEADINGS, self.rows(), lines)
 
     def rows(self) -> list[tuple[str, ...]]:
         """Rows of text, one per column, in the order of `HEADINGS`."""
@@ -334,7 +339,7 @@ def describe(
     limit: int | None = None,
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> Description:
     """Describe every column of the records.
 
@@ -355,7 +360,9 @@ def describe(
     Description
         The number of records, and a `ColumnSummary` per column: type, nulls, minimum, maximum and mean of numbers
         (without NaN), lengths of text, bytes and lists, number of distinct values up to 1,000, an example (of more than
-        1 KiB, the text that shows it).
+        1 KiB, the text that shows it). Where a file has no embedded schema, its ``suggestions`` say of bytes that are
+        images, serialized tensors, or raw numbers whose shape stands in other features, by which field they can be
+        read so; nothing is applied by itself.
 
     Raises
     ------
@@ -367,8 +374,20 @@ def describe(
     DamagedDataWarning
         Values of a feature have several feature types: the records with the less frequent ones are left out.
     """
-    records = 0
-    options = ReadOptions.of_call(describe, locals(), source, sample="all").for_inspection()
+    records, sampled, first_batches = 0, 0, list[pa.RecordBatch]()
+    options = options_from_call(
+        ReadOptions,
+        describe,
+        source,
+        {"sample": "all"},
+        columns=columns,
+        filters=filters,
+        schema=schema,
+        limit=limit,
+        on_error=on_error,
+        storage_options=storage_options,
+        progress=progress,
+    ).for_inspection()
     with open_path(source, options) as reader:
         is_message = isinstance(options.record_type, MessageType)
         stored = [None if is_message else stored_as(field) for field in reader.schema]
@@ -377,7 +396,10 @@ def describe(
             for field, type_ in zip(reader.schema, stored, strict=True)
         ]
         for batch in reader:
+            if sampled < SAMPLE_ROWS and reader.scan.resolved.source == "inferred":
+                first_batches.append(batch)
+                sampled += len(batch)
             records += batch.num_rows
             for accumulator, column in zip(accumulators, batch.columns, strict=True):
                 accumulator.add(column)
-    return Description(records, tuple(a.summary() for a in accumulators))
+    return Description(records, tuple(a.summary() for a in accumulators), suggest_types(first_batches))

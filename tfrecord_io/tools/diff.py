@@ -18,6 +18,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, for_cli, printable
 from tfrecord_io.options import ReadOptions, check_integer, check_names
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.type_names import short_type_name
@@ -192,12 +193,11 @@ def diff(
         error = ValueError("any_order= and key= are two ways to compare regardless of order: pass only one of them")
         raise for_cli(error, "--any-order and --key are two ways to compare regardless of order: pass only one of them")
     limit = check_integer("limit", limit, 0)
-    keywords: dict[str, Any] = {"progress": progress}
-    if storage_options is not None:
-        keywords["storage_options"] = storage_options
-    options = ReadOptions.from_keywords(keywords, diff, sample="all")
+    keywords: dict[str, Any] = {"storage_options": storage_options, "progress": progress}
+    options = ReadOptions(sample="all", **keywords)
     sides = [
-        _Side(*selection_of(path, ReadOptions.from_keywords(keywords, diff, path, sample="all"))) for path in (a, b)
+        _Side(*selection_of(path, options_from_call(ReadOptions, diff, path, {"sample": "all"}, **keywords)))
+        for path in (a, b)
     ]
     size = total(source.size for side in sides for source in side.sources)
     with (

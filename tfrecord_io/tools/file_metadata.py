@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
 from tfrecord_io.read.open_scan import selection_of
@@ -94,7 +95,8 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
     TFRecordError
         The first records are damaged.
     """
-    options = replace(ReadOptions.of_call(read_metadata, locals(), source), threads=1).for_inspection()
+    options = options_from_call(ReadOptions, read_metadata, source, storage_options=storage_options, threads=1)
+    options = options.for_inspection()
     sources, options = selection_of(source, options)
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")

@@ -100,7 +100,7 @@ def _image_columns(scan: Scan) -> set[str]:
     untyped_names = [name for name in possible if name not in columns]
     if not untyped_names:
         return columns
-    with open_as_it_is(scan.only(untyped_names).limited(_SAMPLE)) as reader:
+    with open_as_it_is(scan.only(untyped_names).limit_rows(_SAMPLE)) as reader:
         reader.warns_of_damage = False
         for batch in reader:
             for name in untyped_names:

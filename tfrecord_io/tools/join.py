@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 
 from tfrecord_io.api import open_reader
 from tfrecord_io.arrow.buffers import int64_array, runs_within, selectable
-from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
+from tfrecord_io.arrow.input.batch_source import open_input, use_plain_layouts
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError
-from tfrecord_io.options import LIMITS, ReadOptions, check_names
+from tfrecord_io.options import LIMITS, check_names
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
-from tfrecord_io.typing import InputPath, ProgressLike, StorageLike, TableLike
+from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, TableLike, Unset
 
 _OF_NO_RECORD = "leave out the rows of the table whose keys no record can have"
 
@@ -32,7 +32,7 @@ def join(
     on: str | Sequence[str],
     columns: Sequence[str] | str | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> pa.RecordBatchReader:
     """Read records with the columns of a table added, by key.
 
@@ -78,16 +78,15 @@ def join(
     TFRecordError
         A file is damaged.
     """
-    keywords = locals()
     names = check_names("on", on)
     try:
-        added_rows = with_plain_layout(open_input(table))
+        added_rows = use_plain_layouts(open_input(table))
         right = pa.Table.from_batches(added_rows.batches, added_rows.schema).combine_chunks()
     except EncodeError as error:
         if error.feature in names:
             error.hint = f"{error.hint}, or {_OF_NO_RECORD}" if error.hint else _OF_NO_RECORD
         raise
-    reader = open_reader(source, **ReadOptions.stated_keywords(join, keywords))
+    reader = open_reader(source, columns=columns, storage_options=storage_options, progress=progress)
     try:
         _check_columns(reader.schema, right.schema, names)
         keys = _Keys([(name, right[name], reader.schema.field(name).type) for name in names])

@@ -20,9 +20,9 @@ from itertools import chain
 from typing import Any
 
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import CorruptRecordError, printable, warn, without_secrets
-from tfrecord_io.log import logger
+from tfrecord_io.errors import CorruptRecordError, hide_secrets, printable, warn
 from tfrecord_io.options import Options
+from tfrecord_io.progress import logger
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
@@ -95,11 +95,11 @@ def clean(
     ValueError
         A web server: nothing is written there.
     """
-    fs, name = locate(path, Options.of_call(clean, locals()).storage)
+    fs, name = locate(path, Options(storage_options=storage_options).storage)
     if not isinstance(fs, FsspecFileSystem):
         candidates = _local_files(name)
     elif not fs.can_list:
-        shown = without_secrets(os.fspath(path))
+        shown = hide_secrets(os.fspath(path))
         raise ValueError(f"'{shown}': a web server is read-only: writers leave nothing behind there")
     elif store_of(fs.fsspec) == "s3":
         prefix = name.rstrip("/") + "/" * os.fspath(path).endswith("/")

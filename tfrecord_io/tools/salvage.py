@@ -13,6 +13,7 @@ from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
 from tfrecord_io.options.write import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.recovery import SkippedRegion
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.storage.filesystem.interface import is_dangling
@@ -21,7 +22,7 @@ from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import total
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.tools.salvage_writer import SalvagedFile, SalvageWriter, missing_shards, plan_targets
-from tfrecord_io.typing import FileMode, InputPath, ProgressLike, StorageLike
+from tfrecord_io.typing import UNSET, FileMode, InputPath, ProgressLike, StorageLike, Unset
 
 HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")
 
@@ -120,12 +121,12 @@ def salvage(
     source: InputPath,
     target: str | os.PathLike[str],
     *,
-    check_crc: bool = True,
+    check_crc: bool | Unset = UNSET,
     dry_run: bool = False,
     report: str | os.PathLike[str] | None = None,
     mode: FileMode | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> SalvageReport:
     """Write the intact records of damaged files to new files, and report what was lost.
 
@@ -188,7 +189,15 @@ def salvage(
     CorruptRecordError
         A file is of another format, such as PNG. Nothing is written.
     """
-    options = SalvageOptions.of_call(salvage, locals(), source)
+    options = options_from_call(
+        SalvageOptions,
+        salvage,
+        source,
+        check_crc=check_crc,
+        mode=mode,
+        storage_options=storage_options,
+        progress=progress,
+    )
     src, dst = whole_files(source, "salvage"), target
     faults: list[CorruptRecordError] = []
     missing: list[str] = []

@@ -21,12 +21,24 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import printable
 from tfrecord_io.options import INT64_MAX, MIB, check_integer
 from tfrecord_io.options.write import CopyOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import LEAVES_OUT
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
 from tfrecord_io.tools.record_outputs import RecordOutput, record_outputs
 from tfrecord_io.tools.split import exact_fraction
 from tfrecord_io.tools.split_assignment import random_labels, write_labelled
-from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, StorageLike
+from tfrecord_io.typing import (
+    UNSET,
+    Compression,
+    FileMode,
+    IndexLike,
+    InputPath,
+    Partitions,
+    Path,
+    ProgressLike,
+    StorageLike,
+    Unset,
+)
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
@@ -55,7 +67,7 @@ def shuffle(
     write_index: IndexLike = False,
     mode: FileMode | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> WriteReport:
     """Write the records of files in a random order, of which all are equally likely.
 
@@ -100,7 +112,21 @@ def shuffle(
     """
     seed = check_integer("seed", seed, 0)
     memory_bytes = check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
-    copied, bits = CopiedRecords(source, CopyOptions.of_call(shuffle, locals(), source)), np.random.PCG64(seed)
+    options = options_from_call(
+        CopyOptions,
+        shuffle,
+        source,
+        partitions=partitions,
+        compression=compression,
+        compression_level=compression_level,
+        shards=shards,
+        max_shard_bytes=max_shard_bytes,
+        write_index=write_index,
+        mode=mode,
+        storage_options=storage_options,
+        progress=progress,
+    )
+    copied, bits = CopiedRecords(source, options), np.random.PCG64(seed)
     copied.schema = copied.schema.reordered()
     try:
         with record_outputs(copied, target) as (output,):
@@ -129,7 +155,7 @@ def sample(
     write_index: IndexLike = False,
     mode: FileMode | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> WriteReport:
     """Write a random sample of the records of files, in their order; every sample is equally likely.
 
@@ -178,7 +204,21 @@ def sample(
         raise ValueError("pass either n=, the number of records, or fraction=, the part of them")
     n = check_integer("n", n, 0, optional=True)
     part = None if fraction is None else exact_fraction("fraction", fraction)
-    copied = CopiedRecords(source, CopyOptions.of_call(sample, locals(), source))
+    options = options_from_call(
+        CopyOptions,
+        sample,
+        source,
+        partitions=partitions,
+        compression=compression,
+        compression_level=compression_level,
+        shards=shards,
+        max_shard_bytes=max_shard_bytes,
+        write_index=write_index,
+        mode=mode,
+        storage_options=storage_options,
+        progress=progress,
+    )
+    copied = CopiedRecords(source, options)
     count = copied.count()
     size = min(n or 0, count) if part is None else math.floor(count * part + Fraction(1, 2))
     return write_labelled(copied, target, random_labels([size], count, seed))

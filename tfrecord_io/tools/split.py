@@ -17,6 +17,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import for_cli
 from tfrecord_io.options import check_integer
 from tfrecord_io.options.write import CopyOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec
 from tfrecord_io.storage.write.atomic import new_parent
@@ -30,7 +31,18 @@ from tfrecord_io.tools.split_assignment import (
     stratified_labels,
     value_labels,
 )
-from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, StorageLike
+from tfrecord_io.typing import (
+    UNSET,
+    Compression,
+    FileMode,
+    IndexLike,
+    InputPath,
+    Partitions,
+    Path,
+    ProgressLike,
+    StorageLike,
+    Unset,
+)
 from tfrecord_io.write.writer import WriteReport
 
 _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
@@ -51,7 +63,7 @@ def merge(
     write_index: IndexLike = False,
     mode: FileMode | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> WriteReport:
     """Write the records of several files to one file, or to shards, in their order.
 
@@ -109,7 +121,21 @@ def merge(
     SchemaWarning
         Some files have an embedded schema and others do not, so that the output has none.
     """
-    return _copy_all(CopiedRecords(source, CopyOptions.of_call(merge, locals(), source)), target)
+    options = options_from_call(
+        CopyOptions,
+        merge,
+        source,
+        partitions=partitions,
+        compression=compression,
+        compression_level=compression_level,
+        shards=shards,
+        max_shard_bytes=max_shard_bytes,
+        write_index=write_index,
+        mode=mode,
+        storage_options=storage_options,
+        progress=progress,
+    )
+    return _copy_all(CopiedRecords(source, options), target)
 
 
 @overload
@@ -183,7 +209,7 @@ def split(
     write_index: IndexLike = False,
     mode: FileMode | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> WriteReport | dict[str, WriteReport]:
     """Split the records of files: into shards, by the values of a column, or into parts of given sizes.
 
@@ -253,7 +279,21 @@ def split(
     FileExistsError
         As `write_tfrecord`.
     """
-    copied = CopiedRecords(source, CopyOptions.of_call(split, locals(), source))
+    options = options_from_call(
+        CopyOptions,
+        split,
+        source,
+        partitions=partitions,
+        compression=compression,
+        compression_level=compression_level,
+        shards=shards,
+        max_shard_bytes=max_shard_bytes,
+        write_index=write_index,
+        mode=mode,
+        storage_options=storage_options,
+        progress=progress,
+    )
+    copied = CopiedRecords(source, options)
     if by is not None and fractions is not None:
         error = ValueError("by= and fractions= are two ways to split: pass only one of them")
         raise for_cli(error, "--by and --fractions are two ways to split: pass only one of them")

@@ -19,14 +19,15 @@ from tfrecord_io.errors import (
     ReplacedError,
     SchemaError,
     TFRecordError,
+    hide_secrets,
     printable,
-    without_secrets,
 )
 from tfrecord_io.format.feature_types import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
 from tfrecord_io.options import LIMITS, MIB, FrameOptions
-from tfrecord_io.options.checked_options import check_choice, datasets_in
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.call_options import datasets_in, options_from_call
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.schema.embedded import EmbeddedSchema
@@ -36,7 +37,7 @@ from tfrecord_io.storage.read.block_reader import BLOCK_BYTES
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.file_check import FileCheck, FileChecker, FileContents, Problem
 from tfrecord_io.tools.image_check import check_images, refuse_files_read_once
-from tfrecord_io.typing import InputPath, ProgressLike, RecordTypeName, StorageLike
+from tfrecord_io.typing import UNSET, InputPath, ProgressLike, RecordTypeName, StorageLike, Unset
 
 _WAITING = 32  # remote files at a time
 _MEMORY = 256 * MIB  # for them
@@ -144,7 +145,7 @@ def verify(
     *,
     images: bool | Literal["full"] = False,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> VerifyReport:
     """Check every record of files, and compare the files with their schema, manifest and index.
 
@@ -194,14 +195,12 @@ def verify(
         With `images`: the package pillow is not installed.
     """
     check_choice("images", images, (False, True, "full"))
-    record_types = {
-        dataset.stated.record_type for dataset in datasets_in(source) if hasattr(dataset.stated, "record_type")
-    }
-    record_type = record_types.pop() if len(record_types) == 1 else None
+    record_types = {dataset.stated.record_type for dataset in datasets_in(source)}
+    record_type: Any = record_types.pop() if len(record_types) == 1 else None
     if record_type not in (*RECORD_TYPES, "bytes"):
         names = ", ".join(map(repr, RECORD_TYPES))
         raise ValueError(f"record_type={record_type!r}: expected one of {names}, 'bytes'")
-    options = FrameOptions.of_call(verify, locals(), source)
+    options = options_from_call(FrameOptions, verify, source, storage_options=storage_options, progress=progress)
     return check_files(whole_files(source, "verify"), record_type, options, images=images)
 
 
@@ -293,7 +292,7 @@ def _found(paths: Any, options: FrameOptions, **found: Any) -> list[Source | Fil
         except OSError as error:
             if not isinstance(path, str | os.PathLike):
                 raise
-            files.append(_unchecked(without_secrets(os.fspath(path)), "storage", error))
+            files.append(_unchecked(hide_secrets(os.fspath(path)), "storage", error))
     first = files[0]
     if isinstance(first, FileCheck) and first.error is not None and not any(isinstance(item, Source) for item in files):
         raise first.error

@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.rows_by_number import ArraysByNumber, row_numbers, row_options
 from tfrecord_io.arrow.output.to_numpy import leaf_fields
-from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import IterOptions
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, ScanHolder
 from tfrecord_io.training.batching import arranged, list_lengths_of
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
@@ -33,10 +32,10 @@ class BatchesByNumber:
         stated = {name: getattr(options, name) for name in sorted({"batch_size", "max_length", *_OF_BATCHES})}
         of_batches = [f"{name}={value!r}" for name, value in stated.items() if value is not None]
         self._description, lookup = f"{source.describe()}, {', '.join(of_batches)}", source.lookup()
-        self._rows = ArraysByNumber(lookup, options, source.pruned().list_lengths(options))
+        self._rows = ArraysByNumber(lookup, options, source.prune_files().list_lengths(options))
         parts = {name: leaf_fields(pa.schema([lookup.schema.field(name)])) for name in lookup.schema.names}
         deciding = [name for name, leaves in parts.items() if any(leaf.name in options.arranging for leaf in leaves)]
-        of_rows = lookup.measured(deciding, partial(list_lengths_of, options=options))
+        of_rows = lookup.measure_rows(deciding, partial(list_lengths_of, options=options))
         order = np.arange(len(of_rows))
         if options.seed is not None:
             order = random_stream(options.seed, _ORDER).permutation(len(of_rows))
@@ -66,7 +65,7 @@ class BatchesByNumber:
 
 
 def by_number(
-    data: DatasetValue | Scan | RowSource, batch_size: int | None = None, **keywords: Any
+    data: ScanHolder | Scan | RowSource, batch_size: int | None = None, **keywords: Any
 ) -> ArraysByNumber | BatchesByNumber:
     """Rows by number, or batches of those whose lists decide about them.
 

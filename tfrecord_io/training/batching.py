@@ -432,7 +432,7 @@ class Batching:
                 except RowFault as fault:
                     failure: RowFault | None = fault
                     if kept is not None:
-                        failure = fault.at(int(kept[fault.row]))
+                        failure = fault.renumber(int(kept[fault.row]))
                     elif rows.goes_on:
                         kept, failure = self._fitting(rows, part, size)
                     if failure is not None:  # again, with the rows before it

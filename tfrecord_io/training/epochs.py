@@ -20,7 +20,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import RunArray, chosen_offsets, gather_runs
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.report import ReadReport
-from tfrecord_io.schema.types import with_fields
+from tfrecord_io.schema.types import map_fields
 from tfrecord_io.training.checkpoint import IteratorPosition
 
 _BYTES = (pa.large_binary(), pa.large_string())
@@ -122,7 +122,7 @@ class EpochReader(ABC):
 
     def origin_in(self, pool: NumberedBatch, fault: RowFault) -> tuple[Any, RowFault]:
         """The same of the row ``fault.row`` of some that were read here."""
-        return self.origin(fault.at(int(pool.numbers[fault.row])))
+        return self.origin(fault.renumber(int(pool.numbers[fault.row])))
 
     def readers(self) -> Iterable[Any]:
         """Readers of the rows, which may leave out some."""
@@ -359,7 +359,7 @@ def _wide(type_: pa.DataType) -> pa.DataType:
     if t.is_list(type_) or t.is_large_list(type_):
         return pa.large_list(_wide_field(type_.value_field))
     is_nested = t.is_fixed_size_list(type_) or t.is_struct(type_) or t.is_map(type_)
-    return with_fields(type_, _wide_field) if is_nested else type_
+    return map_fields(type_, _wide_field) if is_nested else type_
 
 
 def _wide_field(field: pa.Field) -> pa.Field:

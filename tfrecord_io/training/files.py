@@ -15,19 +15,19 @@ from pyarrow import types as t
 
 from tfrecord_io.arrays.rows_by_number import ScanLookup
 from tfrecord_io.arrow.buffers import int64_array, offsets_of, selectable, value_bytes
-from tfrecord_io.arrow.output.to_numpy import Ragged, joined, leaf_arrays, leaf_fields, to_rows
+from tfrecord_io.arrow.output.to_numpy import Ragged, join_rows, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index.find_index import KnownCounts
-from tfrecord_io.options import MIB, DatasetValue, leaves_out, unwrapped
+from tfrecord_io.options import MIB, leaves_out
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.count_frames import records_of_files
 from tfrecord_io.read.open_scan import count_scan, open_indexed, open_scan, read_scan
 from tfrecord_io.read.reader import NumberedRows, Reader, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns
 from tfrecord_io.read.report import ReadReport
-from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder, unwrap_scans
 from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
@@ -130,13 +130,13 @@ class Files(RowSource):
                 size += sum(map(value_bytes, batch.columns))
                 if options.sample != "all" and size >= _SAMPLE_BYTES:
                     break
-        shapes = {fields[i].name: joined(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
+        shapes = {fields[i].name: join_rows(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
         return {name: shape[0] for name, shape in shapes.items() if shape is not None}
 
 
-def source_of(data: DatasetValue | Scan | RowSource) -> RowSource:
+def source_of(data: ScanHolder | Scan | RowSource) -> RowSource:
     """The rows of a dataset, or of what is made of some."""
-    source = unwrapped(data)
+    source = unwrap_scans(data)
     return Files(source) if isinstance(source, Scan) else source
 
 
@@ -368,7 +368,7 @@ class FilesReader(EpochReader):
 
     def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
         rows = self._numbered[bisect_right(self._numbered, fault.row, key=lambda rows: rows.begin) - 1]
-        return rows.reader, fault.at(rows.row_of(fault.row))
+        return rows.reader, fault.renumber(rows.row_of(fault.row))
 
 
 def _refuse_changed_files(reader: Reader, row: int, rows: int, bounds: Array) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -16,15 +16,16 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, cached_property
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, warn
-from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions, raises, stops
+from tfrecord_io.options import LIMITS, MIB, ReadOptions, raises, stops
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.lazy_scan import LazyScan
 from tfrecord_io.read.open_scan import apply_selection
 from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, ScanHolder
 from tfrecord_io.read.sources import resolve_selection
 from tfrecord_io.training.background_generator import BackgroundGenerator
 from tfrecord_io.training.batching import ArrayChunk, Batching
@@ -34,7 +35,6 @@ from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import ArrayLayout, FilesLike, Lengths, Missing, OnError, SchemaLike, StorageLike, UnevenParts
 
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
-_OF_FILES = frozenset(f.name for f in fields(ReadOptions)) - {"batch_size"}  # keywords that a dataset has already
 _SEED_BITS = 48
 _READY = 2  # chunks made ahead by the thread
 
@@ -426,13 +426,40 @@ def iter_arrays(
     ValueError
         `state` is that of other files or options.
     """
-    keywords = IterOptions.stated_keywords(iter_arrays, locals())
-    options = IterOptions.from_keywords(keywords, iter_arrays, source)
-    _refuse_idle_seed(keywords)
+    batching: dict[str, Any] = {
+        "batch_size": batch_size,
+        "shuffle_buffer": shuffle_buffer,
+        "seed": seed,
+        "epochs": epochs,
+        "drop_last": drop_last,
+        "worker": worker,
+        "uneven": uneven,
+        "ragged": ragged,
+        "pad_value": pad_value,
+        "max_length": max_length,
+        "pad_to": pad_to,
+        "missing": missing,
+        "bucket_by": bucket_by,
+        "bucket_sizes": bucket_sizes,
+        "pack": pack,
+        "state": state,
+    }
+    options = options_from_call(
+        IterOptions,
+        iter_arrays,
+        source,
+        columns=columns,
+        filters=filters,
+        schema=schema,
+        on_error=on_error,
+        storage_options=storage_options,
+        filesystem=filesystem,
+        **batching,
+    )
+    _refuse_idle_seed(seed, shuffle_buffer)
     path, options = resolve_selection(source, options)
     if isinstance(path, Scan):
-        own = {name: value for name, value in keywords.items() if name not in _OF_FILES}
-        return iterate(apply_selection(path, options), **own)
+        return iterate(apply_selection(path, options), **batching)
     limits = {"batch_size": LIMITS.batch_rows, "batch_bytes": _CHUNK_BYTES}
     reads = ReadOptions.from_read(options, threads=options.thread_count, **limits)
     planned = plan_scan(path, reads, only_sample=True)
@@ -447,22 +474,22 @@ def iter_arrays(
     return ArrayIterator(files, options, files.list_lengths(options), damage, counts)
 
 
-def _refuse_idle_seed(keywords: Mapping[str, Any]) -> None:
+def _refuse_idle_seed(seed: int | None, shuffle_buffer: int | None) -> None:
     """Raise ValueError for a `seed` that has nothing to shuffle, unless ``shuffle_buffer=0`` says so."""
-    if keywords.get("seed") is not None and "shuffle_buffer" not in keywords:
+    if seed is not None and shuffle_buffer is None:
         reason = "nothing is shuffled without shuffle_buffer=, the number of records to draw from"
-        raise ValueError(f"seed={keywords['seed']!r}: {reason}; pass both, or neither")
+        raise ValueError(f"seed={seed!r}: {reason}; pass both, or neither")
 
 
-def iterate(data: DatasetValue | Scan | RowSource, **keywords: Any) -> ArrayIterator:
+def iterate(data: ScanHolder | Scan | RowSource, **keywords: Any) -> ArrayIterator:
     """Iterate over a scan or another source; files are read if parts are equal, and to know lengths of lists.
 
     TypeError or ValueError if the value of a keyword of `IterOptions` is invalid.
     """
     source = source_of(data)
-    options = IterOptions.from_read(source.options, **{"batch_size": 1, **keywords})
-    _refuse_idle_seed(keywords)
-    source = source.pruned().over(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
+    options = IterOptions.from_read(source.options, **{"batch_size": 1, **IterOptions.stated(keywords)})
+    _refuse_idle_seed(keywords.get("seed"), keywords.get("shuffle_buffer"))
+    source = source.prune_files().over(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
     source.refuse_own_seeds(options)
     # One worker alone may leave records out; if there are several, which `to_torch` finds out later, that is refused.
     counts = source.counts() if options.uneven != "keep" and raises(options.on_error) else None

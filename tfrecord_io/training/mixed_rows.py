@@ -213,7 +213,7 @@ class MixedReader(SequenceReader):
 
     def origin_in(self, pool: NumberedBatch, fault: RowFault) -> tuple[Any, RowFault]:
         reader, number = (int(values[fault.row]) for values in pool.origins)
-        return pool.readers[reader].origin(fault.at(number))
+        return pool.readers[reader].origin(fault.renumber(number))
 
     def leave_out(self, pool: NumberedBatch, fault: RowFault) -> bool:
         left_out = super().leave_out(pool, fault)
@@ -372,8 +372,8 @@ class BalancedEpochs(SequenceEpochs):
         super().__init__(mixture, options, counts)
         self.classes = classes
         self._orders = _Orders(mixture.seed) if options.shuffle_buffer else None
-        pairs = zip(classes.lookups, mixture.pruned().scans, strict=True)
-        self.lookups = [lookup.of(scan) for lookup, scan in pairs]
+        pairs = zip(classes.lookups, mixture.prune_files().scans, strict=True)
+        self.lookups = [lookup.rescan(scan) for lookup, scan in pairs]
 
     def open(self, position: IteratorPosition) -> BalancedReader:
         return BalancedReader(self, position.epoch, position.begin)
@@ -482,4 +482,4 @@ class BalancedReader(SequenceReader):
         position, epochs = self._position(fault.row), self._epochs
         group = next(epochs.choices.blocks(position))[:1]
         (dataset,), (row,) = epochs.rows_at(self._epoch, group, epochs.choices.counts(position)[group])
-        return epochs.lookups[dataset], fault.at(int(row))
+        return epochs.lookups[dataset], fault.renumber(int(row))

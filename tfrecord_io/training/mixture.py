@@ -424,13 +424,13 @@ class MixtureLookup(Lookup):
         return record if record is None or column is None else {**record, column: chosen}
 
     def row_error(self, fault: RowFault) -> TFRecordError:
-        return self._parts[self._chosen[fault.row]].row_error(fault.at(int(self._ordinals[fault.row])))
+        return self._parts[self._chosen[fault.row]].row_error(fault.renumber(int(self._ordinals[fault.row])))
 
     def describe(self) -> str:
         return self._mixture.describe()
 
-    def measured(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
-        own = [part.measured(names, measure) for part in self._parts]
+    def measure_rows(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
+        own = [part.measure_rows(names, measure) for part in self._parts]
         first = offsets_of(np.array(list(map(len, own))))
         return np.concatenate(own)[first[self._chosen] + self._ordinals]
 

@@ -76,9 +76,9 @@ class RowSource(ABC):
         """See `Scan.with_options`."""
         return self.each(lambda scan: scan.with_options(**changes))
 
-    def pruned(self) -> Self:
-        """See `Scan.pruned`."""
-        return self.each(lambda scan: scan.pruned())
+    def prune_files(self) -> Self:
+        """See `Scan.prune_files`."""
+        return self.each(lambda scan: scan.prune_files())
 
     @abstractmethod
     def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> Sequence[RowSource]:

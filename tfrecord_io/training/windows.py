@@ -333,7 +333,7 @@ class WindowReader(EpochReader):
     def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
         """What has read the episode of a window, and its fault as that of the episode."""
         run, episode = divmod(fault.row >> _BITS, self._per_run) if self._per_run else (0, fault.row >> _BITS)
-        return self._opened[run - self._first_run].origin(fault.at(episode))
+        return self._opened[run - self._first_run].origin(fault.renumber(episode))
 
     def reports(self) -> list[ReadReport]:
         return [report for episodes in self._opened for report in episodes.reports()]
@@ -367,28 +367,28 @@ class WindowLookup(PartLookup):
             of_batch = _Episodes(batches[0], self._windows.form)
             made = list(starmap(of_batch.windows, of_batch.in_parts(places, numbers - first)))
         except RowFault as fault:
-            raise self._episodes.row_error(fault.at(int(episodes[fault.row]))) from fault.__cause__
+            raise self._episodes.row_error(fault.renumber(int(episodes[fault.row]))) from fault.__cause__
         return pa.Table.from_batches(made, self.schema)
 
     def describe(self) -> str:
         return self._windows.describe()
 
     def row_error(self, fault: RowFault) -> TFRecordError:
-        return self._episodes.row_error(fault.at(int(self._ends.searchsorted(fault.row, side="right"))))
+        return self._episodes.row_error(fault.renumber(int(self._ends.searchsorted(fault.row, side="right"))))
 
     def column(self, name: str) -> pa.ChunkedArray:
         of_rows = np.repeat(np.arange(len(self._counts)), self._counts)
         return self._episodes.column(name).take(int64_array(of_rows))
 
-    def measured(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
+    def measure_rows(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
         columns = [*dict.fromkeys([*names, self._windows.form.names[0]])]
         some = self._windows.only(columns)
         found = [measure(batch) for batch in some.batches()]
         return np.concatenate(found or [measure(empty_batch(some.schema))])
 
-    def of(self, scan: Scan) -> Self:
+    def rescan(self, scan: Scan) -> Self:
         lookup = copy(self)
-        lookup._windows, lookup._episodes = self._windows.each(lambda _: scan), self._episodes.of(scan)
+        lookup._windows, lookup._episodes = self._windows.each(lambda _: scan), self._episodes.rescan(scan)
         return lookup
 
     @property

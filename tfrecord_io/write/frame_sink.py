@@ -23,9 +23,9 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, Published, TFRecordError, add_remark, caller_line, printable, undo_after
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.index.find_index import IndexWriter, check_indexable, remove_index
-from tfrecord_io.log import logger
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.options.limits import too_large
+from tfrecord_io.progress import logger
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.filesystem.interface import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import is_url, locate

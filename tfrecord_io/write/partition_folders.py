@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.casts import plain_layout
-from tfrecord_io.arrow.evaluate_condition import with_typed_literals
+from tfrecord_io.arrow.evaluate_condition import type_literals
 from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
@@ -201,7 +201,7 @@ def _text_of(value: Any, field: pa.Field) -> str | None:
     try:
         literal = pa.scalar(value) if isinstance(value, str) else None  # as it would be in the name of a folder
         if literal is None or pa.types.is_temporal(field.type):
-            typed = with_typed_literals(condition_of([(field.name, "==", value)]), pa.schema([field]))
+            typed = type_literals(condition_of([(field.name, "==", value)]), pa.schema([field]))
             literal = typed.arguments[1].value if typed.name == "equal" else None  # else no value is equal
         value_of_type = None if literal is None else literal.cast(field.type)
         if value_of_type is None or not (isinstance(value, str) or pc.equal(value_of_type, literal).as_py()):

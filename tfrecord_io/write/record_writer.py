@@ -59,7 +59,12 @@ class RecordWriter(PublishingWriter):
         storage_options: StorageLike | None = None,
         filesystem: Any = None,
     ) -> None:
-        options = WriteOptions.of_call(RecordWriter, {**locals(), "mode": None})  # which the sink checks
+        options = WriteOptions(
+            compression=compression,
+            compression_level=compression_level,
+            storage_options=storage_options,
+            filesystem=filesystem,
+        )
         if isinstance(path, str | os.PathLike):
             text = path_text(path)
             if options.compression == "infer":

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.input.batch_source import BatchSource
-from tfrecord_io.background import Task, in_background
+from tfrecord_io.background import Task, start_in_background
 from tfrecord_io.compression import check_level, get_codec
 from tfrecord_io.engine.contract import Array, Frames
 from tfrecord_io.engine.select import get_engine
@@ -209,7 +209,7 @@ class ShardedSink(Sink):
         self._wait()
         shard = self._shard(folder, number)
         if self._threads > 1 and self._dataset.side_by_side and self._columns is None:
-            self._finishing = in_background(shard.finish, "finish")
+            self._finishing = start_in_background(shard.finish, "finish")
         else:
             shard.finish()
             self._dataset.store(self._written_shard(folder, number))

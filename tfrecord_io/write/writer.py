@@ -40,13 +40,13 @@ from tfrecord_io.options.limits import too_large
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.options.write import ADDING, WriteOptions
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.schema.column_features import BY_WIRE, LIST, RAW, encoding_of, with_encoding
+from tfrecord_io.schema.column_features import BY_WIRE, LIST, RAW, encoding_of, set_encoding
 from tfrecord_io.schema.embedded import EmbeddedSchema, embedded_dictionaries, embedded_schema, pack
 from tfrecord_io.schema.field import COMPOSITE_KEY, Field
-from tfrecord_io.schema.pandas_metadata import stored_index, with_index_of
+from tfrecord_io.schema.pandas_metadata import copy_index, stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import NESTED, check_column_encodings
-from tfrecord_io.schema.types import value_type, with_fields_at
+from tfrecord_io.schema.types import replace_fields, value_type
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import check_named, directory_of_folders, resolve_output
 from tfrecord_io.storage.write.atomic import open_publication
@@ -369,8 +369,8 @@ def _as_in_dataset(schema: pa.Schema, known: pa.Schema, options: WriteOptions) -
         is_stated = column.name in (options.column_encoding or {})
         is_stated |= options.float64 is not None and encoding == RAW and t.is_float64(value_type(column.type))
         if not is_stated:
-            changed[at] = with_encoding(column, encoding)
-    return with_index_of(with_fields_at(schema, changed), known)
+            changed[at] = set_encoding(column, encoding)
+    return copy_index(replace_fields(schema, changed), known)
 
 
 def _fields_of(message: MessageType, schema: pa.Schema) -> Sequence[MessageField]:
@@ -484,7 +484,7 @@ class Conforming:
         written = self._written
         if not written.metadata:
             written = written.with_metadata(source.schema.metadata)
-        return source.mapped(written, partial(self._cast, written), row_base)
+        return source.map_batches(written, partial(self._cast, written), row_base)
 
     def _cast(self, written: pa.Schema, batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -19,7 +19,7 @@ from tfrecord_io.arrow.decode.inferred_column import observe
 from tfrecord_io.engine.contract import ColumnBuffers, PlanColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.feature_types import Kind, Layout, Text
-from tfrecord_io.schema.column_features import with_encoding
+from tfrecord_io.schema.column_features import set_encoding
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.inferred_type import RecordRef, arrow_type, join, join_columns
 from tfrecord_io.schema.schema import Schema
@@ -280,7 +280,7 @@ def test_plan_of_a_schema() -> None:
             pa.field(
                 "c", pa.struct([pa.field("d", pa.binary(), nullable=False), pa.field("e", pa.list_(pa.date32()))])
             ),
-            with_encoding(pa.field("r", pa.list_(pa.float64())), "raw"),
+            set_encoding(pa.field("r", pa.list_(pa.float64())), "raw"),
             pa.field("n", pa.null()),
             pa.field("s", pa.list_(pa.list_(pa.float32()))),
             pa.field("w", pa.list_(pa.int64())),

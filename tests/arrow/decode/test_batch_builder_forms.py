@@ -157,12 +157,12 @@ def test_lists_are_planned_as_those_of_other_layouts(value: pa.DataType, text: T
 
 def test_a_schema_of_common_types_has_the_forms_of_its_fields() -> None:
     types = [t for t in MADE if plain_kind(t) is not None]
-    columns = Schema.of_common_types([f"c{at}" for at in range(2 * len(types))], [*types, *types[::-1]])
+    columns = Schema.from_common_types([f"c{at}" for at in range(2 * len(types))], [*types, *types[::-1]])
     forms, of_fields = forms_of(columns), forms_of(columns.fields)
     assert forms is not None
     assert of_fields is not None
     assert (forms.distinct[forms.number] == of_fields.distinct[of_fields.number]).all()
-    assert forms_of(Schema.of_common_types([], [])) is None
+    assert forms_of(Schema.from_common_types([], [])) is None
 
 
 def test_the_engine_leaves_out_only_what_does_not_fit() -> None:

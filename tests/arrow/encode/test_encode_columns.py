@@ -19,7 +19,7 @@ from arrow_tables import LEAVES, batches
 from rounds import rounds
 from tfrecord_io.arrow.encode.encode_columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import plan_writing
-from tfrecord_io.arrow.input.batch_source import with_nested
+from tfrecord_io.arrow.input.batch_source import nest_lossy_columns
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning
 from tfrecord_io.format.feature_types import Kind, Layout
@@ -129,7 +129,7 @@ def same(a: Any, b: Any) -> bool:
 @given(batches())
 def test_every_form_of_arrow_is_written_as_its_values(batch: pa.RecordBatch) -> None:
     batch.validate(full=True)
-    assume(with_nested(batch.schema, [batch]).equals(batch.schema, check_metadata=True))
+    assume(nest_lossy_columns(batch.schema, [batch]).equals(batch.schema, check_metadata=True))
     plan = plan_writing(batch.schema)
     columns = {column.name: column for column in encode_columns(batch, plan)}
     for parts, array in zip(plan.columns, batch.columns, strict=True):
@@ -163,7 +163,7 @@ def test_every_type_in_every_slice(type_: pa.DataType, values: st.SearchStrategy
 def test_both_engines_take_the_columns(batch: pa.RecordBatch) -> None:
     from engine_comparison import ENGINES
 
-    columns = encode_columns(batch, plan_writing(with_nested(batch.schema, [batch])))
+    columns = encode_columns(batch, plan_writing(nest_lossy_columns(batch.schema, [batch])))
     results = []
     for engine in ENGINES:
         data, rows = engine.encoder(columns).encode(0, batch.num_rows)
@@ -180,7 +180,7 @@ def test_both_engines_take_the_columns(batch: pa.RecordBatch) -> None:
 def test_what_a_null_struct_hides_does_not_decide_how_its_column_is_stored() -> None:
     hidden = pa.StructArray.from_arrays([pa.array([[1], [None]])], ["a"], mask=pa.array([False, True]))
     batch = pa.record_batch({"x": hidden})
-    assert with_nested(batch.schema, [batch]).equals(batch.schema, check_metadata=True)
+    assert nest_lossy_columns(batch.schema, [batch]).equals(batch.schema, check_metadata=True)
     (column,) = encode_columns(batch, plan_writing(batch.schema))
     assert decoded(column) == [[1], None]
 
@@ -397,7 +397,9 @@ def test_values_that_no_reader_accepts_are_refused(values: pa.Array, encoding: s
         pa.ListArray.from_arrays([0, 1, 2], lists),
     ):
         batch = pa.record_batch({"x": array})
-        plan = plan_writing(with_nested(batch.schema, [batch]), column_encoding={"x": encoding} if encoding else None)
+        plan = plan_writing(
+            nest_lossy_columns(batch.schema, [batch]), column_encoding={"x": encoding} if encoding else None
+        )
         with pytest.raises(EncodeError) as caught:
             encode_columns(batch, plan, row_base=7)
         assert (caught.value.reason, caught.value.record) == (reason, 8)

@@ -1,4 +1,4 @@
-"""Arrays are concatenated alike on any number of threads."""
+"""Arrays are concatenate alike on any number of threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from limited import set_limits
-from tfrecord_io.arrow.output.to_numpy import concatenated
+from tfrecord_io.arrow.output.to_numpy import concatenate
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.options import LIMITS
 
@@ -21,7 +21,7 @@ def test_threads_make_no_difference(
 ) -> None:
     set_limits(monkeypatch, joined_bytes=0)
     arrays = [np.full((count, *shape), count).astype(dtype) for count in (3, 0, 1, 5, 2)]  # type: ignore[call-overload]
-    whole = concatenated(arrays, threads)
+    whole = concatenate(arrays, threads)
     assert whole.dtype == arrays[0].dtype
     assert whole.tolist() == [row for array in arrays for row in array.tolist()]
 
@@ -29,9 +29,9 @@ def test_threads_make_no_difference(
 def test_rows_of_different_shapes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     set_limits(monkeypatch, joined_bytes=0)
     with pytest.raises(ValueError, match="dimensions"):
-        concatenated([np.zeros((2, 1)), np.zeros((2, 3))], 2)
+        concatenate([np.zeros((2, 1)), np.zeros((2, 3))], 2)
 
 
 def test_large_arrays_are_joined_by_threads() -> None:
     arrays = [np.full(LIMITS.joined_bytes // 8, number) for number in range(3)]
-    assert (concatenated(arrays, 2) == np.concatenate(arrays)).all()
+    assert (concatenate(arrays, 2) == np.concatenate(arrays)).all()

@@ -24,6 +24,7 @@ def reading(path: Path, paths: list[str], options: dict[str, Any]) -> None:
     with open(path, "rb") as file:
         tfr.read_table(file, schema=tfr.Schema({"a": tfr.scalar("int32", default=0)}), progress=True)
     tfr.read_table([io.BytesIO(b""), io.BytesIO(b"")], schema=tfr.infer_schema(path))
+    tfr.read_table(path, progress=tfr.typing.UNSET)
     with tfr.open_reader(
         tfr.dataset(path, sample="all", on_new="ignore"), batch_size=100, batch_bytes=1 << 20
     ) as reader:

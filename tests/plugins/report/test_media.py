@@ -113,7 +113,7 @@ def test_a_tiff_is_turned_as_it_is_decoded(orientation: int) -> None:
     out, exif = io.BytesIO(), Image.Exif()
     exif[0x112] = orientation
     Image.fromarray(pixels).save(out, "TIFF", exif=exif)
-    reader = PixelReader.for_column("x", ImageForm(mode="RGB"))
+    reader = PixelReader.from_form("x", ImageForm(mode="RGB"))
     with Image.open(io.BytesIO(thumbnail(out.getvalue()).data)) as shown:
         assert np.array_equal(np.asarray(shown), reader.read((0, out.getvalue()))[1])
 

@@ -18,7 +18,8 @@ from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
 from rounds import COMPLETE
 from tfrecord_io.compression import CODECS
-from tfrecord_io.options import FrameOptions, unwrapped
+from tfrecord_io.options import FrameOptions
+from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.tools.salvage_writer import IntactRecords
 
 pytestmark = [
@@ -55,7 +56,7 @@ def damaged(path: Path, name: str, seed: int) -> Path:
 
 
 def salvaged(path: Path) -> list[bytes]:
-    [source] = unwrapped(tfr.dataset(path, schema={"x": "int64"})).sources
+    [source] = unwrap_scans(tfr.dataset(path, schema={"x": "int64"})).sources
     payloads = []
     for frames, sizes in IntactRecords(source, FrameOptions()).frames():
         ends = sizes.cumsum()

@@ -1,4 +1,8 @@
-"""Record batches of a schema, inferred or declared, from decoded columns."""
+"""Build Arrow record batches of a schema, inferred or declared, from decoded columns.
+
+`BatchBuilder.batch` takes the columns of an engine, by feature, and returns a batch, and the fault of the first row
+that does not fit its column.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,9 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import column_mask, cut_columns
-from tfrecord_io.arrow.casts import category_encode, integer_range, with_one_dictionary
+from tfrecord_io.arrow.casts import category_encode, integer_range, unify_table
 from tfrecord_io.arrow.decode.decode_plan import field_layout, field_leaves, reads_companions
-from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_array, without_empties
+from tfrecord_io.arrow.decode.lists import Restore, absent, empties_to_nulls, feature_list_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import LIST_MARK, Array, ColumnBuffers, FeatureColumns
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
@@ -37,7 +41,8 @@ from tfrecord_io.schema.column_features import (
 )
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_composed
+from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY, ShapeSource, stated_by
+from tfrecord_io.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.schema.types import is_list_like, null_bytes, value_type
 
 if TYPE_CHECKING:
@@ -73,7 +78,7 @@ class _Leaf:
             raise
 
 
-def _checked(restore: Restore, element: Dtype, column: ColumnBuffers, stated: CompanionColumns) -> pa.Array:
+def _restore_checked(restore: Restore, element: Dtype, column: ColumnBuffers, stated: CompanionColumns) -> pa.Array:
     """The values of raw bytes, of a dtype, if their companions do not contradict them."""
     mask = column_mask(column) & (column.layout is not Layout.NULL)
     stated.refuse_strays(mask)
@@ -87,10 +92,10 @@ def _checked(restore: Restore, element: Dtype, column: ColumnBuffers, stated: Co
 class BatchBuilder:
     """Makes record batches of one schema; compiled once, used for every batch, by any thread.
 
-    `dictionaries` are the categories of dictionary columns by the name of their feature; without them each batch has
-    those that occur in it (`to_table` makes them one). `folded` columns were inferred from their companions: every row
-    has both or neither. A `trusted` schema was declared by the caller: the sizes of its types and defaults need no
-    limit.
+    `dictionaries` are the categories of dictionary columns by the name of their feature; without an entry, a batch has
+    the categories that occur in it, and `to_table` unites the dictionaries of batches. `folded` columns were inferred
+    from their companions: every row has both or neither. A `trusted` schema was declared by the caller: the sizes of
+    its types and defaults need no limit.
 
     The `schema` of the batches is the given one without views and run-ends, and without what only says how to read.
     """
@@ -108,10 +113,10 @@ class BatchBuilder:
         fields: Sequence[Field] | Schema = parsed  # which makes them when they are asked for
         if parsed.plain is None:
             fields, read, self._compiled, row_bytes = [], [], [], list[int]()
-            for given in parsed.fields:
-                field = given
-                if not given.is_common and not (handed := handed_type(given.type)).equals(given.type):
-                    field = replace(given, type=handed)
+            for declared in parsed.fields:
+                field = declared
+                if not declared.is_common and not (handed := handed_type(declared.type)).equals(declared.type):
+                    field = replace(declared, type=handed)
                 fields.append(field)
                 read.append(field if field.is_common and field.feature is field.column else _as_read(field))
                 is_made = field.is_common or _form_of(field) is not OTHER  # by an engine
@@ -146,25 +151,25 @@ class BatchBuilder:
         if excess is not None:
             columns, rows = cut_columns(columns, 0, excess.row), excess.row
         expansion.take(rows * self._bytes_per_row)
-        made, room, fault = self._made_by_engine(columns), expansion.room, excess
-        if isinstance(made, pa.RecordBatch):
-            return made, excess
+        from_engine, room, fault = self._engine_arrays(columns), expansion.room, excess
+        if isinstance(from_engine, pa.RecordBatch):
+            return from_engine, excess
         with expansion.activate():
             while True:
-                arrays, first = self._arrays(columns, rows, made)
+                arrays, first = self._arrays(columns, rows, from_engine)
                 if first is None:
                     return batch_of(arrays, rows, self.schema), fault
                 assert first.row < rows  # or this would not end
-                fault, rows, made, expansion.room = first, first.row, (), room  # the columns are made again
+                fault, rows, from_engine, expansion.room = first, first.row, (), room  # the columns are made again
                 columns = cut_columns(columns, 0, rows)
 
     def _arrays(
-        self, columns: Columns, rows: int, made: Sequence[pa.Array | None]
+        self, columns: Columns, rows: int, from_engine: Sequence[pa.Array | None]
     ) -> tuple[list[pa.Array], RowFault | None]:
-        """The arrays of the rows, those that are `made` among them; or the fault of the first row that does not fit."""
+        """The arrays of the rows, with those `from_engine`; or the fault of the first row that does not fit."""
         arrays: list[pa.Array] = []
         first: RowFault | None = None
-        for at, array in enumerate(made or [None] * len(self._compiled)):
+        for at, array in enumerate(from_engine or [None] * len(self._compiled)):
             try:
                 if array is not None:
                     arrays.append(array)
@@ -177,7 +182,7 @@ class BatchBuilder:
                 first = fault if first is None or fault.row < first.row else first
         return arrays, first
 
-    def of_values(self, values: pa.RecordBatch) -> pa.RecordBatch:
+    def batch_of_values(self, values: pa.RecordBatch) -> pa.RecordBatch:
         """The batch of columns whose values are known, in their order and of their types."""
         arrays = values.columns
         if self.dictionaries:
@@ -193,8 +198,8 @@ class BatchBuilder:
             return [(field, np.array(OTHER, np.int64)) for field in self._fields]
         return list(zip(self._fields, self._forms.distinct[self._forms.number], strict=True))
 
-    def _made_by_engine(self, columns: Columns) -> pa.RecordBatch | Sequence[pa.Array | None]:
-        """The whole batch if the engine makes it, else the arrays that it makes, None for the other columns."""
+    def _engine_arrays(self, columns: Columns) -> pa.RecordBatch | Sequence[pa.Array | None]:
+        """The whole batch if the engine makes one; else the arrays made by the engine, None for other columns."""
         if self._forms is None or not isinstance(columns, FeatureColumns):
             return ()
         owner, batch, addresses = columns.arrow_arrays(self._forms, self._features)
@@ -214,9 +219,9 @@ class BatchBuilder:
         if size <= room:
             return None
         largest = max(range(len(self._row_bytes)), key=self._row_bytes.__getitem__)
-        field, own = self.schema.field(largest), self._row_bytes[largest]
-        if 2 * own > row_bytes:
-            reason = f"its type {printable(field.type)} takes {own} bytes in each row"
+        field, column_bytes = self.schema.field(largest), self._row_bytes[largest]
+        if 2 * column_bytes > row_bytes:
+            reason = f"its type {printable(field.type)} takes {column_bytes} bytes in each row"
         else:
             reason = f"the {len(self._row_bytes)} columns take {row_bytes} bytes in each row"
         reason = expansion.excess(f"{reason}, and {rows} rows take {size}")
@@ -230,20 +235,22 @@ class BatchBuilder:
 
 def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     """The table of batches of `schema`, each of its dictionary columns with one dictionary throughout."""
-    held = list(batches)
+    parts = list(batches)
     if not schema.names:  # from_batches takes the length from the first column
-        return pa.Table.from_batches([batch_of([], sum(len(batch) for batch in held), schema)])
-    table = pa.Table.from_batches(held, schema)
-    return with_one_dictionary(table) if len(held) > 1 else table
+        return pa.Table.from_batches([batch_of([], sum(len(batch) for batch in parts), schema)])
+    table = pa.Table.from_batches(parts, schema)
+    return unify_table(table) if len(parts) > 1 else table
 
 
 def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
-    own: Companions | None = None
+    checks: Companions | None = None
     restore: Maker
-    if reads_companions(field):
+    if SHAPE_SOURCE_KEY in field.metadata:
+        checks = _stated_shapes(field)
+    elif reads_companions(field):
         from tfrecord_io.arrow.decode.companion_checks import Companions
 
-        own = Companions(field.feature, folded)
+        checks = Companions(field.feature, folded)
     if (tree := field_layout(field)) is not None:
         restore = _features_maker(field, tree, dictionaries)
     elif is_any_tensor(field.value):
@@ -252,32 +259,44 @@ def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
         (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
         tensors = TensorColumn(field.feature, field.tensor, field.encoding)
         is_list = field.part == FEATURE_LIST
-        restore = partial(_steps, field, leaf, tensors, own) if is_list else _Leaf(leaf, tensors.array, own).array
+        restore = partial(_steps, field, leaf, tensors, checks) if is_list else _Leaf(leaf, tensors.array, checks).array
     else:
-        restore = _plain(field, dictionaries, own)
+        restore = _plain(field, dictionaries, checks)
     if tree is None or isinstance(tree, PlainStruct | PlainLists):
         if field.empty is not None:
             restore = _empty_as_null(field, restore)
         if field.part == FEATURE_LIST:
-            restore = partial(_from_lists, (field.feature, *companions(field.feature)), restore)
+            names = companions(field.feature) if checks is None or checks.shape_source is None else ()
+            restore = partial(_from_lists, (field.feature, *names), restore)
     if field.default is None:
         return restore
     default = field.default_array()
     return lambda columns, rows: fill(restore(columns, rows), default)
 
 
+def _stated_shapes(field: Field) -> Companions | None:
+    """Checks by the features that state the arrays of a column; None for a column that is read as plain bytes."""
+    from tfrecord_io.arrow.decode.stated_shapes import StatedShapes
+
+    source = ShapeSource.from_metadata(field.metadata, field.feature)
+    if source is None or not is_any_tensor(field.value):
+        return None
+    element, shape = element_and_shape(field.tensor)
+    return StatedShapes(field.feature, shape_source=source, element=element, rank=len(shape))
+
+
 def _empty_as_null(field: Field, restore: Maker) -> Maker:
     """How a column is restored if features without values count as absent."""
-    own = [leaf.feature for leaf in field_leaves(field)]
-    needed = [name for feature in own for name in (feature, *companions(feature))]
+    features = [leaf.feature for leaf in field_leaves(field)]
+    needed = [name for feature in features for name in (feature, *stated_by(feature, field.metadata))]
     required = bool(field.required) and field.default is None
 
     def restore_present(columns: Columns, rows: int) -> pa.Array:
         present = {name: columns[name] for name in needed if name in columns}
-        for name in own:
+        for name in features:
             if name in present:
                 try:
-                    present[name] = without_empties(present[name], required)
+                    present[name] = empties_to_nulls(present[name], required)
                 except RowFault as fault:
                     fault.feature = name
                     raise
@@ -373,7 +392,7 @@ def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, companions: Com
     except ValueError as error:
         reason = f"its encoding is {field.encoding!r}, which needs a dtype: {error}"
         raise SchemaError(reason, feature=leaf.feature, got=str(leaf.type)) from error
-    return _Leaf(leaf, partial(_checked, restore, element), companions)
+    return _Leaf(leaf, partial(_restore_checked, restore, element), companions)
 
 
 def _as_read(field: Field) -> Field:
@@ -474,18 +493,18 @@ def forms_of(fields: Sequence[Field] | Schema) -> Forms | None:
         types = fields.plain[1]
         distinct = {type_.id: type_ for type_ in types}
         at = {id_: number for number, id_ in enumerate(distinct)}
-        rows = [_of_type(type_) for type_ in distinct.values()]
+        rows = [_form_of_type(type_) for type_ in distinct.values()]
         return Forms(np.array(rows, np.int64), np.array([at[type_.id] for type_ in types])) if types else None
     numbers: dict[Form, int] = {}
     common: dict[int, int] = {}  # of the fields of common types, by type id
     number = []
     for field in fields:
-        known = common.get(field.type.id) if field.is_common else None
-        if known is None:
-            known = numbers.setdefault(_form_of(field), len(numbers))
+        form = common.get(field.type.id) if field.is_common else None
+        if form is None:
+            form = numbers.setdefault(_form_of(field), len(numbers))
             if field.is_common:
-                common[field.type.id] = known
-        number.append(known)
+                common[field.type.id] = form
+        number.append(form)
     if numbers.keys() <= {OTHER}:
         return None
     return Forms(np.array(list(numbers), np.int64), np.array(number, np.int64))
@@ -493,7 +512,7 @@ def forms_of(fields: Sequence[Field] | Schema) -> Forms | None:
 
 def _form_of(field: Field) -> Form:
     type_ = field.type
-    form = OTHER if isinstance(type_, pa.BaseExtensionType) else _of_type(type_)  # which may have no hash
+    form = OTHER if isinstance(type_, pa.BaseExtensionType) else _form_of_type(type_)  # which may have no hash
     if form is OTHER or field.part != CONTEXT or field.encoding != LIST or field.empty is not None:
         return OTHER
     if COMPOSITE_KEY in field.metadata:
@@ -504,7 +523,7 @@ def _form_of(field: Field) -> Form:
 
 
 @cache
-def _of_type(type_: pa.DataType) -> Form:
+def _form_of_type(type_: pa.DataType) -> Form:
     if t.is_null(type_):
         return Form(Value.NULL)
     nesting = _NESTINGS.get(type_.id)

@@ -1,4 +1,10 @@
-"""The companion features of raw bytes, ``x/shape`` and ``x/dtype``: checked against the column, all rows at once."""
+"""Check the companion features of raw bytes, ``x/shape`` and ``x/dtype``, against their column, all rows at once.
+
+`Companions` finds the two columns; `CompanionColumns` returns the shapes of rows, or raises the RowFault of the first
+bad row.
+
+Tests: tests/arrow/decode/test_batch_builder_types.py.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +23,7 @@ from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Dtype, row_of_name
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.column_features import size_of
+from tfrecord_io.schema.shape_source import ShapeSource
 from tfrecord_io.schema.tensor_types import Shape
 
 _LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values
@@ -30,6 +37,7 @@ class Companions:
 
     feature: str
     inferred_from: bool = False  # the column was inferred from them: each row has both or neither
+    shape_source: ShapeSource | None = None  # features of another program in the place of companions
 
     def columns(self, columns: Mapping[str, ColumnBuffers], rows: int) -> CompanionColumns:
         """The companions of some decoded rows. Features of other feature types are ignored."""
@@ -64,9 +72,12 @@ class CompanionColumns:
         for column in (self.shape, self.dtype):
             if np.any(bad := column_mask(column) != mask):
                 row = int(bad.argmax())
-                name, other = printable(self.companions.feature), printable(column.name)
-                reason = f"'{other}' is missing" if mask[row] else f"'{other}' occurs without '{name}'"
+                name, companion = printable(self.companions.feature), printable(column.name)
+                reason = f"'{companion}' is missing" if mask[row] else f"'{companion}' occurs without '{name}'"
                 raise RowFault(row, f"{reason}, unlike in the records before; {_ADVICE}")
+
+    def refuse_counts(self, mask: Array, shape: Shape, counts: Array) -> None:
+        """Refuse rows without as many values as features other than companions state; companions may be missing."""
 
     def refuse_dtype(self, mask: Array, element: Dtype, sizes: Array) -> None:
         """Refuse rows that state another dtype."""
@@ -76,9 +87,9 @@ class CompanionColumns:
         bad = has & ~_equal(self.dtype, element.name.encode())
         if bad.any():
             row = int(bad.argmax())
-            stated, name = self._stated_dtype(row), printable(self.dtype.name)
-            reason = f"its {sizes[row]} bytes are {stated} according to '{name}', but the column is {element.name}"
-            raise RowFault(row, reason, expected=element.name, got=stated)
+            dtype, name = self._stated_dtype(row), printable(self.dtype.name)
+            reason = f"its {sizes[row]} bytes are {dtype} according to '{name}', but the column is {element.name}"
+            raise RowFault(row, reason, expected=element.name, got=dtype)
 
     def shapes(self, mask: Array, shape: Shape, counts: Array) -> tuple[Array | None, Array | None]:
         """The shape of each row, and which rows have one.
@@ -110,9 +121,9 @@ class CompanionColumns:
         return matrix, has
 
     def _refuse_shape(self, row: int, shape: Shape, counts: Array) -> None:
-        stated, name = self._stated_shape(row), printable(self.shape.name)
-        reason = f"its {counts[row]} values have the shape {stated} according to '{name}', but the column has {shape}"
-        raise RowFault(row, reason, expected=str(shape), got=stated)
+        got, name = self._stated_shape(row), printable(self.shape.name)
+        reason = f"its {counts[row]} values have the shape {got} according to '{name}', but the column has {shape}"
+        raise RowFault(row, reason, expected=str(shape), got=got)
 
     def description(self, row: int) -> str:
         """Describe the companions of a row, for an error message."""

@@ -37,8 +37,8 @@ def built_array(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
     if assembly.sentinel:  # rows whose every value is the least of the type
         values, counts = _flat(stored)
         dtype = assembly.value_type.to_pandas_dtype()
-        least = np.finfo(dtype).min if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
-        hits = np.asarray(values.fill_null(0)) == least
+        sentinel = np.finfo(dtype).min if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
+        hits = np.asarray(values.fill_null(0)) == sentinel
         sums = np.diff(offsets_of(hits)[offsets_of(counts)])
         mask = mask & ~((sums == counts) & (counts > 0) & np.asarray(stored.is_valid()))
     if not mask.all():
@@ -65,15 +65,16 @@ class _Work:
     def __init__(self, assembly: Composite, parts: list[pa.Array]) -> None:
         self.assembly = assembly
         self.stored, self.counts = _flat(parts[0])  # all values, and how many of them each row has
-        others = iter([(np.asarray(values), per_row) for values, per_row in map(_flat, parts[1:])])
-        self.lengths = [None if name is None else next(others) for name in assembly.lengths]  # the same of lengths
-        self.shapes = None if assembly.shape_feature is None else next(others)
+        further_parts = iter([(np.asarray(values), per_row) for values, per_row in map(_flat, parts[1:])])
+        # As of the values, of the features of lengths and of the feature of shapes.
+        self.lengths = [None if name is None else next(further_parts) for name in assembly.lengths]
+        self.shapes = None if assembly.shape_feature is None else next(further_parts)
 
     def run(self) -> tuple[pa.Array, list[_Level]]:
         a = self.assembly
         if a.encoding != VALUES:
-            return self._of_bytes()
-        values = _typed(self.stored, a, self.counts)
+            return self._decode_items()
+        values = _convert_values(self.stored, a, self.counts)
         if not a.sequence:
             shapes = self._shapes(self.counts, self.counts * 0 + 1)
             return values, _axes(a, self.counts, shapes)
@@ -83,7 +84,7 @@ class _Work:
         items = self.counts // size if size else self.counts
         return values, self._lists(items) + _axes(a, np.full(int(items.sum()), size), None)
 
-    def _of_bytes(self) -> tuple[pa.Array, list[_Level]]:
+    def _decode_items(self) -> tuple[pa.Array, list[_Level]]:
         a = self.assembly
         per_row = self.counts  # items
         shapes = self._shapes(None, per_row)
@@ -151,9 +152,9 @@ def _axes(a: Composite, counts: Array, shapes: Array | None) -> list[_Level]:
             return [size for size in a.shape if size is not None]
         shapes = np.broadcast_to(np.array(a.shape, np.int64), (len(counts), len(a.shape)))
     if shapes is None:
-        rest = a.item_size
-        bad = counts % rest != 0 if rest else counts != 0
-        _refuse(bad, f"the number of values is not a multiple of {rest}", expected=rest)
+        item_size = a.item_size
+        bad = counts % item_size != 0 if item_size else counts != 0
+        _refuse(bad, f"the number of values is not a multiple of {item_size}", expected=item_size)
         shapes = shapes_of_counts(counts, a.shape)
     ones = np.ones((len(shapes), 1))  # floats cannot overflow
     before = np.cumprod(np.concatenate([ones, shapes[:, :-1]], axis=1), axis=1)
@@ -185,7 +186,7 @@ def _nest(a: Composite, mask: Array, values: pa.Array, levels: list[_Level]) -> 
     return pa.ExtensionArray.from_storage(a.type, column) if a.is_tensor else column
 
 
-def _typed(stored: pa.Array, a: Composite, counts: Array) -> pa.Array:
+def _convert_values(stored: pa.Array, a: Composite, counts: Array) -> pa.Array:
     """Stored values as those of the column: bits of uint64, and labels by their names."""
     if a.labels is not None:
         codes = np.asarray(stored)
@@ -229,16 +230,16 @@ def _plain(stored: pa.Array, _: Array | None) -> tuple[Array, Array]:
 def _zlib(stored: pa.Array, expected: Array | None) -> tuple[Array, Array]:
     parts = []
     for at, item in enumerate(stored):
-        most = _MOST if expected is None else int(expected[at])
+        limit = _MOST if expected is None else int(expected[at])
         inflater = zlib.decompressobj()
         try:
-            plain = inflater.decompress(item.as_buffer(), most + 1)  # one more than it may have, so that more is seen
+            plain = inflater.decompress(item.as_buffer(), limit + 1)  # one more than it may have, so that more is seen
         except zlib.error as error:
             raise RowFault(at, f"the bytes are not a zlib stream ({error})", expected="zlib") from None
-        if len(plain) <= most and not inflater.eof:
+        if len(plain) <= limit and not inflater.eof:
             raise RowFault(at, "the zlib stream is truncated", expected="zlib")
-        if len(plain) > most:
-            raise RowFault(at, f"the zlib stream holds more than {most} bytes", expected=most)
+        if len(plain) > limit:
+            raise RowFault(at, f"the zlib stream holds more than {limit} bytes", expected=limit)
         parts.append(plain)
     sizes = np.fromiter(map(len, parts), np.int64, len(parts))
     return np.frombuffer(b"".join(parts), np.uint8), sizes

@@ -1,4 +1,7 @@
-"""The plan that an engine decodes by, compiled from a schema: features, their feature types, what to refuse."""
+"""Compile a schema to the plan that an engine decodes by: features, their feature types, what to refuse.
+
+Tests: tests/arrow/decode/test_batch_builder.py.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,12 @@ from tfrecord_io.schema.column_features import (
     has_struct,
     layout_of,
     leaves,
-    with_encoding,
-    with_extension_encoding,
+    set_encoding,
+    set_extension_encoding,
 )
 from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY, ShapeSource
 from tfrecord_io.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_text, plain_kind, plain_list_kind, value_type
 
@@ -89,9 +93,12 @@ def plan_columns(
             kind, layout = (Kind.NONE, Layout.ANY) if is_adaptive else (leaf.kind, leaf.layout)
             splits = is_adaptive or _takes_other_kinds(leaf, promoted is None or promoted(field.column))
             if field.empty is not None and layout is Layout.SCALAR:
-                layout = Layout.ANY  # `without_empties` makes it scalar
+                layout = Layout.ANY  # `empties_to_nulls` makes it scalar
             columns[key] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps, splits)
-            if reads_companions(field) or (leaf.companions and is_any_tensor(leaf.type)):
+            if (source := ShapeSource.from_metadata(field.metadata, field.feature)) is not None:
+                parts = (False, True) if in_steps else (False,)
+                along |= {(n, steps): _any_column(n, steps) for n in source.features for steps in parts}
+            elif reads_companions(field) or (leaf.companions and is_any_tensor(leaf.type)):
                 along |= _companion_columns(leaf.feature, in_steps, inferred_from=field.column in folded)
             else:
                 ignored.update(leaf.companions)
@@ -112,7 +119,7 @@ def _takes_other_kinds(leaf: Leaf, promoted: bool) -> bool:
 
 
 def _plain_column(field: Field, text: Text, in_steps: bool) -> PlanColumn | None:
-    """The one feature of a column of a common type or of lists of one, None for any other column."""
+    """The feature of a column of a common type, or of lists of such a type; None for any other column."""
     kind, value = plain_kind(field.type), field.type
     layout = Layout.SCALAR if field.empty is None else Layout.ANY
     if kind is None and not in_steps and (kind := plain_list_kind(field.type)) is not None:
@@ -136,12 +143,14 @@ def other_part(compiled: CompiledPlan, schema: Schema) -> tuple[PlanColumn, ...]
     """
     read = {(column.name, column.steps) for column in compiled.columns}
     parts = {(field.feature, field.part == FEATURE_LIST) for field in schema}
-    others = [(name, steps) for name, steps in parts - read if (name, not steps) in read]
-    return tuple(PlanColumn(name, Kind.NONE, Layout.ANY, Text.NO, steps=steps) for name, steps in sorted(others))
+    unread = [(name, steps) for name, steps in parts - read if (name, not steps) in read]
+    return tuple(PlanColumn(name, Kind.NONE, Layout.ANY, Text.NO, steps=steps) for name, steps in sorted(unread))
 
 
 def reads_companions(field: Field) -> bool:
     """True if the companions are read too: of raw bytes, and where only they state unknown dimensions."""
+    if SHAPE_SOURCE_KEY in field.metadata:
+        return False
     if field.is_common or is_composed(field.encoding) or has_struct(field.type):
         return False
     if field.part == FEATURE_LIST and not is_any_tensor(field.value):
@@ -151,18 +160,23 @@ def reads_companions(field: Field) -> bool:
     return encoding.companions or (has_unknown_shape and not encoding.self_describing)
 
 
+def _any_column(feature: str, in_steps: bool) -> PlanColumn:
+    """The plan of a feature that is read whatever its feature type is."""
+    return PlanColumn(feature, Kind.NONE, Layout.ANY, Text.NO, steps=in_steps)
+
+
 def _companion_columns(feature: str, in_steps: bool, inferred_from: bool) -> dict[tuple[str, bool], PlanColumn]:
-    """Features that other writers gave these names may have any feature type, and are then ignored."""
+    """Plans for companion features; features of these names by other writers are ignored, whatever their type."""
     shape, dtype = companions(feature)
     if not inferred_from:
-        return {(n, in_steps): PlanColumn(n, Kind.NONE, Layout.ANY, Text.NO, steps=in_steps) for n in (shape, dtype)}
+        return {(name, in_steps): _any_column(name, in_steps) for name in (shape, dtype)}
     return {
         (shape, False): PlanColumn(shape, Kind.INT64, Layout.LIST, Text.NO),
         (dtype, False): PlanColumn(dtype, Kind.BYTES, Layout.SCALAR, Text.NO),
     }
 
 
-def _built(field: Field) -> Built | None:
+def _built_tree(field: Field) -> Built | None:
     """The tree of a column that is built of several features."""
     if COMPOSITE_KEY not in field.metadata:
         return None
@@ -170,13 +184,13 @@ def _built(field: Field) -> Built | None:
 
     composite = composite_of(field)
     assert composite is not None
-    own = tuple(starmap(pa.field, composite.components()))
-    return Built(field.type, field.feature, 0, own, composite=composite)
+    parts = tuple(starmap(pa.field, composite.components()))
+    return Built(field.type, field.feature, 0, parts, composite=composite)
 
 
 def field_layout(field: Field) -> Node | None:
     """The tree of a column that is read, as `layout_of`; its features are named as that of the field."""
-    if (built := _built(field)) is not None:
+    if (built := _built_tree(field)) is not None:
         return built
     with _raise_schema_errors(field):
         return layout_of(_column(field))
@@ -184,8 +198,8 @@ def field_layout(field: Field) -> Node | None:
 
 def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     """The leaves of a field, named as its feature; of a feature list those of one step."""
-    if (built := _built(field)) is not None:
-        return [leaf for stored in built.own for leaf in leaves(stored)]
+    if (built := _built_tree(field)) is not None:
+        return [leaf for stored in built.fields for leaf in leaves(stored)]
     kind = plain_kind(field.type)
     if kind is not None and field.encoding == LIST:
         return [Leaf(field.feature, (), field.type, kind, Layout.SCALAR)]
@@ -218,18 +232,18 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     with _raise_schema_errors(field):
         collected = column_leaves(column)
         if encoding_rules(field.encoding).adaptive:
-            leaves(with_encoding(column, RAW))  # the types it may have are fewer
+            leaves(set_encoding(column, RAW))  # the types it may have are fewer
             return [replace(leaf, encoding=field.encoding) for leaf in collected]
     return collected
 
 
 def _column(field: Field) -> pa.Field:
-    """The column as it is handed out, named as the feature; its metadata has its encoding, unless records decide it."""
+    """The column as handed out, with the feature's name; the metadata has the encoding, unless records decide it."""
     type_ = field.type if is_composed(field.encoding) else handed_type(field.type)
     encoding = None if encoding_rules(field.encoding).adaptive else field.encoding
-    column = with_encoding(pa.field(field.feature, type_), encoding)
+    column = set_encoding(pa.field(field.feature, type_), encoding)
     of_values = field.metadata.get(EXTENSION_ENCODING_KEY)
-    return column if of_values is None else with_extension_encoding(column, of_values.decode("utf-8", "replace"))
+    return column if of_values is None else set_extension_encoding(column, of_values.decode("utf-8", "replace"))
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def value_restore(leaf: Leaf, shape: Shape | None, dictionary: pa.Array | None =
         restore = leaf_restore(leaf, dictionary)
     if shape is None or not is_list_like(leaf.type) or t.is_fixed_size_list(leaf.type):
         return restore
-    return partial(_counted, restore, shape)
+    return partial(_restore_counted, restore, shape)
 
 
 def _restore_by_kind(raw: Restore, numbers: Restore, column: ColumnBuffers) -> pa.Array:
@@ -46,7 +46,7 @@ def _restore_by_kind(raw: Restore, numbers: Restore, column: ColumnBuffers) -> p
     return (raw if column.kind is Kind.BYTES else numbers)(column)
 
 
-def _counted(restore: Restore, shape: Shape, column: ColumnBuffers) -> pa.Array:
+def _restore_counted(restore: Restore, shape: Shape, column: ColumnBuffers) -> pa.Array:
     """The array of rows; one whose number of values does not fit the shape is refused."""
     array = restore(column)
     counts, mask = np.diff(np.asarray(array.offsets)), valid_mask(array)

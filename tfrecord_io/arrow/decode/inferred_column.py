@@ -12,7 +12,7 @@ from functools import partial, reduce
 
 import numpy as np
 
-from tfrecord_io.arrow.buffers import by_kind, column_mask, mask_of
+from tfrecord_io.arrow.buffers import column_mask, mask_of, split_by_kind
 from tfrecord_io.arrow.decode.companion_checks import Companions, product
 from tfrecord_io.arrow.decode.lists import is_nothing
 from tfrecord_io.arrow.tensor_values import first_invalid
@@ -36,7 +36,7 @@ def observe(column: ColumnBuffers, record_of: Callable[[int], RecordRef] = _OF_N
     SchemaError if rows have values of different kinds.
     """
     if column.has_others:
-        return reduce(partial(join, column.name), [observe(c, record_of) for c in by_kind(column)])
+        return reduce(partial(join, column.name), [observe(c, record_of) for c in split_by_kind(column)])
 
     def where(row: int) -> RecordRef | None:
         return record_of(row) if row >= 0 else None
@@ -98,7 +98,7 @@ class SeenColumns:
         SchemaError if they contradict earlier ones; nothing was joined then.
         """
         features = list(columns)
-        all_shown = columns.shown() if isinstance(columns, FeatureColumns) else b""
+        all_shown = columns.distinct_facts() if isinstance(columns, FeatureColumns) else b""
         if features != self._features:
             self._features, self._joined = features, b""
             self._seen = _facts_of_seen(list(map(self.observations.get, features)))
@@ -118,7 +118,7 @@ class SeenColumns:
                 name = column.name if column.steps is not None else name
                 if column.has_others and self._may_differ(name):
                     self.contested[name] = None
-                    column = by_kind(column)[0]
+                    column = split_by_kind(column)[0]
                 shown[name] = observe(column, record_of)
             self.observations = join_columns(self.observations, shown, self.contested, self._may_differ)
             self._seen[new] = _facts_of_seen(list(map(self.observations.get, names)))
@@ -129,25 +129,25 @@ class SeenColumns:
     ) -> Iterator[SchemaError]:
         """The error of the first record that contradicts what was seen of a feature: for each such feature, by name."""
         for name in sorted(set(columns) - set(self._known)):
-            kinds = by_kind(columns[name]) if columns[name].has_others else [columns[name]]
+            kinds = split_by_kind(columns[name]) if columns[name].has_others else [columns[name]]
             shown = [observe(column, record_of) for column in kinds]
             joined = {name: self.observations.get(name, Observation())}
             try:
-                for own in sorted(shown, key=lambda own: own.first.order() if own.first is not None else ()):
-                    joined = join_columns(joined, {name: own}, {}, self._may_differ)
+                for observed in sorted(shown, key=lambda seen: seen.first.order() if seen.first is not None else ()):
+                    joined = join_columns(joined, {name: observed}, {}, self._may_differ)
             except SchemaError as error:
                 yield error
 
 
 def count_kinds(chunks: Iterable[tuple[ColumnBuffers, Callable[[int], RecordRef]]]) -> list[KindCount]:
-    """The kinds of the values of a feature, the most frequent one first, of several the one that was met first.
+    """Count the records of each kind of values of a feature, the most frequent kind first, else the earliest.
 
     Each chunk is a column with the arguments of `observe`.
     """
     records: dict[Kind, int] = {}
     first: dict[Kind, RecordRef | None] = {}
     for column, record_of in chunks:
-        for part in by_kind(column):
+        for part in split_by_kind(column):
             kind, rows = _rows_of_kind(part)
             if len(rows) and (part.steps or part).value_row >= 0:
                 records[kind] = records.get(kind, 0) + len(rows)
@@ -157,7 +157,7 @@ def count_kinds(chunks: Iterable[tuple[ColumnBuffers, Callable[[int], RecordRef]
 
 
 def _rows_of_kind(column: ColumnBuffers) -> tuple[Kind, Array]:
-    """The kind of a column that has a single one, and the rows that have values."""
+    """The single kind of a column, and the numbers of the rows with values."""
     if column.steps is None or column.offsets is None:
         return column.kind, np.flatnonzero(column_mask(column)) if column.layout is not Layout.NULL else _NO_ROWS
     kind, steps = _rows_of_kind(column.steps)
@@ -165,19 +165,19 @@ def _rows_of_kind(column: ColumnBuffers) -> tuple[Kind, Array]:
 
 
 def _observations(facts: Array, record_of: Callable[[int], RecordRef]) -> list[Observation]:
-    """`observe` of each of the columns with these facts, none a feature list; those that show the same share one."""
+    """Observe columns by their facts, without feature lists; columns that show the same share an observation."""
     rows_of = Fact.FIRST_ROW, Fact.LIST_ROW, Fact.BINARY_ROW, Fact.VALUE_ROW
     shown = facts.take((Fact.KIND, Fact.LAYOUT, Fact.TEXT, *rows_of), axis=1)
     shown[_is_nothing(facts)] = Kind.NONE, Layout.NULL, True, -1, -1, -1, -1
     keys = shown.view(f"V{shown.itemsize * shown.shape[1]}").ravel().tolist()
-    made: dict[bytes, Observation] = {}
+    observations: dict[bytes, Observation] = {}
     for key in dict.fromkeys(keys):
         kind, layout, text, *rows = np.frombuffer(key, np.int64).tolist()
         first, listed, binary, valued = (record_of(row) if row >= 0 else None for row in rows)
         is_text, is_empty = kind != Kind.BYTES or bool(text), kind != Kind.NONE and valued is None
         evidence = first, listed, binary, None, valued, is_empty
-        made[key] = Observation(Kind(kind), Layout(layout), is_text, False, *evidence)
-    return list(map(made.__getitem__, keys))
+        observations[key] = Observation(Kind(kind), Layout(layout), is_text, False, *evidence)
+    return list(map(observations.__getitem__, keys))
 
 
 # Columns of what is known of a feature as numbers, in an int64 array.
@@ -214,16 +214,16 @@ def _facts_of_shown(facts: Array) -> Array:
     return shown
 
 
-def _add_nothing(own: Array, seen: Array) -> Array:
-    """True if what was seen, of earlier records, stays the same when it is joined with what columns show.
+def _add_nothing(shown: Array, seen: Array) -> Array:
+    """True for each column whose facts add nothing to the facts seen in earlier records.
 
     False where that takes more than a look: for feature lists, and columns that were not seen.
     """
-    is_same = (own[:, _KIND] == seen[:, _KIND]) | (own[:, _VALUED] < seen[:, _VALUED])  # empty lists have no kind
-    is_same &= own[:, _LAYOUT] <= seen[:, _LAYOUT]
-    is_same &= own[:, _TEXT] >= seen[:, _TEXT]
-    is_same &= (own[:, _LISTED:_IS_MORE] <= seen[:, _LISTED:_IS_MORE]).all(axis=1)
-    adds_nothing: Array = (seen[:, _PRESENT] != 0) & (own[:, _IS_MORE] == 0) & ((own[:, _PRESENT] == 0) | is_same)
+    is_same = (shown[:, _KIND] == seen[:, _KIND]) | (shown[:, _VALUED] < seen[:, _VALUED])  # empty lists have no kind
+    is_same &= shown[:, _LAYOUT] <= seen[:, _LAYOUT]
+    is_same &= shown[:, _TEXT] >= seen[:, _TEXT]
+    is_same &= (shown[:, _LISTED:_IS_MORE] <= seen[:, _LISTED:_IS_MORE]).all(axis=1)
+    adds_nothing: Array = (seen[:, _PRESENT] != 0) & (shown[:, _IS_MORE] == 0) & ((shown[:, _PRESENT] == 0) | is_same)
     return adds_nothing
 
 
@@ -248,13 +248,13 @@ def candidates(seen: Mapping[str, Observation]) -> list[str]:
     """The features that may be tensors, by kinds and numbers of values."""
     named = map(feature_of_companion, seen)  # few features have names like those of companions
     names = dict.fromkeys(name for name in named if name is not None and name in seen)
-    found = []
+    tensors = []
     for name in names:
         shape, dtype = map(seen.get, companions(name))
         is_shape = shape is not None and shape.kind is Kind.INT64 and shape.steps is None
         if is_shape and dtype is not None and _is_bytes(dtype) and _is_bytes(seen[name]):
-            found.append(name)
-    return found
+            tensors.append(name)
+    return tensors
 
 
 def _is_bytes(seen: Observation) -> bool:
@@ -273,20 +273,20 @@ def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]], *, is_read: 
             continue
         if any(part not in columns for part in parts):
             return None
-        own = _fold(name, columns, columns[parts[0]], is_read)
-        if own is None or (joined is not None and (own.element, own.rank) != (joined.element, joined.rank)):
+        tensor = _fold(name, columns, columns[parts[0]], is_read)
+        if tensor is None or (joined is not None and (tensor.element, tensor.rank) != (joined.element, joined.rank)):
             return None
-        is_same = joined is None or joined.shape == own.shape
-        joined = own if is_same else FoldedTensor(own.element, own.rank, None)
+        is_same = joined is None or joined.shape == tensor.shape
+        joined = tensor if is_same else FoldedTensor(tensor.element, tensor.rank, None)
     return joined
 
 
 def _fold(name: str, columns: Mapping[str, ColumnBuffers], column: ColumnBuffers, is_read: bool) -> FoldedTensor | None:
-    stated = Companions(name).columns(columns, column.rows)
+    pair = Companions(name).columns(columns, column.rows)
     mask = column_mask(column)
-    if not mask.any() or not all(np.array_equal(mask, column_mask(own)) for own in (stated.shape, stated.dtype)):
+    if not mask.any() or not all(np.array_equal(mask, column_mask(part)) for part in (pair.shape, pair.dtype)):
         return None
-    element, shapes = _one_dtype(stated.dtype, mask), _shapes(stated.shape, mask)
+    element, shapes = _one_dtype(pair.dtype, mask), _shapes(pair.shape, mask)
     if element is None or shapes is None:
         return None
     if is_read:

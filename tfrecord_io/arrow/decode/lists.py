@@ -2,6 +2,8 @@
 
 A chunk in which a feature has no value, or one value per row, has a narrower layout than the unified type: it is
 relabelled, gets offsets, or loses the empty slots of its nulls. Values are moved at most once.
+
+Tests: tests/arrow/decode/test_batch_builder_types.py and tests/arrow/decode/test_inferred_column.py.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import (
     bitmap_of,
-    by_kind,
     column_mask,
     fixed_width,
     list_array,
@@ -24,6 +25,7 @@ from tfrecord_io.arrow.buffers import (
     number_view,
     offsets_of,
     scatter,
+    split_by_kind,
     variable_width,
 )
 from tfrecord_io.arrow.casts import Cast, checked_cast, other_kinds, value_cast
@@ -70,7 +72,7 @@ def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
 
 def from_kinds(column: ColumnBuffers, restore: Restore) -> pa.Array:
     """The array of a column whose rows have values of several kinds, made of those of each kind."""
-    parts, arrays = by_kind(column), []
+    parts, arrays = split_by_kind(column), []
     first: RowFault | None = None
     for part in parts:
         try:
@@ -180,7 +182,7 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
         reason += f"; {other_kind_advice(kind, column.kind, layout)}"
         raise RowFault(first_valid(column), reason, expected=kind.name, got=column.kind.name, error=FeatureTypeError)
     if column.layout is Layout.SCALAR:
-        return _listed(column)
+        return _list_single_values(column)
     return _single(column)
 
 
@@ -206,7 +208,7 @@ def first_valid(column: ColumnBuffers) -> int:
     return int(mask_of(column.validity, column.rows).argmax())
 
 
-def without_empties(column: ColumnBuffers, required: bool) -> ColumnBuffers:
+def empties_to_nulls(column: ColumnBuffers, required: bool) -> ColumnBuffers:
     """Turn rows without values into nulls; if `required`, the first of these is a RowFault."""
     if column.layout is not Layout.LIST or column.offsets is None:
         return column
@@ -237,7 +239,7 @@ def absent(name: str, rows: int, kind: Kind, layout: Layout) -> ColumnBuffers:
     return column
 
 
-def _listed(column: ColumnBuffers) -> ColumnBuffers:
+def _list_single_values(column: ColumnBuffers) -> ColumnBuffers:
     """SCALAR to LIST: a row has its one value, or none where it is null."""
     if not column.null_count:
         return replace(column, layout=Layout.LIST, offsets=np.arange(column.rows + 1, dtype=np.int32))

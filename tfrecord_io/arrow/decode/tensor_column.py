@@ -1,4 +1,7 @@
-"""Columns of tensors: the arrays of their rows, of the bytes or values of a feature and of its companions."""
+"""Build columns of tensors: the bytes or values of a feature, and of its companions, become an Arrow tensor array.
+
+Tests: tests/arrow/decode/test_encoded_cells_tensor_column.py.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import column_mask, offsets_of, scatter
 from tfrecord_io.arrow.decode.companion_checks import CompanionColumns, Companions
 from tfrecord_io.arrow.decode.encoded_cells import decode_cells
-from tfrecord_io.arrow.decode.lists import Restore, from_kinds, is_nothing
+from tfrecord_io.arrow.decode.lists import Restore, from_kinds, is_nothing, slots, widen
 from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, shapes_of_counts, tensor_array
@@ -19,7 +22,7 @@ from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import DTYPES
-from tfrecord_io.format.feature_types import Kind
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.column_features import fixed_part, size_of
 from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_fixed_shape_tensor
@@ -38,18 +41,23 @@ class TensorColumn:
         self._feature = feature
         self._size = size_of(self._shape)
 
-    def steps(self, columns: Mapping[str, ColumnBuffers], own: Companions | None) -> Restore:
+    def steps(self, columns: Mapping[str, ColumnBuffers], checks: Companions | None) -> Restore:
         """How the steps of a feature list become tensors; their companions are feature lists of the same lengths."""
         column = columns.get(self._feature)
         offsets = None if column is None else column.offsets
+        if checks is not None and (source := checks.shape_source) is not None:
+            from tfrecord_io.arrow.decode.stated_shapes import step_columns
+
+            stated = {} if offsets is None else step_columns(columns, source, offsets)
+            return lambda steps: self.array(steps, checks.columns(stated, steps.rows))
         step_companions = {}
         for name in companions(self._feature):
-            other = columns.get(name)
-            if other is None or other.steps is None or other.offsets is None or offsets is None:
+            companion = columns.get(name)
+            if companion is None or companion.steps is None or companion.offsets is None or offsets is None:
                 continue
-            if np.array_equal(other.offsets, offsets):
-                step_companions[name] = other.steps
-        return lambda steps: self.array(steps, None if own is None else own.columns(step_companions, steps.rows))
+            if np.array_equal(companion.offsets, offsets):
+                step_companions[name] = companion.steps
+        return lambda steps: self.array(steps, None if checks is None else checks.columns(step_companions, steps.rows))
 
     def array(self, column: ColumnBuffers, companion: CompanionColumns | None = None) -> pa.Array:
         """The column of decoded rows; one without such a tensor, or whose companions contradict it, is a RowFault."""
@@ -62,13 +70,24 @@ class TensorColumn:
         if nothing and not column.rows:
             return pa.nulls(0, self._type)
         if nothing:
-            return self._built(DecodedCells(np.empty(0, np.uint8), np.empty(0, np.int64)), mask, None)
+            return self._build_array(DecodedCells(np.empty(0, np.uint8), np.empty(0, np.int64)), mask, None)
         encoding = self._encoding.for_kind(column.kind, self._element)
+        if companion is not None:
+            companion.refuse_counts(mask, self._shape, self._counts(column))
         cells = decode_cells(encoding, column, mask, self._element, self._shape)
         if companion is not None and column.kind is Kind.BYTES:
             companion.refuse_dtype(mask, self._element, scatter(cells.sizes, mask))
         self._refuse_sizes(cells, mask, companion)
-        return self._built(cells, mask, companion)
+        return self._build_array(cells, mask, companion)
+
+    def _counts(self, column: ColumnBuffers) -> Array:
+        """The number of values of each row; of bytes that are no whole number of values, as a fraction."""
+        if column.kind is Kind.BYTES:
+            sizes = np.diff(slots(column)[0])
+            return sizes if self._element.itemsize == 1 else sizes / self._element.itemsize
+        offsets = widen(column, column.kind, Layout.LIST).offsets
+        assert offsets is not None
+        return np.diff(offsets)
 
     def _refuse_sizes(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> None:
         """Refuse bytes that are not a whole number of values, or not as many as the shape has."""
@@ -86,7 +105,7 @@ class TensorColumn:
         reason += "" if companion is None else companion.description(row)
         raise RowFault(row, reason, expected=part if self._size is not None else expected, got=size, hint=advice)
 
-    def _built(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> pa.Array:
+    def _build_array(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> pa.Array:
         shapes: Array | tuple[int, ...]
         if is_fixed_shape_tensor(self._type):
             if companion is not None:
@@ -103,22 +122,24 @@ class TensorColumn:
         if cells.shapes is not None:
             return cells.shapes
         counts = cells.sizes // self._element.itemsize
-        stated = has = None
+        by_feature = has = None
         if companion is not None:
-            stated, has = companion.shapes(mask, self._shape, scatter(counts, mask))
-        if stated is not None and has is not None and has[mask].all():
-            return stated[mask]
+            by_feature, has = companion.shapes(mask, self._shape, scatter(counts, mask))
+        if by_feature is not None and has is not None and has[mask].all():
+            return by_feature[mask]
         unknown = self._shape.count(None)
         if unknown > 1 and len(counts):
             row = int((mask if has is None else mask & ~has).argmax())
             reason = f"no feature '{self._feature}/shape' states the {unknown} unknown dimensions of {self._shape}"
             raise RowFault(row, reason, expected=f"{self._feature}/shape")
         derived = shapes_of_counts(counts, self._shape)
-        return derived if stated is None or has is None else np.where(has[mask][:, None], stated[mask], derived)
+        if by_feature is None or has is None:
+            return derived
+        return np.where(has[mask][:, None], by_feature[mask], derived)
 
 
 def kind_of_bytes(content: bytes) -> tuple[str | None, str | None]:
-    """What bytes look like that are not the values of a tensor, and how to read them; None if unknown."""
+    """Name the format of bytes that are not the values of a tensor, and how to read them; None if unknown."""
     from tfrecord_io.format.foreign_files import ZEROS, looks_like
     from tfrecord_io.format.serialized_tensor import parse_tensor_proto
 

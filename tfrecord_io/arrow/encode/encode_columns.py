@@ -1,4 +1,4 @@
-"""Record batches as the columns that an engine encodes."""
+"""Convert record batches into the columns that an engine encodes."""
 
 from __future__ import annotations
 
@@ -45,23 +45,25 @@ from tfrecord_io.schema.types import has_dictionary, is_text, is_text_or_bytes, 
 def encode_columns(
     batch: pa.RecordBatch, plan: WritePlan, *, row_base: int = 0, taken: Sequence[bool] = ()
 ) -> list[ColumnBuffers | int]:
-    """Convert the columns of a batch, which follows `row_base` rows, into those that an engine encodes.
+    """Convert the columns of a batch into the columns that an engine encodes.
 
     One for each feature; none for a column of the null type. They share memory with the batch where its values are
-    int64, float32 or bytes already. The slots of null rows hold anything. ``plan.rounding`` counts the float64 values
-    that were rounded. A value that cannot be stored in a TFRecord is an EncodeError with ``feature`` and ``record``. A
-    column that is `taken`, by the engine from Arrow, is left as its number.
+    int64, float32 or bytes already. The slots of null rows hold anything. `row_base` rows precede the batch.
+    ``plan.rounding`` counts the float64 values that were rounded. A value that cannot be stored in a TFRecord is an
+    EncodeError with ``feature`` and ``record``. A column that is `taken`, by the engine from Arrow, is left as its
+    number.
     """
     if taken and all(taken):
         return list(range(len(taken)))
     columns: list[ColumnBuffers | int] = []
+    stated: list[ColumnBuffers] = []  # the sizes of arrays, which features of another program state
     for number, (name, parts, in_steps) in enumerate(zip(plan.schema.names, plan.columns, plan.in_steps, strict=True)):
         if taken and taken[number]:
             columns.append(number)
             continue
         array = batch.column(number)
         if in_steps:
-            columns.extend(_encode_steps(parts, array, name, row_base, plan))
+            columns.extend(_encode_steps(parts, array, name, row_base, plan, stated))
             continue
         tree = plan.trees[number]
         if tree is None and plain_kind(array.type) is not None and parts[0].encoding == LIST:  # nothing to flatten
@@ -69,7 +71,11 @@ def encode_columns(
             columns.append(_encode_values(parts[0], rows, array, plan))
             continue
         for leaf, (rows, values) in zip(parts, _write_column(array, tree, name, row_base), strict=True):
-            columns.extend(_encode_leaf(leaf, rows, values, plan))
+            columns.extend(_encode_leaf(leaf, rows, values, plan, stated))
+    if stated:
+        from tfrecord_io.arrow.encode.stated_sizes import add_stated
+
+        add_stated(columns, stated, batch, plan, row_base)
     return columns
 
 
@@ -86,18 +92,23 @@ def _write_column(array: pa.Array, tree: Node | None, name: str, row_base: int) 
         stored = [json_column(array, tree, row_base)]
     else:
         stored = nested_columns(array, tree)
-    for each, column in zip(tree.stored(), stored, strict=True):
-        yield from flatten(column, each.name, row_base)
+    for feature, column in zip(tree.all_features(), stored, strict=True):
+        yield from flatten(column, feature.name, row_base)
 
 
 def _encode_steps(
-    parts: tuple[Leaf, ...], array: pa.Array, name: str, row_base: int, plan: WritePlan
+    parts: tuple[Leaf, ...], array: pa.Array, name: str, row_base: int, plan: WritePlan, stated: list[ColumnBuffers]
 ) -> Iterator[ColumnBuffers]:
     """A feature list: its steps are the rows of an inner column; a null step has no feature type."""
     rows, steps = cut_steps(array, name, row_base)
     try:
         for leaf, (inner, values) in zip(parts, flatten(steps, name), strict=True):
-            encoded = list(_encode_leaf(leaf, inner, values, plan))
+            of_steps: list[ColumnBuffers] = []
+            encoded = list(_encode_leaf(leaf, inner, values, plan, of_steps))
+            if leaf.shape_source is not None:
+                from tfrecord_io.arrow.encode.stated_sizes import as_feature_lists
+
+                stated.extend(as_feature_lists(of_steps, leaf.shape_source, rows))
             for step in encoded or [ColumnBuffers(leaf.feature, Kind.NONE, Layout.NULL, inner.count)]:
                 column = feature_column(step.name, step.kind, rows, None, offsets=rows.offsets)
                 yield replace(column, layout=Layout.LIST, steps=step)
@@ -106,7 +117,10 @@ def _encode_steps(
         raise
 
 
-def _encode_leaf(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) -> Iterator[ColumnBuffers]:
+def _encode_leaf(
+    leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan, stated: list[ColumnBuffers]
+) -> Iterator[ColumnBuffers]:
+    """The columns of a leaf; what other features state about its arrays is added to `stated`."""
     if leaf.layout == Layout.NULL:  # a list can only be empty, and needs a feature type to differ from a null
         present = np.ones(rows.count, np.bool_) if rows.valid is None else rows.valid
         if rows.offsets is not None and present.any():
@@ -116,10 +130,13 @@ def _encode_leaf(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) -> I
         return
     encoding = tensor_encoding(leaf.encoding)
     if encoding.one_value_per_cell:
-        yield from _encode_cells(encoding, leaf, rows, values)
+        yield from _encode_cells(encoding, leaf, rows, values, stated)
         return
     if leaf.element is not None:
-        data, offsets = encoding.encode(_tensors(leaf, rows, values))
+        tensors = _tensors(leaf, rows, values)
+        if leaf.shape_source is not None:
+            stated.extend(_stated_sizes(leaf, tensors, rows))
+        data, offsets = encoding.encode(tensors)
         values = fixed_width(leaf.element.arrow, len(data), 0, None, data)
         rows = replace(rows, offsets=_row_offsets(offsets, rows))
     yield _encode_values(leaf, rows, values, plan)
@@ -136,7 +153,17 @@ def _encode_values(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) ->
     return feature_column(leaf.feature, leaf.kind, rows, data, offsets=rows.offsets)
 
 
-def _encode_cells(encoding: TensorEncoding, leaf: Leaf, rows: Rows, values: pa.Array) -> Iterator[ColumnBuffers]:
+def _stated_sizes(leaf: Leaf, tensors: TensorValues, rows: Rows) -> list[ColumnBuffers]:
+    """The columns of the features that state shape and dtype of arrays, null where the arrays are."""
+    from tfrecord_io.arrow.encode.stated_sizes import stated_columns
+
+    assert leaf.shape_source is not None
+    return stated_columns(leaf.shape_source, tensors, replace(rows, offsets=None))
+
+
+def _encode_cells(
+    encoding: TensorEncoding, leaf: Leaf, rows: Rows, values: pa.Array, stated: list[ColumnBuffers]
+) -> Iterator[ColumnBuffers]:
     """The columns of a leaf whose cells are one bytes value each."""
     whole = replace(rows, offsets=None)
     cells = None
@@ -146,6 +173,9 @@ def _encode_cells(encoding: TensorEncoding, leaf: Leaf, rows: Rows, values: pa.A
         cells = number_cells(rows, values) if leaf.element is None else _tensors(leaf, rows, values)
         data, offsets = encoding.encode(cells)
     yield feature_column(leaf.feature, Kind.BYTES, whole, data, value_offsets=_row_offsets(offsets, rows))
+    if leaf.shape_source is not None and leaf.element is not None and cells is not None:
+        stated.extend(_stated_sizes(leaf, cells, rows))
+        return
     if not encoding.companions or cells is None:
         return
     shape_name, dtype_name = companions(leaf.feature)

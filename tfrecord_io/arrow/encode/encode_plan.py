@@ -1,10 +1,10 @@
-"""The plan of a write: which features the columns of a schema become, and in which encoding."""
+"""Plan a write: which features the columns of a schema become, and in which encoding."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import number_view, offsets_of
 from tfrecord_io.arrow.casts import DAY
 from tfrecord_io.arrow.flatten import Rows
-from tfrecord_io.arrow.image_encoding import image_encodings, with_image_fields
+from tfrecord_io.arrow.image_encoding import declare_images, image_encodings
 from tfrecord_io.arrow.row_fault import first_failing
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.display import and_more, counted
@@ -24,6 +24,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
 from tfrecord_io.format.dtypes import element_of
 from tfrecord_io.schema.column_features import (
+    LIST,
     OF_FLOAT64,
     RAW,
     Leaf,
@@ -37,24 +38,25 @@ from tfrecord_io.schema.column_features import (
     needs_nesting,
     nested_restored,
     nested_restored_field,
+    set_encoding,
+    set_extension_encoding,
     step_field,
     union_names,
-    with_encoding,
-    with_extension_encoding,
 )
 from tfrecord_io.schema.extension_types import stated_extension, stated_extensions
+from tfrecord_io.schema.shape_source import ShapeSource
 from tfrecord_io.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
 from tfrecord_io.schema.types import (
     UnsupportedType,
+    drop_run_ends,
     has_dictionary,
     is_list_like,
     is_text,
+    map_fields,
     plain_kind,
     refuse_deep,
     types_within,
     value_type,
-    with_fields,
-    without_run_ends,
 )
 
 _NAMES_IN_WARNING = 10
@@ -99,8 +101,8 @@ class Rounding:
         """Issue the one PrecisionWarning of a write, if a value was rounded."""
         if not self.counts:
             return
-        most = self.counts.most_common(_NAMES_IN_WARNING)
-        named = [f"'{printable(name)}' ({counted(count, 'value')})" for name, count in most]
+        frequent = self.counts.most_common(_NAMES_IN_WARNING)
+        named = [f"'{printable(name)}' ({counted(count, 'value')})" for name, count in frequent]
         text = ", ".join(named) + and_more(len(self.counts) - len(named), "column")
         advice = 'float64="raw" keeps the bits, or float64="round" accepts the rounding silently'
         if self._halves:
@@ -155,7 +157,7 @@ def plan_writing(
     """
     asked = dict(column_encoding or {})
     if asked:
-        schema = with_image_fields(schema, asked)
+        schema = declare_images(schema, asked)
         for column in image_encodings(asked):
             del asked[column]
     try:
@@ -181,7 +183,7 @@ def plan_writing(
 
 
 def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool, sequence: bool) -> pa.Field:
-    """Put the encodings into the metadata of a column; of one that plain features cannot store, that it is nested."""
+    """Put the encodings into the metadata of a column; a column that plain features cannot store becomes nested."""
     annotate = partial(_annotate, feature=column.name, asked=asked, above=None, raw_float64=raw_float64)
     if plain_kind(column.type) is not None and column.name not in asked and not column.metadata:
         return annotate(column) if raw_float64 else column
@@ -189,7 +191,7 @@ def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool,
     form = asked.get(column.name) or encoding_of(column)
     if form == JSON:
         asked.pop(column.name, None)
-        return with_encoding(column, JSON)
+        return set_encoding(column, JSON)
     if form != NESTED and not needs_nesting(column, in_steps=sequence):
         annotated = annotate(column)
         if not (_has_extension(column) and _has_encoding(annotated)):
@@ -198,15 +200,15 @@ def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool,
     elif form == NESTED:
         asked.pop(column.name, None)
         form = None
-    column = with_encoding(column, form)
-    bare = column.with_type(without_run_ends(column.type))
+    column = set_encoding(column, form)
+    bare = column.with_type(drop_run_ends(column.type))
     if not t.is_nested(bare.type) and not _has_extension(bare) and not needs_nesting(bare):  # which has no parts
         return annotate(bare)
     annotated = annotate(nested_restored_field(column), nested=True)
     if (encoding := encoding_of(annotated)) is not None:  # a dictionary has no field for that of its values
         reason = f'the encoding "{encoding}" does not store values of type {column.type}'
         raise UnsupportedType(column.name, reason, f"cast the column to {nested_restored(column.type)}")
-    return with_encoding(annotated, NESTED)
+    return set_encoding(annotated, NESTED)
 
 
 def _annotate(
@@ -232,25 +234,28 @@ def _annotate(
         has_doubles = raw_float64 and any(map(t.is_float64, types_within(type_, storage=True)))
         of_doubles = OF_FLOAT64 + RAW if has_doubles else None
         encoding = encoding or extension_encoding_of(field) or of_doubles
-        return with_extension_encoding(with_encoding(field, None), encoding)
+        return set_extension_encoding(set_encoding(field, None), encoding)
     if is_list_like(type_) and (nested or t.is_struct(type_.value_type)):
-        type_ = with_fields(type_, partial(below, feature=feature))
+        type_ = map_fields(type_, partial(below, feature=feature))
     elif t.is_struct(type_):
-        type_ = with_fields(type_, lambda child: below(child, f"{feature}/{child.name}"))
+        type_ = map_fields(type_, lambda child: below(child, f"{feature}/{child.name}"))
     elif nested and t.is_dictionary(type_) and t.is_nested(type_.value_type):
         values = below(field.with_type(type_.value_type), feature)
         type_ = pa.dictionary(type_.index_type, values.type, type_.ordered)
     elif nested and (t.is_map(type_) or t.is_union(type_)):
         names = iter(("key", "value") if t.is_map(type_) else union_names(type_))
-        type_ = with_fields(type_, lambda child: below(child, f"{feature}/{next(names)}"))
+        type_ = map_fields(type_, lambda child: below(child, f"{feature}/{next(names)}"))
     else:
         holds_tensors = not nested and _holds_tensors(type_)
         if encoding is None:
+            source = ShapeSource.from_metadata(field.metadata, feature) if holds_tensors else None
+            if source is not None and source.encoding == LIST:
+                return set_encoding(field, None)
             encoding = RAW if holds_tensors or (raw_float64 and t.is_float64(value_type(type_))) else None
         elif holds_tensors and TENSOR_ENCODINGS.has(encoding) and encoding_rules(encoding).adaptive:
             encoding = RAW
-        return with_encoding(field, encoding)
-    return with_encoding(field.with_type(type_), None)
+        return set_encoding(field, encoding)
+    return set_encoding(field.with_type(type_), None)
 
 
 def _is_extension(field: pa.Field) -> bool:
@@ -259,11 +264,11 @@ def _is_extension(field: pa.Field) -> bool:
 
 
 def _has_extension(column: pa.Field) -> bool:
-    """True if a column has an extension type, or one that its metadata names, or a part of it has; not of tensors."""
+    """True if a column or a part has an extension type, or metadata that names one; tensors do not count."""
     if plain_kind(column.type) is not None and not column.metadata:
         return False
-    types = (each for each in types_within(column.type) if isinstance(each, pa.BaseExtensionType))
-    return any(not is_any_tensor(each) for each in types) or bool(stated_extensions(column))
+    types = (part for part in types_within(column.type) if isinstance(part, pa.BaseExtensionType))
+    return any(not is_any_tensor(part) for part in types) or bool(stated_extensions(column))
 
 
 def _has_encoding(field: pa.Field) -> bool:
@@ -290,6 +295,19 @@ def _refuse_collisions(fields: list[pa.Field], columns: tuple[tuple[Leaf, ...], 
                     reason = f"the columns '{first}' and '{second}' would both be written as this feature"
                     raise EncodeError(reason, feature=name, hint="rename one of them")
                 owners[name] = column.name
+    for column, parts in zip(fields, columns, strict=True):
+        for leaf in parts:
+            _refuse_stated(column, leaf, owners, {part.feature for of_column in columns for part in of_column})
+
+
+def _refuse_stated(column: pa.Field, leaf: Leaf, owners: Mapping[str, str], features: Collection[str]) -> None:
+    """Refuse a companion under the name of a feature that states sizes; a column of that name is compared with them."""
+    for name in () if leaf.shape_source is None else leaf.shape_source.features:
+        if name in owners and name not in features:
+            reason = (
+                f"it states the shape of '{printable(column.name)}', and is a companion of '{printable(owners[name])}'"
+            )
+            raise EncodeError(reason, feature=name, hint="rename one of the columns")
 
 
 def int64_values(array: pa.Array, rows: Rows) -> Array:
@@ -330,19 +348,19 @@ def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: R
             hint = 'float64="raw" keeps its bits, or float64="round" rounds it'
             hint_cli = "--float64 raw keeps its bits, or --float64 round rounds it"
             _refuse(changed, exact, rows, "float32 cannot hold a float64", hint, hint_cli)
-        count = np.count_nonzero(_written(changed, rows))
+        count = np.count_nonzero(_clear_unwritten(changed, rows))
         if count:
             rounding.add(rows.feature, int(count))
     return rounded
 
 
-def _written(flags: Array, rows: Rows) -> Array:
-    """Only the flags of values that are written."""
+def _clear_unwritten(flags: Array, rows: Rows) -> Array:
+    """Clear the flags of values that are not written."""
     return flags & rows.valid if rows.valid is not None and rows.offsets is None else flags
 
 
 def _refuse(bad: Array, numbers: Array, rows: Rows, reason: str, hint: str, hint_cli: str | None = None) -> None:
-    bad = _written(bad, rows)
+    bad = _clear_unwritten(bad, rows)
     if bad.any():
         slot = int(np.argmax(bad))
         raise rows.error(slot, reason, hint, got=numbers[slot].item(), hint_cli=hint_cli)

@@ -18,8 +18,8 @@ from tfrecord_io.arrow.encodings.tensor_encoding import (
     cells_of_one_header,
     check_shapes,
     check_values,
+    prepend_headers,
     refuse_widening,
-    with_headers,
 )
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues
@@ -41,21 +41,21 @@ class Npy(TensorEncoding):
     dtype_kinds = "biufcmMSU"
 
     def encode(self, cells: TensorValues) -> tuple[Array, Array]:
-        return with_headers(cells, lambda shape: _header(cells.element.dtype, shape))
+        return prepend_headers(cells, lambda shape: _header(cells.element.dtype, shape))
 
     def decode(self, values: Array, offsets: Array, element: Dtype, shape: Shape) -> DecodedCells:
-        count, same = len(offsets) - 1, None
+        count, decoded = len(offsets) - 1, None
         if count:
             first = _cell(values[offsets[0] : offsets[1]], 0, element, shape)
             header = _header(element.dtype, first.shape)  # that numpy.save writes; if all have it, one comparison
-            same = cells_of_one_header(values, offsets, header, first.nbytes, first.shape)
-        if same is None:
+            decoded = cells_of_one_header(values, offsets, header, first.nbytes, first.shape)
+        if decoded is None:
             cells = [_cell(values[offsets[row] : offsets[row + 1]], row, element, shape) for row in range(count)]
             data = np.concatenate([np.empty(0, np.uint8), *(cell.reshape(-1).view(np.uint8) for cell in cells)])
             sizes = np.fromiter((cell.nbytes for cell in cells), np.int64, count)
             shapes = np.array([cell.shape for cell in cells], np.int64).reshape(count, len(shape))
-            same = DecodedCells(data, sizes, shapes)
-        return check_values(element, same)
+            decoded = DecodedCells(data, sizes, shapes)
+        return check_values(element, decoded)
 
 
 def _cell(value: Array, row: int, element: Dtype, shape: Shape) -> Array:

@@ -1,4 +1,9 @@
-"""The class to write for a new tensor encoding, and functions that several encodings share."""
+"""The base class of tensor encodings, and functions that several encodings share.
+
+An encoding turns tensors into the bytes or values of cells (`encode`) and back (`decode`).
+
+Tests: tests/arrow/encodings, by the suite in tfrecord_io/testing.
+"""
 
 from __future__ import annotations
 
@@ -92,8 +97,8 @@ def joined(pieces: list[bytes]) -> tuple[Array, Array]:
     return np.frombuffer(b"".join(pieces), np.uint8), offsets_of(np.fromiter(map(len, pieces), np.int64, len(pieces)))
 
 
-def with_headers(cells: TensorValues, header: Callable[[tuple[int, ...]], bytes]) -> tuple[Array, Array]:
-    """Each cell's values behind a header that depends on its shape."""
+def prepend_headers(cells: TensorValues, header: Callable[[tuple[int, ...]], bytes]) -> tuple[Array, Array]:
+    """Put a header before each cell's values, made for the shape of the cell."""
     if isinstance(cells.shapes, tuple):
         front = np.frombuffer(header(cells.shapes), np.uint8)
         count = len(cells)

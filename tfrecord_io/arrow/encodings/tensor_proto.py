@@ -17,8 +17,8 @@ from tfrecord_io.arrow.encodings.tensor_encoding import (
     cells_of_one_header,
     check_shapes,
     joined,
+    prepend_headers,
     refuse_widening,
-    with_headers,
 )
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, cells_of
@@ -45,15 +45,15 @@ class TensorProtos(TensorEncoding):
     def encode(self, cells: TensorValues) -> tuple[Array, Array]:
         if cells.element.dtype.kind in "SU":
             return joined([serialize_tensor(cell) for cell in cells_of(cells)])
-        return with_headers(cells, lambda shape: proto_prefix(cells.element.name, shape))
+        return prepend_headers(cells, lambda shape: proto_prefix(cells.element.name, shape))
 
     def encode_text(self, cells: Sequence[Any]) -> tuple[Array, Array]:
         return joined([serialize_tensor(cell) for cell in cells])
 
     def decode(self, values: Array, offsets: Array, element: Dtype, shape: Shape) -> DecodedCells:
         if element.dtype.kind in "SU":
-            tensors = [_parsed(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
-            cells, shapes = _joined(
+            tensors = [_parse_tensor(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
+            cells, shapes = _join_tensors(
                 tensors, lambda row, tensor: _pad_to_one_width(row, tensor.values.tolist(), element.dtype)
             )
         else:
@@ -61,7 +61,7 @@ class TensorProtos(TensorEncoding):
         return cells._replace(shapes=check_shapes(shapes, shape, "the TensorProto"))
 
     def decode_text(self, values: Array, offsets: Array, shape: Shape) -> list[list[bytes]]:
-        tensors = [_parsed(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
+        tensors = [_parse_tensor(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
         check_shapes([tensor.shape for tensor in tensors], shape, "the TensorProto")
         return [tensor.values.tolist() for tensor in tensors]
 
@@ -78,10 +78,11 @@ def _decode_numbers(values: Array, offsets: Array, element: Dtype) -> tuple[Deco
         reason = f"the TensorProto is of {first.name}, the column of {element.name}"
         raise RowFault(0, reason, expected=element.name, got=first.name)
     size = first.values.nbytes
-    same = cells_of_one_header(values, offsets, proto_prefix(first.name, first.shape), size, first.shape)
-    if same is not None and not (first.name == "bool" and same.data.max(initial=0) > 1):  # if so, a row is not a tensor
-        assert same.shapes is not None
-        return same, same.shapes
+    decoded = cells_of_one_header(values, offsets, proto_prefix(first.name, first.shape), size, first.shape)
+    is_misread = decoded is not None and first.name == "bool" and decoded.data.max(initial=0) > 1  # not a tensor
+    if decoded is not None and not is_misread:
+        assert decoded.shapes is not None
+        return decoded, decoded.shapes
     tensors, total = [first], size
     for row in range(1, count):
         tensors.append(_number_tensor(row, offsets, values, first.name))
@@ -89,23 +90,25 @@ def _decode_numbers(values: Array, offsets: Array, element: Dtype) -> tuple[Deco
         if total > max(MAX_RECORD_BYTES, len(values)):  # few bytes may claim many values
             reason = f"the tensors up to this one unfold to {total} bytes"
             raise RowFault(row, reason, expected=MAX_RECORD_BYTES, got=total, of_memory=True)
-    return _joined(tensors, lambda row, tensor: tensor.values.astype(element.dtype, copy=False))
+    return _join_tensors(tensors, lambda row, tensor: tensor.values.astype(element.dtype, copy=False))
 
 
-def _joined(tensors: list[ParsedTensor], convert: Callable[[int, ParsedTensor], Array]) -> tuple[DecodedCells, Shapes]:
+def _join_tensors(
+    tensors: list[ParsedTensor], convert: Callable[[int, ParsedTensor], Array]
+) -> tuple[DecodedCells, Shapes]:
     pieces = [convert(row, tensor).view(np.uint8) for row, tensor in enumerate(tensors)]
     sizes = np.fromiter((piece.nbytes for piece in pieces), np.int64, len(pieces))
-    return DecodedCells(np.concatenate([np.empty(0, np.uint8), *pieces]), sizes), [each.shape for each in tensors]
+    return DecodedCells(np.concatenate([np.empty(0, np.uint8), *pieces]), sizes), [tensor.shape for tensor in tensors]
 
 
 def _number_tensor(row: int, offsets: Array, values: Array, name: str | None) -> ParsedTensor:
-    tensor = _parsed(row, offsets, values, name)
+    tensor = _parse_tensor(row, offsets, values, name)
     if tensor.name == STRING:
         raise RowFault(row, "the tensor is of strings, which have no raw values", expected="numbers", got=STRING)
     return tensor
 
 
-def _parsed(row: int, offsets: Array, values: Array, name: str | None) -> ParsedTensor:
+def _parse_tensor(row: int, offsets: Array, values: Array, name: str | None) -> ParsedTensor:
     try:
         return parse_tensor_proto(values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name, current())
     except DecodeError as error:

@@ -1,4 +1,7 @@
-"""Any tabular input as a stream of record batches of one schema."""
+"""Open any tabular input as a stream of record batches of one schema.
+
+`open_input` takes the data of a write call and returns a `BatchSource`; what is no table raises TypeError.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import value_bytes
-from tfrecord_io.arrow.casts import plain_layout, with_one_dictionary
+from tfrecord_io.arrow.casts import plain_layout, unify_table
 from tfrecord_io.arrow.flatten import loses
-from tfrecord_io.arrow.image_encoding import encoded_images, image_encodings, with_image_fields
+from tfrecord_io.arrow.image_encoding import declare_images, encoded_images, image_encodings
 from tfrecord_io.arrow.input.from_arrays import (
     fields_of,
-    imported,
+    imported_module,
     is_frame,
     is_single,
     is_sparse_matrix,
@@ -43,7 +46,7 @@ from tfrecord_io.schema.column_features import (
     needs_nesting,
     nested_handed,
     nested_restored_field,
-    with_encoding,
+    set_encoding,
 )
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.extension_types import name_with_extension, stated_extensions
@@ -53,13 +56,13 @@ from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_te
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import (
     UnsupportedType,
+    drop_run_ends,
     has_required_parts,
     is_deep,
     is_list_like,
+    replace_fields,
     uncommon,
     value_type,
-    with_fields_at,
-    without_run_ends,
 )
 
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
@@ -82,8 +85,8 @@ class BatchSource:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self.batches
 
-    def mapped(self, schema: pa.Schema, convert: Convert, row_base: int) -> BatchSource:
-        """The batches that `convert` makes of these, the first of which follows `row_base` rows."""
+    def map_batches(self, schema: pa.Schema, convert: Convert, row_base: int) -> BatchSource:
+        """Convert the batches by `convert`; `row_base` rows come before the first batch."""
         part = self.part
         parts = (
             None if part is None else lambda begin, end: convert(cut(part(begin, end), PART_BYTES), row_base + begin)
@@ -155,15 +158,17 @@ def open_input(
     if any(not field.nullable or has_required_parts(field.type) for field in source.schema):
         source = _refuse_missing(source, row_base)
     if encodings and image_encodings(encodings):
-        schema = with_image_fields(source.schema, encodings)
-        source = source.mapped(schema, lambda batches, row: encoded_images(batches, schema, encodings, row), row_base)
+        schema = declare_images(source.schema, encodings)
+        source = source.map_batches(
+            schema, lambda batches, row: encoded_images(batches, schema, encodings, row), row_base
+        )
     return source
 
 
 def _refuse_missing(source: BatchSource, row_base: int) -> BatchSource:
     """The source, in which a null of a field that is not nullable is an EncodeError."""
 
-    def checked(batches: Iterator[pa.RecordBatch], row: int) -> Iterator[pa.RecordBatch]:
+    def check_batches(batches: Iterator[pa.RecordBatch], row: int) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             with errors_of_rows(row):
                 for column, field in zip(batch.columns, source.schema, strict=True):
@@ -171,7 +176,7 @@ def _refuse_missing(source: BatchSource, row_base: int) -> BatchSource:
             yield batch
             row += batch.num_rows
 
-    return source.mapped(source.schema, checked, row_base)
+    return source.map_batches(source.schema, check_batches, row_base)
 
 
 def _open_table(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
@@ -231,7 +236,7 @@ _NOT_TABLES |= {f"{cls.__module__}.{cls.__name__}": _FILES for cls in (pathlib.P
 
 
 class _NoTableError(TypeError):
-    """The input is not a table, and neither is its first `item`, if it has one."""
+    """The input is not a table, nor is its first `item`, if any."""
 
     def __init__(self, data: str, item: str | None = None) -> None:
         self.data = data
@@ -243,7 +248,7 @@ class _NoTableError(TypeError):
 
 def _is_row(data: Any) -> bool:
     """True if this looks like one row of a DataFrame: a Series of objects whose index has the names of columns."""
-    pandas = imported("pandas")
+    pandas = imported_module("pandas")
     is_objects = pandas is not None and isinstance(data, pandas.Series) and data.dtype == object
     return is_objects and not isinstance(data.name, str) and all(isinstance(name, str) for name in data.index)
 
@@ -253,11 +258,11 @@ def _source_of_single_table(data: Any, options: _InputOptions, row_base: int) ->
     if isinstance(data, np.ndarray) and data.dtype.names is not None and data.ndim:
         data = fields_of(data)
     if is_frame(data) or isinstance(data, Mapping):
-        return _of_columns(data, options, row_base)
+        return _source_of_columns(data, options, row_base)
     if isinstance(data, pa.Table):
         return _source_of_table(data)
     if isinstance(data, list | tuple) and (chunks := _chunks(data)) is not None:
-        return _of_chunks(chunks, with_nested(chunks.schema, chunks.to_batches()))
+        return _source_of_chunks(chunks, nest_lossy_columns(chunks.schema, chunks.to_batches()))
     if isinstance(data, pa.RecordBatch):
         return _source_of_table(pa.Table.from_batches([data]))
     if isinstance(getattr(data, "schema", None), pa.Schema) and hasattr(data, "read_next_batch"):
@@ -300,13 +305,13 @@ def _batch_of_structs(data: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(structs)
 
 
-def with_plain_layout(source: BatchSource) -> BatchSource:
+def use_plain_layouts(source: BatchSource) -> BatchSource:
     """Replace views and run-ends of data by plain layouts."""
     schema = pa.schema([f.with_type(nested_handed(f.type)) for f in source.schema], source.schema.metadata)
     if schema.equals(source.schema):
         return source
-    made = (map(plain_layout, batch.columns) for batch in source.batches)
-    batches = (pa.RecordBatch.from_arrays(list(columns), schema=schema) for columns in made)
+    arrays = (map(plain_layout, batch.columns) for batch in source.batches)
+    batches = (pa.RecordBatch.from_arrays(list(columns), schema=schema) for columns in arrays)
     return BatchSource(schema, batches, source.rows)
 
 
@@ -322,7 +327,7 @@ def _length(data: Any) -> int | None:
 def _plain(data: Any) -> Any:
     """Inputs of other libraries, and rows, as a table that `_source_of_single_table` knows; anything else as it is."""
     modules = ("pandas", "polars", "pyarrow.dataset", "duckdb", "narwhals")
-    pandas, polars, datasets, duckdb, narwhals = map(imported, modules)
+    pandas, polars, datasets, duckdb, narwhals = map(imported_module, modules)
     if narwhals is not None and isinstance(data, narwhals.LazyFrame | narwhals.DataFrame | narwhals.Series):
         data = data.to_native()
         if pandas is not None and isinstance(data, pandas.DataFrame | pandas.Series):
@@ -340,7 +345,7 @@ def _plain(data: Any) -> Any:
             refuse_duckdb_types(name, type_)
     if datasets is not None and isinstance(data, datasets.Dataset | datasets.Scanner):
         return (data.scanner() if isinstance(data, datasets.Dataset) else data).to_reader()
-    hugging_face = imported("datasets")
+    hugging_face = imported_module("datasets")
     if hugging_face is not None and isinstance(data, hugging_face.Dataset | hugging_face.IterableDataset):
         return _batches_of_hugging_face(data)
     if hugging_face is not None and isinstance(data, hugging_face.DatasetDict | hugging_face.IterableDatasetDict):
@@ -357,7 +362,7 @@ def _batches_of_hugging_face(data: Any) -> Any:
     """
     features = data.features
     if features is None:
-        return map(_table_of_examples, _joined(_examples(data)))
+        return map(_table_of_examples, _join_dicts(_examples(data)))
     is_stream, rows = not hasattr(data, "data"), _STREAMED_ROWS
     if not is_stream:  # in memory, or in a mapped file
         rows = min(LIMITS.batch_rows, max(1, LIMITS.batch_bytes * len(data.data) // max(data.data.nbytes, 1)))
@@ -367,7 +372,7 @@ def _batches_of_hugging_face(data: Any) -> Any:
     batches = chain.from_iterable(table.combine_chunks().to_batches() for table in tables)
     fields = [_array_field(field, features[field.name]) for field in features.arrow_schema]
     schema = pa.schema(fields, features.arrow_schema.metadata)
-    return pa.RecordBatchReader.from_batches(schema, _with_arrays(batches, schema))
+    return pa.RecordBatchReader.from_batches(schema, _lists_to_tensors(batches, schema))
 
 
 def _array_field(field: pa.Field, feature: Any) -> pa.Field:
@@ -377,7 +382,7 @@ def _array_field(field: pa.Field, feature: Any) -> pa.Field:
     return field if element is None else tensor_field(field.name, element, shape)
 
 
-def _with_arrays(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _lists_to_tensors(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     rows = 0
     for batch in batches:
         columns = batch.columns
@@ -392,14 +397,14 @@ def _with_arrays(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterat
 
 def _examples(data: Any) -> Iterator[dict[str, Any]]:
     """The rows of a dataset of Hugging Face without features, with bytes for images."""
-    convert = imported("datasets.features.features").cast_to_python_objects
+    convert = imported_module("datasets.features.features").cast_to_python_objects
     return map(partial(convert, only_1d_for_numpy=True), data.with_format(None))
 
 
 def _tables_of_features(data: Any) -> Iterator[pa.Table]:
     """The rows of an IterableDataset as tables with its features."""
-    cast, missing = imported("datasets.table").cast_table_to_features, dict.fromkeys(data.features)
-    module = imported("datasets.features.features")
+    cast, missing = imported_module("datasets.table").cast_table_to_features, dict.fromkeys(data.features)
+    module = imported_module("datasets.features.features")
     # Of JSON, whose values may have any types: an Arrow column of them changes them.
     encoded = {name: f for name, f in data.features.items() if module.require_decoding(f, ignore_decode_attribute=True)}
     examples = (
@@ -447,7 +452,7 @@ def _source_of_reader(data: Any, options: _InputOptions) -> BatchSource:
     return _source_of_stream(data.schema, data, rows)  # iterated, not exported, so that errors keep their class
 
 
-def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
+def _source_of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
     with errors_of_rows(row_base):
         if is_frame(data):
             columns = table_of_frame(data, options.index, options.nan_to_null, options.encodings, options.maps)
@@ -457,51 +462,51 @@ def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource
         return _source_of_table(columns.table)
     table = _one_dictionary(columns.table)
     columns = replace(columns, table=table)
-    part, schema = partial(columns.batches, PART_BYTES), with_nested(columns.schema, table.to_batches())
+    part, schema = partial(columns.batches, PART_BYTES), nest_lossy_columns(columns.schema, table.to_batches())
     return BatchSource(schema, cut(columns.batches(LIMITS.batch_bytes)), table.num_rows, part)
 
 
 def _source_of_labelled(rows: LabelledColumns, options: _InputOptions, row_base: int) -> BatchSource:
     """The rows of objects of xarray, block by block. Columns of objects are converted at once: all decide the type."""
-    whole = _of_columns(rows.objects, options, row_base)
+    whole = _source_of_columns(rows.objects, options, row_base)
     objects = pa.Table.from_batches([b.replace_schema_metadata() for b in whole.batches] or [], whole.schema)
 
     def block(begin: int, end: int) -> BatchSource:
         part = objects.slice(begin, end - begin)
         columns = {**rows.numbers(begin, end), **dict(zip(part.column_names, part.columns, strict=True))}
-        return _of_columns({name: columns[name] for name in rows.names}, options, row_base + begin)
+        return _source_of_columns({name: columns[name] for name in rows.names}, options, row_base + begin)
 
     are_objects = {field.name: field for field in whole.schema}
     fields = [are_objects.get(field.name, field) for field in block(0, 0).schema]
     batches = (batch for begin, end in rows.blocks(LIMITS.batch_bytes) for batch in block(begin, end))
-    return BatchSource(rows.with_labels(pa.schema(fields)), batches, rows.count)
+    return BatchSource(rows.add_labels(pa.schema(fields)), batches, rows.count)
 
 
 def _source_of_table(table: pa.Table) -> BatchSource:
     if not uncommon(table.schema):
-        return _of_chunks(table, table.schema)
+        return _source_of_chunks(table, table.schema)
     table = _one_dictionary(table)
-    return _of_chunks(table, with_nested(table.schema, table.to_batches()))
+    return _source_of_chunks(table, nest_lossy_columns(table.schema, table.to_batches()))
 
 
 def _source_of_stream(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | None) -> BatchSource:
     """A stream; whether a column has to be stored nested is decided by the first batch that has rows."""
     if any(map(_may_lose, schema)):
-        rest = (batch for batch in batches if batch.num_rows)
-        begin = list(islice(rest, 1))
-        schema, batches, rows = with_nested(schema, begin), chain(begin, rest), rows if begin else 0
+        with_rows = (batch for batch in batches if batch.num_rows)
+        begin = list(islice(with_rows, 1))
+        schema, batches, rows = nest_lossy_columns(schema, begin), chain(begin, with_rows), rows if begin else 0
     return BatchSource(schema, cut(batches), rows)
 
 
-def with_nested(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Schema:
-    """The schema of data, in which columns are nested whose plain features would not say all that the batches hold."""
-    numbered = [(at, schema.field(at)) for at in uncommon(schema) if _may_lose(schema.field(at))]
-    nested = [each for each in numbered if any(loses(batch.column(each[0])) for batch in batches)]
-    return with_fields_at(schema, {at: with_encoding(field, NESTED) for at, field in nested})
+def nest_lossy_columns(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Schema:
+    """Store columns as nested where plain features would lose a part of the content of the batches."""
+    candidates = [at for at in uncommon(schema) if _may_lose(schema.field(at))]
+    nested = [at for at in candidates if any(loses(batch.column(at)) for batch in batches)]
+    return replace_fields(schema, {at: set_encoding(schema.field(at), NESTED) for at in nested})
 
 
 def _may_lose(field: pa.Field) -> bool:
-    type_ = without_run_ends(field.type)
+    type_ = drop_run_ends(field.type)
     is_list_or_struct = is_list_like(type_) or pa.types.is_struct(type_)
     if not is_list_or_struct or is_deep(type_):  # which the plan refuses
         return False
@@ -517,7 +522,7 @@ def _chunks(data: Sequence[Any]) -> pa.Table | None:
     return pa.Table.from_batches(data)
 
 
-def _of_chunks(table: pa.Table, schema: pa.Schema) -> BatchSource:
+def _source_of_chunks(table: pa.Table, schema: pa.Schema) -> BatchSource:
     return BatchSource(
         schema,
         cut(table.to_batches()),
@@ -529,7 +534,7 @@ def _of_chunks(table: pa.Table, schema: pa.Schema) -> BatchSource:
 def _one_dictionary(table: pa.Table) -> pa.Table:
     """One dictionary for all chunks, where Arrow can make one: the embedded schema then holds all categories."""
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # it would need larger indices
-        table = with_one_dictionary(table)
+        table = unify_table(table)
     return table
 
 
@@ -541,18 +546,18 @@ def _source_of_iterable(items: Iterator[Any], options: _InputOptions, row_base: 
         return BatchSource(pa.schema([]), iter(()), 0)
     schema, rows = first.schema, row_base
 
-    def others() -> Iterator[BatchSource]:
+    def open_following() -> Iterator[BatchSource]:
         for number, item in enumerate(items, 1):
             who = f"item {number} of the input" if not isinstance(item, list) else f"the data from row {rows} on"
             yield fitting(_open_table(item, options, rows), schema, who)
 
-    rest = others()
-    while first.rows == 0 and (following := next(rest, None)) is not None:
+    following_sources = open_following()
+    while first.rows == 0 and (following := next(following_sources, None)) is not None:
         first, schema = following, following.schema  # whether columns are nested is decided by rows
 
     def all_batches() -> Iterator[pa.RecordBatch]:
         nonlocal rows
-        for batch in chain.from_iterable(chain([first], rest)):
+        for batch in chain.from_iterable(chain([first], following_sources)):
             rows += batch.num_rows
             yield batch
 
@@ -560,10 +565,10 @@ def _source_of_iterable(items: Iterator[Any], options: _InputOptions, row_base: 
 
 
 def _join_rows(items: Iterator[Any]) -> Iterator[Any]:
-    """The items, of which dicts that are one row each are joined to lists of limited size, with the same columns."""
+    """Join dicts of one row each to lists of limited size with the same columns; other items stay as they are."""
     for first in items:
         if isinstance(first, Mapping) and any(map(is_single, first.values())):
-            yield from _joined(chain([first], items))
+            yield from _join_dicts(chain([first], items))
             continue
         if isinstance(first, Mapping) and first and all(isinstance(value, list | tuple) for value in first.values()):
             raise TypeError(
@@ -573,7 +578,7 @@ def _join_rows(items: Iterator[Any]) -> Iterator[Any]:
         yield first
 
 
-def _joined(items: Iterable[Any]) -> Iterator[list[Mapping[Any, Any]]]:
+def _join_dicts(items: Iterable[Any]) -> Iterator[list[Mapping[Any, Any]]]:
     """Dicts, one for each row, in lists of limited size, with the same columns."""
     rows, size, names = list[Any](), 0, dict[Any, None]()
     for row in items:
@@ -608,39 +613,39 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
     Offsets of another width and views make no difference. A column of nulls fits any type, as pandas does not store
     which; so do fields and items that are null throughout. Tensors of one shape fit those whose shapes vary.
     """
-    own = source.schema
-    if equal_types(own, first):
-        _refuse_images(own, first, who)
+    schema = source.schema
+    if equal_types(schema, first):
+        _refuse_images(schema, first, who)
         return source
-    if own.names != first.names:
-        other = sorted(set(own.names) ^ set(first.names))
-        what = f"differs in the column '{printable(other[0])}'" if other else "has its columns in another order"
+    if schema.names != first.names:
+        differing = sorted(set(schema.names) ^ set(first.names))
+        what = f"differs in the column '{printable(differing[0])}'" if differing else "has its columns in another order"
         raise SchemaError(f"{who} {what}: expected the columns of the data before it")
-    changed = [at for at, (a, b) in enumerate(zip(own, first, strict=True)) if not _is_same(a, b)]
-    for a, b in ((own.field(at), first.field(at)) for at in changed):
+    changed = [at for at, (a, b) in enumerate(zip(schema, first, strict=True)) if not _is_same(a, b)]
+    for a, b in ((schema.field(at), first.field(at)) for at in changed):
         if (lacks_only_values(a.type, b.type) and _fits_extensions(a, b)) or tensors_fit(a, b):
             continue
         expected, got = (name_with_extension(logical_name(f.type, f.metadata), f) for f in (b, a))
         reason = f"{who} has another type than the data before it: expected {expected}, got {got}"
         raise SchemaError(reason, feature=a.name, expected=expected, got=got, hint=_how_to_fit(a, b))
     if not changed:
-        _refuse_images(own, first, who)
+        _refuse_images(schema, first, who)
         return source
 
-    def filled(batches: Iterator[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
+    def fill_batches(batches: Iterator[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = list(batch.columns)
             for at in changed:
-                columns[at] = _filled(columns[at], batch.schema.field(at), first.field(at))
+                columns[at] = _fill_column(columns[at], batch.schema.field(at), first.field(at))
             yield pa.RecordBatch.from_arrays(columns, names=first.names)
 
-    return source.mapped(first, filled, 0)
+    return source.map_batches(first, fill_batches, 0)
 
 
 def _fits_extensions(own: pa.Field, field: pa.Field) -> bool:
     """True if both name the same extension types, or `own` lacks some in parts that are null throughout."""
-    known, others = stated_extensions(own), stated_extensions(field)
-    return known.items() <= others.items() if lacks_type(own.type) else known == others
+    extensions, first_extensions = stated_extensions(own), stated_extensions(field)
+    return extensions.items() <= first_extensions.items() if lacks_type(own.type) else extensions == first_extensions
 
 
 def _refuse_images(own: pa.Schema, first: pa.Schema, who: str) -> None:
@@ -649,8 +654,8 @@ def _refuse_images(own: pa.Schema, first: pa.Schema, who: str) -> None:
         form = ImageForm.from_metadata(b.metadata, b.name) if a.metadata != b.metadata else None
         if form is None or form.shape is None or form.resize is not None:
             continue
-        other = ImageForm.from_metadata(a.metadata, a.name)
-        shape = None if other is None else other.shape
+        form_of_images = ImageForm.from_metadata(a.metadata, a.name)
+        shape = None if form_of_images is None else form_of_images.shape
         if shape is None or all(axis in (None, size) for axis, size in zip(form.shape, shape, strict=True)):
             continue
         reason = f"{who} has images of shape {shape}, but the data before it declares {form.shape}"
@@ -659,7 +664,7 @@ def _refuse_images(own: pa.Schema, first: pa.Schema, who: str) -> None:
         raise SchemaError(reason, feature=a.name, expected=form.shape, got=shape, hint=advice, hint_cli=advice_cli)
 
 
-def _filled(column: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
+def _fill_column(column: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), field.type)
     if lacks_type(column.type):
@@ -669,10 +674,12 @@ def _filled(column: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
 
 def _is_same(a: pa.Field, b: pa.Field) -> bool:
     """True if the values of two fields are stored and read back alike."""
-    return (a.type == b.type and a.metadata == b.metadata) or equal_types(_embedded(a), _embedded(b))
+    return (a.type == b.type and a.metadata == b.metadata) or equal_types(
+        _embedded_schema_of(a), _embedded_schema_of(b)
+    )
 
 
-def _embedded(field: pa.Field) -> pa.Schema:
+def _embedded_schema_of(field: pa.Field) -> pa.Schema:
     try:
         return embedded_schema(pa.schema([nested_restored_field(field)]))
     except UnsupportedType as error:
@@ -682,11 +689,12 @@ def _embedded(field: pa.Field) -> pa.Schema:
 def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
     """Advice on two types that differ."""
     if is_any_tensor(a.type) and is_any_tensor(b.type):
-        (of, axes), (other, others) = element_and_shape(a), element_and_shape(b)
-        numbers = of.dtype.kind + other.dtype.kind
-        if len(axes) == len(others) and (of == other or set(numbers) <= set("biuf")):
-            free = tuple(x if x == y else None for x, y in zip(axes, others, strict=True))
-            dtype = np.result_type(of.dtype, other.dtype) if of != other else of.dtype
+        (element_a, axes_a), (element_b, axes_b) = element_and_shape(a), element_and_shape(b)
+        numbers = element_a.dtype.kind + element_b.dtype.kind
+        if len(axes_a) == len(axes_b) and (element_a == element_b or set(numbers) <= set("biuf")):
+            free = tuple(x if x == y else None for x, y in zip(axes_a, axes_b, strict=True))
+            is_same = element_a == element_b
+            dtype = element_a.dtype if is_same else np.result_type(element_a.dtype, element_b.dtype)
             declared = f"tfr.tensor('{dtype_name(dtype)}', {free})"
             return f"declare the type of all in advance: schema={{'{a.name}': {declared}, ...}}"
     are_floats = pa.types.is_integer(value_type(b.type)) and pa.types.is_floating(value_type(a.type))
@@ -714,7 +722,7 @@ def table_of_polars(data: Any) -> Any:
 
     A query with a Categorical column is collected: its categories are known at the end.
     """
-    pl = imported("polars")
+    pl = imported_module("polars")
     if isinstance(data, pl.Series):
         if not data.name:
             raise TypeError("a polars.Series without a name: pass series.to_frame('x'), with the name of its column")
@@ -728,14 +736,14 @@ def table_of_polars(data: Any) -> Any:
 
 
 def _frames(query: Any, schema: Any) -> Iterator[Any]:
-    pl = imported("polars")
+    pl = imported_module("polars")
     yield pl.DataFrame(schema=schema)  # the types, also where the query has no rows
     has_errors = tuple(map(int, pl.__version__.split(".")[:2])) >= (1, 37)  # before, batches end where a query fails
     yield from query.collect_batches(lazy=True) if has_errors else [query.collect()]
 
 
 def _has_categories(dtype: Any) -> bool:
-    pl = imported("polars")
+    pl = imported_module("polars")
     if isinstance(dtype, pl.Struct):
         return any(_has_categories(field.dtype) for field in dtype.fields)
     return _has_categories(dtype.inner) if isinstance(dtype, pl.List | pl.Array) else dtype == pl.Categorical

@@ -1,4 +1,7 @@
-"""A mapping of names to arrays or lists as an Arrow table."""
+"""Convert a mapping of names to arrays or lists to an Arrow table.
+
+`table_of_arrays` returns the table and the columns that are tensors; a value that Arrow cannot hold is an EncodeError.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ from tfrecord_io.format.dtypes import Dtype, extension_of
 from tfrecord_io.format.feature_types import image_advice
 from tfrecord_io.format.missing_values import check_level, has_inner, holds_masked
 from tfrecord_io.options.limits import too_large
-from tfrecord_io.schema.types import is_list_like, types_within, value_type, with_fields
+from tfrecord_io.schema.types import is_list_like, map_fields, types_within, value_type
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from tfrecord_io.schema.sparse_column import SparseColumn
 
 NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised by Arrow for values that it cannot hold
-# The attributes of values that Arrow takes one by one, or by a protocol of its own.
+# Attributes of objects whose values Arrow takes one by one, or by a protocol of Arrow.
 _TAKEN_BY_ARROW = ("__iter__", "__getitem__", "__arrow_array__", "__arrow_c_array__", "__arrow_c_stream__")
 
 
@@ -62,8 +65,7 @@ def table_of_arrays(
 
     NumPy's NaN are values; with `nan_to_null` those of a Series are missing values. `encodings` is the
     ``column_encoding=`` of a writer: with some encodings, text and bytes become tensors. `maps` are the `map_types` of
-    its schema. Names that are not text,
-    lengths that differ, and values that Arrow cannot hold are EncodeErrors.
+    its schema. Names that are not text, lengths that differ, and values that Arrow cannot hold are EncodeErrors.
     """
     columns: dict[str, pa.Array | pa.ChunkedArray | Tensors] = {}
     sparse: dict[str, SparseColumn] = {}  # by the column of the values
@@ -75,9 +77,9 @@ def table_of_arrays(
             from tfrecord_io.arrow.input.from_scipy import columns_of_matrix
 
             parts = columns_of_matrix(name, values)
-            if taken := parts.columns.keys() & {*data, *columns}:
+            if duplicates := parts.columns.keys() & {*data, *columns}:
                 reason = f"it is also a feature of the sparse column '{printable(name)}'"
-                raise EncodeError(reason, feature=min(taken), hint="rename the column")
+                raise EncodeError(reason, feature=min(duplicates), hint="rename the column")
             columns.update(parts.columns)
             sparse[parts.values] = parts.sparse
             continue
@@ -87,26 +89,30 @@ def table_of_arrays(
             columns[name] = map_array(name, values, map_type)
         else:
             columns[name] = _column(name, values, nan_to_null, (encodings or {}).get(name))
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        first = next(iter(lengths))
-        other = next(name for name in lengths if lengths[name] != lengths[first])
-        reason = f"has {counted(lengths[other], 'value')}, where '{first}' has {lengths[first]}"
-        raise EncodeError(reason, feature=other, expected=lengths[first], got=lengths[other])
+    _refuse_lengths({name: len(column) for name, column in columns.items()})
     tensors: dict[int, Tensors] = {}
     for at, (name, column) in enumerate(columns.items()):
         if not isinstance(column, pa.Array | pa.ChunkedArray):
             tensors[at], columns[name] = column, pa.nulls(len(column))
-    table, polars = pa.table(columns), imported("polars")
-    for name, column in sparse.items():
-        at = table.column_names.index(name)
-        table = table.set_column(at, table.field(at).with_metadata(column.metadata), table.column(at))
+    metadata: dict[str, Any] = {name: column.metadata for name, column in sparse.items()}
+    polars = imported_module("polars")
     for name, values in data.items() if polars is not None else ():
         if isinstance(values, polars.Series):  # only a frame has the metadata, such as that of an Enum
-            at = table.column_names.index(name)
-            field = values.clear().to_frame(name).to_arrow().schema.field(0)
-            table = table.set_column(at, table.field(at).with_metadata(field.metadata), table.column(at))
+            metadata[name] = values.clear().to_frame(name).to_arrow().schema.field(0).metadata
+    table = pa.table(columns)
+    for name, entries in metadata.items():
+        at = table.column_names.index(name)
+        table = table.set_column(at, table.field(at).with_metadata(entries), table.column(at))
     return Columns(table, tensors)
+
+
+def _refuse_lengths(lengths: Mapping[str, int]) -> None:
+    """Refuse columns of which one has another length than the first."""
+    first = next(iter(lengths), "")
+    for name, length in lengths.items():
+        if length != lengths[first]:
+            reason = f"has {counted(length, 'value')}, where '{first}' has {lengths[first]}"
+            raise EncodeError(reason, feature=name, expected=lengths[first], got=length)
 
 
 def map_types(schema: pa.Schema) -> dict[str, pa.DataType]:
@@ -115,13 +121,13 @@ def map_types(schema: pa.Schema) -> dict[str, pa.DataType]:
     >>> map_types(pa.schema({"x": pa.map_(pa.string(), pa.float32()), "y": pa.int8()}))
     {'x': MapType(map<string, double>)}
     """
-    return {field.name: _with_doubles(field.type) for field in schema if any(map(t.is_map, types_within(field.type)))}
+    return {field.name: _widen_floats(field.type) for field in schema if any(map(t.is_map, types_within(field.type)))}
 
 
-def _with_doubles(type_: pa.DataType) -> pa.DataType:
+def _widen_floats(type_: pa.DataType) -> pa.DataType:
     if t.is_floating(type_):
         return pa.float64()
-    return with_fields(type_, lambda field: field.with_type(_with_doubles(field.type)))
+    return map_fields(type_, lambda field: field.with_type(_widen_floats(field.type)))
 
 
 def _is_of_objects(values: Any) -> bool:
@@ -147,7 +153,7 @@ def map_array(name: str, values: Any, type_: pa.DataType) -> pa.Array:
 
 def is_sparse_matrix(values: Any) -> bool:
     """True if it is a matrix or a two-dimensional array of scipy.sparse."""
-    scipy = imported("scipy.sparse")
+    scipy = imported_module("scipy.sparse")
     return scipy is not None and scipy.issparse(values) and values.ndim == 2
 
 
@@ -164,16 +170,17 @@ def fields_of(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
     """The columns of a structured array; those of a field with fields are ``field/inner``."""
     columns: dict[str, np.ndarray[Any, Any]] = {}
     for name in values.dtype.names or ():
-        inner = {f"{name}/{each}": column for each, column in fields_of(values[name]).items()}
-        found = inner or {name: values[name]}
-        if both := columns.keys() & found.keys():
+        inner = {f"{name}/{part}": column for part, column in fields_of(values[name]).items()}
+        parts = inner or {name: values[name]}
+        if both := columns.keys() & parts.keys():
             reason = "two fields of the structured array would become columns of this name"
             raise EncodeError(reason, feature=min(both), hint="rename one of them")
-        columns.update(found)
+        columns.update(parts)
     return columns
 
 
 def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> pa.Array | pa.ChunkedArray | Tensors:
+    """Convert the values of a column to an Arrow array, or to tensors; EncodeError if Arrow cannot hold them."""
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
     if _is_without_axes(values):
@@ -189,7 +196,7 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
             return plain
         if plain is not None:
             refuse_times_among_others(values)
-        values = unmasked(values) if plain is False else values
+        values = unmask_column(values) if plain is False else values
         is_taken = any(hasattr(values, name) for name in _TAKEN_BY_ARROW)
         if not isinstance(values, np.ndarray) and (hasattr(values, "__dlpack__") or not is_taken):
             values = _ndarray(values)
@@ -197,13 +204,7 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         if tensors is not None:
             return tensors
         if _is_series(values):
-            refuse_lost_zone(name, values)
-            if isinstance(values.dtype, np.dtype) and not values.dtype.isnative:
-                values = values.astype(values.dtype.newbyteorder("="))
-            keep_nan = not nan_to_null and isinstance(values.dtype, np.dtype) and values.dtype.kind == "f"
-            column = with_zone(pa.array(values.to_numpy() if keep_nan else values), values.dtype)
-            found = lists_with_nan(values, column) if of_pandas else None
-            column = column if found is None else found
+            column = _column_of_series(name, values, nan_to_null)
         elif hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
         else:
@@ -216,6 +217,18 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
     if plain is not None:
         refuse_mixture(name, values, column.type)
     return column
+
+
+def _column_of_series(name: str, values: Any, nan_to_null: bool) -> pa.Array | pa.ChunkedArray:
+    """Convert a pandas Series; without `nan_to_null`, NaN in floats of NumPy are values."""
+    refuse_lost_zone(name, values)
+    is_numpy = isinstance(values.dtype, np.dtype)
+    if is_numpy and not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    keeps_nan = not nan_to_null and is_numpy and values.dtype.kind == "f"
+    column = restore_zone(pa.array(values.to_numpy() if keeps_nan else values), values.dtype)
+    lists = lists_with_nan(values, column) if is_object_dtype(values.dtype) else None
+    return column if lists is None else lists
 
 
 def _array_of(values: Any) -> pa.Array:
@@ -259,7 +272,7 @@ def _no_column(values: Any, name: str | None = None) -> EncodeError:
 def _ndarray(values: Any) -> np.ndarray[Any, Any]:
     """An array of another library as one of NumPy."""
     if (row := _torch_extension(values)) is not None:
-        return _ndarray(values.view(getattr(imported("torch"), f"int{8 * row.itemsize}"))).view(row.dtype)
+        return _ndarray(values.view(getattr(imported_module("torch"), f"int{8 * row.itemsize}"))).view(row.dtype)
     is_exchanged = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
     try:
         array = np.from_dlpack(values) if is_exchanged else np.asarray(values)
@@ -288,10 +301,10 @@ def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
         values = np.fromiter(values, object, len(values))
     if type(values) is not np.ndarray or values.dtype.kind != "O" or values.ndim != 1:
         return False
-    found = gather_objects(values, nan_is_missing)
-    if not isinstance(found, GatheredValues):
-        return found
-    dtype, valid, offsets, content, value_offsets = found
+    gathered = gather_objects(values, nan_is_missing)
+    if not isinstance(gathered, GatheredValues):
+        return gathered
+    dtype, valid, offsets, content, value_offsets = gathered
     nulls, validity = (0, None) if valid is None else (len(valid) - int(np.count_nonzero(valid)), bitmap_of(valid))
     if value_offsets is None:
         values = plain_array(content.view(dtype))
@@ -319,19 +332,19 @@ def tensors_of(values: Any, nan_to_null: bool, encoding: str | None) -> Tensors 
     return tensors_of_cells(values, encoding) if isinstance(values, np.ndarray | Sequence) else None
 
 
-def imported(name: str) -> Any:
+def imported_module(name: str) -> Any:
     """The module, if it has been imported: otherwise no value is of its types. An import under way is waited for."""
     return importlib.import_module(name) if sys.modules.get(name) is not None else None
 
 
 def _is_series(values: Any) -> bool:
-    pandas = imported("pandas")
+    pandas = imported_module("pandas")
     return pandas is not None and isinstance(values, (pandas.Series, pandas.Index))
 
 
 def is_frame(values: Any) -> bool:
     """True if this is a DataFrame of pandas."""
-    pandas = imported("pandas")
+    pandas = imported_module("pandas")
     return pandas is not None and isinstance(values, pandas.DataFrame)
 
 
@@ -363,17 +376,17 @@ def dense(values: Any) -> Any:
     return values.sparse.to_dense() if hasattr(values, "sparse") else values.to_dense()
 
 
-def unmasked(values: Any) -> Any:
+def unmask_column(values: Any) -> Any:
     """A list, a Series or an array of objects with None for each masked array in it; anything else as it is.
 
     An array that is masked in part is an EncodeError whose ``record`` is the row.
     """
     is_objects = (isinstance(values, np.ndarray) or _is_series(values)) and is_object_dtype(values.dtype)
     plain = values.to_numpy() if is_objects and _is_series(values) else values
-    cells = without_masks(plain) if is_objects or isinstance(values, list | tuple) else None
+    cells = unmask_cells(plain) if is_objects or isinstance(values, list | tuple) else None
     if cells is None:
         return values
-    return imported("pandas").Series(cells, dtype=object) if _is_series(values) else cells
+    return imported_module("pandas").Series(cells, dtype=object) if _is_series(values) else cells
 
 
 def refuse_times_among_others(cells: Any, level: int = 0) -> None:
@@ -425,11 +438,11 @@ def refuse_polars_types(name: str, dtype: Any) -> None:
     In Object columns it sees the addresses of Python objects; integers of 128 bits it does not have. Names with a NUL
     make polars end the process when it hands them over.
     """
-    polars = imported("polars")
+    polars = imported_module("polars")
     if polars is None or not isinstance(dtype, polars.DataType | type(polars.Object)):
         return
     fields = getattr(dtype, "fields", ())
-    if any("\0" in each for each in (name, *(field.name for field in fields))):
+    if any("\0" in label for label in (name, *(field.name for field in fields))):
         raise EncodeError("the name has a NUL, which polars cannot hand over", feature=name, hint="rename it")
     if dtype == polars.Object:
         reason = "a polars Object column holds pointers to Python objects, which cannot be stored in a TFRecord"
@@ -442,9 +455,9 @@ def refuse_polars_types(name: str, dtype: Any) -> None:
 
 
 def refuse_duckdb_types(name: str, type_: Any) -> None:
-    """Refuse columns of DuckDB that Arrow gets as other values, also nested ones.
+    """Refuse columns of DuckDB whose values would change in Arrow, also nested columns.
 
-    These are its own bytes, times without their offsets, and large UHUGEINT as negative decimals.
+    Arrow would get DuckDB's own bytes, times without their offsets, and large UHUGEINT as negative decimals.
     """
     if type_.id in ("bit", "bignum", "varint", "time with time zone", "uhugeint"):
         raise EncodeError(f"Arrow has no type for DuckDB's {type_}", feature=name, hint="cast it to VARCHAR")
@@ -519,8 +532,8 @@ def _items_of(cell: Any) -> Sequence[Any] | np.ndarray[Any, Any]:
 
 def _may_guess(type_: pa.DataType) -> bool:
     """True if Arrow may have converted other values to this type, or values in it."""
-    own = (pa.types.is_binary, pa.types.is_temporal, pa.types.is_integer)
-    return any(is_own(each) for each in types_within(type_) for is_own in own)
+    checks = (pa.types.is_binary, pa.types.is_temporal, pa.types.is_integer)
+    return any(is_guess(part) for part in types_within(type_) for is_guess in checks)
 
 
 def _refuse_guesses(name: str, cells: Any, type_: pa.DataType) -> None:
@@ -531,9 +544,9 @@ def _refuse_guesses(name: str, cells: Any, type_: pa.DataType) -> None:
     elif pa.types.is_integer(type_):
         guessed = (np.float16, UUID)
     classes = {cls for cls in set(map(type, cells)) if cls.__name__ not in _TIMES} if guessed else set()
-    taken = {cls for cls in classes if issubclass(cls, guessed)}
-    are_nan = all(issubclass(cls, float) for cls in taken)  # missing values of pandas
-    if taken and not (are_nan and all(math.isnan(cell) for cell in cells if isinstance(cell, float))):
+    misfits = {cls for cls in classes if issubclass(cls, guessed)}
+    are_nan = all(issubclass(cls, float) for cls in misfits)  # missing values of pandas
+    if misfits and not (are_nan and all(math.isnan(cell) for cell in cells if isinstance(cell, float))):
         raise no_arrow_form(name, cells)
     if has_unit:
         _refuse_lost_times(name, cells, classes, type_)
@@ -543,10 +556,10 @@ def _refuse_guesses(name: str, cells: Any, type_: pa.DataType) -> None:
 
 def _refuse_lost_times(name: str, cells: Iterable[Any], classes: set[type], type_: pa.DataType) -> None:
     """Refuse times, of these classes, whose zone or nanoseconds a column of `type_` would not keep."""
-    pandas = imported("pandas")
+    pandas = imported_module("pandas")
     if type_.unit == "us" and pandas is not None and not classes.isdisjoint((pandas.Timestamp, pandas.Timedelta)):
         units = {pandas.Timestamp: attrgetter("nanosecond"), pandas.Timedelta: attrgetter("nanoseconds")}
-        exact = (row for row, cell in enumerate(cells) if (own := units.get(type(cell))) is not None and own(cell))
+        exact = (row for row, cell in enumerate(cells) if type(cell) in units and units[type(cell)](cell))
         if (row := next(exact, None)) is not None:
             reason = "a time has nanoseconds, which a column of Python objects does not keep"
             advice = "convert the column to datetime64[ns] or timedelta64[ns]"
@@ -568,13 +581,13 @@ def _refuse_lost_times(name: str, cells: Iterable[Any], classes: set[type], type
 def refuse_lost_zone(name: str, values: Any) -> None:
     """Refuse times of a Series or an Index of pandas, or of its categories, whose zone Arrow would not keep."""
     if (zone := zone_of(values.dtype)) is not None:
-        times = imported("pandas").DatetimeIndex(getattr(values.dtype, "categories", values))
+        times = imported_module("pandas").DatetimeIndex(getattr(values.dtype, "categories", values))
         _refuse_lost_zone(
             name, zone, lambda named: times.tz_convert(named).tz_localize(None).equals(times.tz_localize(None))
         )
 
 
-def with_zone(column: Any, dtype: Any) -> Any:
+def restore_zone(column: Any, dtype: Any) -> Any:
     """A column of categories with the time zone of those of a pandas dtype, which pyarrow before 25 leaves out."""
     categories = getattr(dtype, "categories", None)
     if categories is None or getattr(categories.dtype, "tz", None) is None:
@@ -583,16 +596,16 @@ def with_zone(column: Any, dtype: Any) -> Any:
     if column.type.value_type == value_type:
         return column
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    values = (chunk.dictionary.cast(value_type) for chunk in chunks)
+    dictionaries = (chunk.dictionary.cast(value_type) for chunk in chunks)
     arrays = [
-        pa.DictionaryArray.from_arrays(chunk.indices, each, ordered=chunk.type.ordered)
-        for chunk, each in zip(chunks, values, strict=True)
+        pa.DictionaryArray.from_arrays(chunk.indices, dictionary, ordered=chunk.type.ordered)
+        for chunk, dictionary in zip(chunks, dictionaries, strict=True)
     ]
     return pa.chunked_array(arrays) if isinstance(column, pa.ChunkedArray) else arrays[0]
 
 
 def zone_of(dtype: Any) -> dt.tzinfo | None:
-    """The time zone of a dtype of pandas, or of its categories, that may not be known by its name."""
+    """The time zone of a pandas dtype, or of its categories, if the zone is not known by a name; else None."""
     categories = getattr(dtype, "categories", None)
     zone = getattr(dtype if categories is None else categories.dtype, "tz", None)
     return None if _is_named(zone) else zone
@@ -603,7 +616,7 @@ def _is_named(zone: dt.tzinfo | None) -> bool:
 
 
 def _refuse_lost_zone(name: str, zone: dt.tzinfo, is_same: Callable[[dt.tzinfo], bool]) -> None:
-    """Refuse a zone that a reader would not find by Arrow's name of it, or with which times would not be the same."""
+    """Refuse a time zone that a reader would not find by its name in Arrow, or would find with changed offsets."""
     text = pa.lib.tzinfo_to_string(zone)
     with suppress(LookupError, ValueError, AttributeError):  # an unknown name; a zone that pandas does not convert
         if is_same(pa.lib.string_to_tzinfo(text)):
@@ -657,7 +670,7 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
 
 
 def _refused_value(name: str, values: Any, types: list[str]) -> EncodeError | None:
-    """The error for the first value that cannot be stored, where others of its type can; None if it is the type."""
+    """The error for the first value that cannot be stored although its type can; None if the type is the reason."""
     for row, cell in enumerate(values):
         if isinstance(cell, bytes | str) and len(cell) > MAX_RECORD_BYTES:
             return EncodeError(too_large(), record=row, feature=name, hint="write large values to separate files")
@@ -695,7 +708,7 @@ def _refused_item(name: str, rows: Any) -> EncodeError | None:
 
 
 def _one_type(cells: list[Any]) -> str | None:
-    """The expression that converts each of these values, `v`, to one type without loss, or None."""
+    """Python text for converting a value `v`, so that all cells get a single type without loss; None if none does."""
     if all(callable(getattr(cell, "SerializeToString", None)) for cell in cells):
         return "v.SerializeToString()"
     if all(is_frame(cell) for cell in cells):
@@ -722,27 +735,27 @@ def _conversion(name: str, dtype: Any, expression: str | None) -> str:
 # ---- masked arrays: a masked row is a null
 
 
-def without_masks(cells: Sequence[Any] | np.ndarray[Any, Any]) -> list[Any] | None:
+def unmask_cells(cells: Sequence[Any] | np.ndarray[Any, Any]) -> list[Any] | None:
     """The cells of a column, with None for each masked array at any depth; None if no array in them has a mask.
 
     An array that is masked in part is an EncodeError whose ``record`` is the number of its cell.
 
     >>> masked = np.ma.masked_array([1, 2], True)
-    >>> without_masks([[3], masked, [masked]]), without_masks([[3]])
+    >>> unmask_cells([[3], masked, [masked]]), unmask_cells([[3]])
     ([[3], None, [None]], None)
     """
     is_masked = isinstance(cells, np.ma.MaskedArray)
     values = cells.tolist() if isinstance(cells, np.ndarray) else cells  # a masked value is None
     if not is_masked and not holds_masked(values):
         return None
-    found = []
+    plain = []
     for row, cell in enumerate(values):
         try:
-            found.append(_unmask(cell))
+            plain.append(_unmask(cell))
         except EncodeError as error:
             error.record = row
             raise
-    return found
+    return plain
 
 
 def _unmask(cell: Any) -> Any:

@@ -1,15 +1,18 @@
-"""A pandas DataFrame as an Arrow table: as pandas writes Parquet, but without guessing types."""
+"""Convert a pandas DataFrame to an Arrow table: as pandas writes Parquet, but without guessing types.
+
+`table_of_frame` returns the table, with the index and the dtypes in its metadata, and the columns that are tensors.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import with_columns_at
+from tfrecord_io.arrow.buffers import replace_columns
 from tfrecord_io.arrow.input.from_arrays import (
     NOT_ARROW,
     check_name,
@@ -22,28 +25,28 @@ from tfrecord_io.arrow.input.from_arrays import (
     refuse_lost_zone,
     refuse_mixture,
     refuse_times_among_others,
+    restore_zone,
     tensors_of,
-    unmasked,
-    with_zone,
+    unmask_column,
     zone_of,
 )
 from tfrecord_io.arrow.input.tensor_cast import Columns, Tensors, native
 from tfrecord_io.arrow.pandas_types import (
     categories_as_json,
+    categories_to_text,
     has_categories_of_pandas,
     is_of_pandas,
     labels_as_json,
-    with_text_categories,
 )
 from tfrecord_io.display import and_more
 from tfrecord_io.errors import EncodeError, SchemaWarning, printable, warn
 from tfrecord_io.schema.pandas_metadata import (
+    add_labels,
     arrow_entry,
     categories_entry,
     frame_description,
     sparse_entry,
-    with_entries,
-    with_labels,
+    update_entries,
 )
 from tfrecord_io.schema.types import restored_type
 
@@ -67,41 +70,17 @@ def table_of_frame(
     writer, `maps` the `map_types` of its schema. Without `nan_to_null` NaN in columns of a NumPy float dtype are
     values, as they always are inside arrays. Two columns of one name, or values of mixed types, are EncodeErrors.
     """
-    if not frame.columns.is_unique:
-        name = str(frame.columns[frame.columns.duplicated()][0])
-        raise EncodeError("two columns have this name", feature=name, hint="rename one of them")
-    for label in [*frame.columns, *frame.index.names]:
-        check_name(_column_name(label))
+    _check_names(frame)
     if index is None and (frame.index.nlevels > 1 or frame.index.name is not None):
         index = True
+    # What pyarrow cannot convert is replaced in the frame, and put in the table after the conversion.
     frame, fills = _dense(_make_levels_exact(frame))
     frame, geometries = _blank_geometries(frame)
     frame, categories = _turn_categories_into_text(frame)
     frame, complex_levels = _blank_complex_levels(frame)
-    frame, found, exact = _found_columns(frame, nan_to_null, encodings or {}, maps or {})
-    try:
-        with warnings.catch_warnings():  # `_warn_of_labels` names those that are not restored
-            warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")
-            table = pa.Table.from_pandas(frame, preserve_index=index)
-    except NOT_ARROW as error:
-        if culprit := _culprit(frame):
-            raise culprit from None  # Arrow's message holds the value
-        for axis, names in (("index", frame.index.names), ("columns", frame.columns.names)):
-            if missing := [name for name in names if name is not None and str(name) in _MISSING]:
-                advice = f"rename it, for example with df.rename_axis({axis}='{axis}')"
-                raise EncodeError(f"the {axis} of the DataFrame has the name {missing[0]}", hint=advice) from None
-        raise EncodeError("the DataFrame cannot be converted to Arrow", hint="see the cause above") from error
-    looked_at, better = "O" if nan_to_null else "Of", {}
-    for i, dtype in enumerate(frame.dtypes):
-        if i in found or not isinstance(dtype, np.dtype) or dtype.kind not in looked_at:
-            continue
-        values = frame.iloc[:, i]
-        if dtype.kind == "O" and i not in exact:
-            refuse_mixture(table.field(i).name, values, table.field(i).type)
-        column = _better_column(values, table.column(i))
-        if column is not None:
-            better[i] = table.field(i).with_type(column.type), column
-    table = with_columns_at(table, better)
+    frame, prepared, exact = _prepare_columns(frame, nan_to_null, encodings or {}, maps or {})
+    table = _convert_by_pyarrow(frame, index)
+    table = _improve_columns(frame, table, prepared, exact, nan_to_null)
     for at, dtype in enumerate(frame.dtypes):
         if zone_of(dtype) is not None:
             refuse_lost_zone(table.field(at).name, frame.iloc[:, at])
@@ -113,21 +92,66 @@ def table_of_frame(
         for level, values in complex_levels.items():
             tensors = tensors_of(values, nan_to_null, None)
             assert tensors is not None
-            found[frame.shape[1] + level] = tensors
+            prepared[frame.shape[1] + level] = tensors
         table = _nulls_at(table, [frame.shape[1] + level for level in complex_levels])
-    table = with_columns_at(table, geometries)
+    table = replace_columns(table, geometries)
     changes = {name: sparse_entry(fill) for name, fill in fills.items()}
     changes |= _arrow_entries(frame, table)
-    changes |= {table.field(i).name: {"numpy_type": "object"} for i in found}
-    changes |= {table.field(i).name: {"numpy_type": "object"} for i in geometries}
+    changes |= {table.field(at).name: {"numpy_type": "object"} for at in (*prepared, *geometries)}
     changes |= {
         table.field(at).name: categories_entry(len(dtype.categories), categories_as_json(dtype))
         for at, dtype in categories.items()
         if at < table.num_columns
     }
     if changes:
-        table = table.replace_schema_metadata(with_entries(table.schema, changes).metadata)
-    return Columns(table, {i: column for i, column in found.items() if not isinstance(column, pa.Array)})
+        table = table.replace_schema_metadata(update_entries(table.schema, changes).metadata)
+    return Columns(table, {at: column for at, column in prepared.items() if not isinstance(column, pa.Array)})
+
+
+def _check_names(frame: pd.DataFrame) -> None:
+    """Refuse two columns of one name, and names that a feature cannot have."""
+    if not frame.columns.is_unique:
+        name = str(frame.columns[frame.columns.duplicated()][0])
+        raise EncodeError("two columns have this name", feature=name, hint="rename one of them")
+    for label in [*frame.columns, *frame.index.names]:
+        check_name(_column_name(label))
+
+
+def _convert_by_pyarrow(frame: pd.DataFrame, index: bool | None) -> pa.Table:
+    """The table that pyarrow makes of a frame; EncodeError with the column that cannot be converted."""
+    try:
+        with warnings.catch_warnings():  # `_warn_of_labels` names the labels that are not restored
+            warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")
+            return pa.Table.from_pandas(frame, preserve_index=index)
+    except NOT_ARROW as error:
+        if culprit := _culprit(frame):
+            raise culprit from None  # Arrow's message holds the value
+        for axis, names in (("index", frame.index.names), ("columns", frame.columns.names)):
+            if missing := [name for name in names if name is not None and str(name) in _MISSING]:
+                advice = f"rename it, for example with df.rename_axis({axis}='{axis}')"
+                raise EncodeError(f"the {axis} of the DataFrame has the name {missing[0]}", hint=advice) from None
+        raise EncodeError("the DataFrame cannot be converted to Arrow", hint="see the cause above") from error
+
+
+def _improve_columns(
+    frame: pd.DataFrame, table: pa.Table, prepared: Collection[int], exact: Collection[int], nan_to_null: bool
+) -> pa.Table:
+    """Replace columns of a table whose values pyarrow has changed; EncodeError for objects of several types.
+
+    Without `nan_to_null`, columns of floats are among them. Columns that are `prepared` are as they should be, and
+    objects of columns that are `exact` have one type.
+    """
+    kinds, better = "O" if nan_to_null else "Of", {}
+    for at, dtype in enumerate(frame.dtypes):
+        if at in prepared or not isinstance(dtype, np.dtype) or dtype.kind not in kinds:
+            continue
+        values = frame.iloc[:, at]
+        if dtype.kind == "O" and at not in exact:
+            refuse_mixture(table.field(at).name, values, table.field(at).type)
+        column = _better_column(values, table.column(at))
+        if column is not None:
+            better[at] = table.field(at).with_type(column.type), column
+    return replace_columns(table, better)
 
 
 def _column_name(label: Any) -> str:
@@ -143,7 +167,7 @@ def _part_of_name(part: Any) -> Any:
 
 
 def _warn_of_labels(frame: pd.DataFrame, table: pa.Table) -> None:
-    """Warn of labels of columns that a reader cannot restore, such as those of several types."""
+    """Warn of labels of columns that a reader cannot restore, such as labels of several types."""
     labels = frame.columns
     if labels.nlevels == 1 and labels.inferred_type in _RESTORED:
         return
@@ -155,14 +179,14 @@ def _warn_of_labels(frame: pd.DataFrame, table: pa.Table) -> None:
     restored = column_labels(names, frame_description(table.schema))
     if restored.equals(labels):
         return
-    pairs = ((repr(label), repr(other)) for label, other in zip(labels, restored, strict=True))
-    changed = [f"{printable(label)} as {printable(other)}" for label, other in pairs if label != other]
+    pairs = ((repr(before), repr(after)) for before, after in zip(labels, restored, strict=True))
+    changed = [f"{printable(before)} as {printable(after)}" for before, after in pairs if before != after]
     if changed:
         text = f"labels of columns that are not restored are read as text: {changed[0]}{and_more(len(changed) - 1)}"
         warn(f"{text}; make all labels text", SchemaWarning)
 
 
-def _found_columns(
+def _prepare_columns(
     frame: pd.DataFrame, nan_to_null: bool, encodings: Mapping[str, str], maps: Mapping[str, pa.DataType]
 ) -> tuple[pd.DataFrame, dict[int, Tensors | pa.Array], set[int]]:
     """The frame with None for each masked array; the columns that Arrow need not, or cannot, convert, by number.
@@ -182,24 +206,24 @@ def _found_columns(
                 exact.add(at)
             elif is_objects and isinstance(plain, bool):
                 refuse_times_among_others(values)
-            made = unmasked(values) if is_objects and plain is False else values
-            found = tensors_of(made, nan_to_null, encodings.get(_column_name(name))) if plain is False else plain
+            unmasked = unmask_column(values) if is_objects and plain is False else values
+            prepared = tensors_of(unmasked, nan_to_null, encodings.get(_column_name(name))) if plain is False else plain
         except EncodeError as error:
             error.feature = _column_name(name)
             raise
-        if made is not values:
-            masked[at] = made.array
-        if found is not None and found is not True:
-            columns[at] = found
+        if unmasked is not values:
+            masked[at] = unmasked.array
+        if prepared is not None and prepared is not True:
+            columns[at] = prepared
     if columns:
         from pandas.arrays import ArrowExtensionArray
 
-        arrays = {at: made if isinstance(made, pa.Array) else pa.nulls(len(frame)) for at, made in columns.items()}
+        arrays = {at: part if isinstance(part, pa.Array) else pa.nulls(len(frame)) for at, part in columns.items()}
         masked |= {at: ArrowExtensionArray(array) for at, array in arrays.items()}
-    return _replaced(frame, masked), columns, exact
+    return _replace_columns(frame, masked), columns, exact
 
 
-def _replaced(frame: pd.DataFrame, columns: Mapping[int, Any]) -> pd.DataFrame:
+def _replace_columns(frame: pd.DataFrame, columns: Mapping[int, Any]) -> pd.DataFrame:
     if columns:
         frame = frame.copy(deep=False)
         for at, values in columns.items():
@@ -225,13 +249,13 @@ def _dense(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
             warn(f"column '{printable(_column_name(name))}' {reason}", SchemaWarning)
         else:
             fills[_column_name(name)] = np.asarray(fill, dtype.subtype).item()
-    return _replaced(frame, columns), fills
+    return _replace_columns(frame, columns), fills
 
 
 def _nulls_at(table: pa.Table, columns: list[int]) -> pa.Table:
     """The table with columns of nulls in the place of those that are not converted yet."""
     nulls = pa.chunked_array([pa.nulls(table.num_rows)])
-    return with_columns_at(table, {at: (table.field(at).with_type(pa.null()), nulls) for at in columns})
+    return replace_columns(table, {at: (table.field(at).with_type(pa.null()), nulls) for at in columns})
 
 
 def _blank_geometries(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, tuple[pa.Field, pa.ChunkedArray]]]:
@@ -246,7 +270,7 @@ def _blank_geometries(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, tupl
         return frame, {}
     geometries = pa.table(frame.iloc[:, at].to_arrow(index=False))
     fields = dict(zip(at, zip(geometries.schema, geometries.columns, strict=True), strict=True))
-    return _replaced(pd.DataFrame(frame), dict.fromkeys(at, None)), fields
+    return _replace_columns(pd.DataFrame(frame), dict.fromkeys(at, None)), fields
 
 
 def _turn_categories_into_text(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, Any]]:
@@ -256,25 +280,25 @@ def _turn_categories_into_text(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[
     """
     import pandas as pd
 
-    stated = {at: d for at, d in enumerate(frame.dtypes) if has_categories_of_pandas(d)}
-    columns = {at: with_text_categories(pd.CategoricalIndex(frame.iloc[:, at])).array for at in stated}
-    frame, index = _replaced(frame, columns), frame.index
+    original_dtypes = {at: d for at, d in enumerate(frame.dtypes) if has_categories_of_pandas(d)}
+    columns = {at: categories_to_text(pd.CategoricalIndex(frame.iloc[:, at])).array for at in original_dtypes}
+    frame, index = _replace_columns(frame, columns), frame.index
     levels = [index.get_level_values(level) for level in range(index.nlevels)]
-    changed = {at: with_text_categories(lv) for at, lv in enumerate(levels) if has_categories_of_pandas(lv.dtype)}
-    stated |= {frame.shape[1] + at: levels[at].dtype for at in changed}
-    return _replace_levels(frame, changed), stated
+    changed = {at: categories_to_text(lv) for at, lv in enumerate(levels) if has_categories_of_pandas(lv.dtype)}
+    original_dtypes |= {frame.shape[1] + at: levels[at].dtype for at in changed}
+    return _replace_levels(frame, changed), original_dtypes
 
 
 def _blank_complex_levels(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, pd.Series]]:
-    """The frame with zeros in the levels of its index that are complex numbers, which Arrow does not have; these."""
+    """Replace index levels of complex numbers, which Arrow does not have, by zeros; also return the levels."""
     import pandas as pd
 
     levels = [frame.index.get_level_values(level) for level in range(frame.index.nlevels)]
-    found = {
+    complex_levels = {
         at: level for at, level in enumerate(levels) if isinstance(level.dtype, np.dtype) and level.dtype.kind == "c"
     }
-    zeros = {at: pd.Index(np.zeros(len(frame)), name=level.name) for at, level in found.items()}
-    return _replace_levels(frame, zeros), {at: pd.Series(level) for at, level in found.items()}
+    zeros = {at: pd.Index(np.zeros(len(frame)), name=level.name) for at, level in complex_levels.items()}
+    return _replace_levels(frame, zeros), {at: pd.Series(level) for at, level in complex_levels.items()}
 
 
 def _replace_levels(frame: pd.DataFrame, levels: Mapping[int, pd.Index]) -> pd.DataFrame:
@@ -294,20 +318,22 @@ def _add_labels(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
     """The table, in whose metadata are the labels of columns that are periods, intervals or categories of them."""
     labels = frame.columns
     levels = [labels.get_level_values(level) for level in range(labels.nlevels)]
-    stated = {
+    labels_by_level = {
         at: labels_as_json(level)
         for at, level in enumerate(levels)
         if is_of_pandas(level.dtype) or has_categories_of_pandas(level.dtype)
     }
-    if not stated:
+    if not labels_by_level:
         return table
-    return table.replace_schema_metadata(with_labels(table.schema, stated, table.column_names[: len(labels)]).metadata)
+    return table.replace_schema_metadata(
+        add_labels(table.schema, labels_by_level, table.column_names[: len(labels)]).metadata
+    )
 
 
 def _make_levels_exact(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with levels of `Int64` and its like for those of integers that have missing values.
+    """Use `Int64` and its like for levels of integers that have missing values.
 
-    Of the others pandas makes floats, which do not have all integers.
+    As NumPy integers, pandas would turn such levels into floats, which do not have all integers.
     """
     index, levels = frame.index, {}
     for at in range(index.nlevels if index.nlevels > 1 else 0):
@@ -335,16 +361,16 @@ def _refuse_levels(frame: pd.DataFrame, table: pa.Table) -> None:
 
 
 def _dtypes(frame: pd.DataFrame, table: pa.Table) -> list[Any]:
-    """Of the columns and the levels of the index that a table has."""
+    """Dtypes of the columns, and of the index levels that the table has."""
     levels = range(table.num_columns - frame.shape[1])
     return [*frame.dtypes, *(frame.index.get_level_values(level).dtype for level in levels)]
 
 
 def _add_zones(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
-    """See `with_zone`."""
+    """See `restore_zone`."""
     categorical = [(at, dtype) for at, dtype in enumerate(_dtypes(frame, table)) if hasattr(dtype, "categories")]
-    columns = {at: with_zone(table.column(at), dtype) for at, dtype in categorical}
-    return with_columns_at(table, {at: (table.field(at).with_type(c.type), c) for at, c in columns.items()})
+    columns = {at: restore_zone(table.column(at), dtype) for at, dtype in categorical}
+    return replace_columns(table, {at: (table.field(at).with_type(c.type), c) for at, c in columns.items()})
 
 
 def _arrow_entries(frame: pd.DataFrame, table: pa.Table) -> dict[str, dict[str, Any]]:

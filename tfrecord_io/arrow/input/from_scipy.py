@@ -17,7 +17,7 @@ _MOST_OFFSET = np.iinfo(np.int32).max
 
 
 class MatrixColumns(NamedTuple):
-    """The columns of a matrix, which of them has the values, and what its metadata says."""
+    """The columns of a matrix, the name of the column of values, and the facts for its metadata."""
 
     columns: dict[str, pa.Array]
     values: str
@@ -33,7 +33,7 @@ def columns_of_matrix(name: str, matrix: Any) -> MatrixColumns:
     if not rows.has_canonical_format:
         rows = rows.copy() if rows is matrix else rows
         rows.sum_duplicates()  # which sorts the indices
-    sparse = SparseColumn.of_matrix(name, int(rows.shape[1]))
+    sparse = SparseColumn.from_matrix(name, int(rows.shape[1]))
     (index,) = sparse.index
     try:
         values = plain_array(native(rows.data))

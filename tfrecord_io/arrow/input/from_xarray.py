@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.input.from_arrays import imported
+from tfrecord_io.arrow.input.from_arrays import imported_module
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.options import LIMITS
-from tfrecord_io.schema.array_attributes import with_attributes, with_dimensions
+from tfrecord_io.schema.array_attributes import add_attributes, add_dimensions
 
 _CHUNK_BYTES = 256 << 20  # blocks are whole chunks, unless these take more
 _DROP = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"
@@ -38,11 +38,11 @@ class LabelledColumns:
                 reason = f"has {length} values, where '{printable(dim)}' has {self.count}"
                 raise EncodeError(reason, feature=str(name), expected=self.count, got=length)
 
-    def with_labels(self, schema: pa.Schema) -> pa.Schema:
+    def add_labels(self, schema: pa.Schema) -> pa.Schema:
         """The schema with attributes and dimensions of the variables as metadata of the fields."""
         dims = {name: [str(d) for d in v.dims if d != self._dim] for name, v in self._variables.items()}
-        schema = with_attributes(schema, {name: variable.attrs for name, variable in self._variables.items()})
-        return with_dimensions(schema, dims)
+        schema = add_attributes(schema, {name: variable.attrs for name, variable in self._variables.items()})
+        return add_dimensions(schema, dims)
 
     @property
     def objects(self) -> dict[Any, Any]:
@@ -67,25 +67,25 @@ class LabelledColumns:
 
     def numbers(self, begin: int, end: int) -> dict[Any, Array]:
         """Rows of the columns that are not among `objects`."""
-        found = {}
+        columns = {}
         for name, variable in self._variables.items():
             if not _decides_by_values(variable):
                 try:
-                    found[name] = self._rows(variable, begin, end)
+                    columns[name] = self._rows(variable, begin, end)
                 except RuntimeError as error:
-                    if imported("sparse") is None:
+                    if imported_module("sparse") is None:
                         raise
                     reason = f"its values are not an array of NumPy: {printable(str(error), 200)}"
                     advice = "make it dense, by dataset.as_numpy()"
                     raise EncodeError(reason, feature=str(name), hint=advice) from error
-        return found
+        return columns
 
     def _column(self, variable: Any) -> Any:
         """All rows of a column of `objects`; of an array of pandas a Series, which has its missing values."""
         if isinstance(variable.dtype, np.dtype):
             return self._rows(variable, 0, self.count)
         data = variable.data
-        values = imported("pandas").Series(getattr(data, "array", data))  # xarray 2025 wraps the array of pandas
+        values = imported_module("pandas").Series(getattr(data, "array", data))  # xarray 2025 wraps the array of pandas
         if variable.dims == (self._dim,):
             return values
         cells = _replace_nan(values.to_numpy(object, na_value=None))
@@ -121,7 +121,7 @@ def labelled_rows(data: Any, record_dim: str | None) -> LabelledColumns | None:
     EncodeError if a variable has not the dimension of the rows, or DataArrays have other coordinates; TypeError for a
     DataArray without a name, or a DataTree.
     """
-    xarray = imported("xarray")
+    xarray = imported_module("xarray")
     if xarray is None:
         return None
     if isinstance(data, getattr(xarray, "DataTree", ())):
@@ -134,10 +134,10 @@ def labelled_rows(data: Any, record_dim: str | None) -> LabelledColumns | None:
         data = {data.name: data}  # to_dataset() refuses an array that is a coordinate
     plain: dict[Any, Any] = {}
     if isinstance(data, xarray.Dataset):
-        dataset, given = data, tuple(data.data_vars)
+        dataset, variables = data, tuple(data.data_vars)
     elif isinstance(data, Mapping) and any(isinstance(v, xarray.DataArray | xarray.Variable) for v in data.values()):
         labelled = {name: v for name, v in data.items() if isinstance(v, xarray.DataArray | xarray.Variable)}
-        plain, given = {name: v for name, v in data.items() if name not in labelled}, tuple(data)
+        plain, variables = {name: v for name, v in data.items() if name not in labelled}, tuple(data)
         try:
             xarray.align(*(v for v in labelled.values() if isinstance(v, xarray.DataArray)), join="exact", copy=False)
             dataset = xarray.Dataset(labelled)
@@ -148,8 +148,8 @@ def labelled_rows(data: Any, record_dim: str | None) -> LabelledColumns | None:
         return None
     levels = [dim for dim in dataset.dims if dim in dataset.indexes and dataset.indexes[dim].nlevels > 1]
     dataset = dataset.reset_index(levels) if levels else dataset  # of which the levels are coordinates, too
-    given = tuple(name for name in given if name not in levels)
-    names = dict.fromkeys([*(name for name in dataset.coords if name not in given), *given])
+    variables = tuple(name for name in variables if name not in levels)
+    names = dict.fromkeys([*(name for name in dataset.coords if name not in variables), *variables])
     return LabelledColumns(dataset, plain, names, record_dim)
 
 
@@ -165,15 +165,15 @@ def record_dimension(
     `coordinates` are repeated where they do not have this dimension, as single values are; another variable without it
     is an EncodeError, with `advice`.
     """
-    data = {name: own for name, own in dims.items() if own and name not in coordinates}
-    data = data or {name: own for name, own in dims.items() if own}
-    known = dict.fromkeys(dim for own in data.values() for dim in own)
-    shown = ", ".join(f"{printable(name)}{_shown(own)}" for name, own in list(data.items())[:8])
-    if record_dim is not None and record_dim not in known:
+    data = {name: axes for name, axes in dims.items() if axes and name not in coordinates}
+    data = data or {name: axes for name, axes in dims.items() if axes}
+    dimensions = dict.fromkeys(dim for axes in data.values() for dim in axes)
+    shown = ", ".join(f"{printable(name)}{_format_dims(axes)}" for name, axes in list(data.items())[:8])
+    if record_dim is not None and record_dim not in dimensions:
         reason: str = f"record_dim={record_dim!r}: no variable has this dimension: {shown or 'there is none'}"
-        raise EncodeError(reason, expected=[str(dim) for dim in known], got=record_dim)
-    shared = [dim for dim in known if all(dim in own for own in data.values())]
-    if not known:
+        raise EncodeError(reason, expected=[str(dim) for dim in dimensions], got=record_dim)
+    shared = [dim for dim in dimensions if all(dim in axes for axes in data.values())]
+    if not dimensions:
         raise EncodeError("the variables are single values: no dimension counts rows", hint="expand_dims adds one")
     if record_dim is None and not shared:
         reason = f"the variables share no dimension, which would count the rows: {shown}"
@@ -183,12 +183,12 @@ def record_dimension(
             hint_cli=f"name it by --record-dim; of variables without it: {advice}",
         )
     dim = shared[0] if record_dim is None else record_dim
-    for name, own in data.items():
-        if dim not in own:
-            reason = f"its dimensions are {_shown(own)}, and the rows are those of '{printable(dim)}'"
-            raise EncodeError(reason, feature=str(name), expected=str(dim), got=[str(d) for d in own], hint=advice)
+    for name, axes in data.items():
+        if dim not in axes:
+            reason = f"its dimensions are {_format_dims(axes)}, and the rows are those of '{printable(dim)}'"
+            raise EncodeError(reason, feature=str(name), expected=str(dim), got=[str(d) for d in axes], hint=advice)
     return dim
 
 
-def _shown(dims: tuple[Any, ...]) -> str:
+def _format_dims(dims: tuple[Any, ...]) -> str:
     return f"({', '.join(printable(str(dim)) for dim in dims)})"

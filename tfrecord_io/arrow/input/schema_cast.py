@@ -45,34 +45,34 @@ def cast_columns(
     cannot be cast to the declared type, or a value would be lost, it is an EncodeError whose ``record`` is the row.
     """
     columns = []
-    for array, own, field in zip(batch.columns, batch.schema, target, strict=True):
+    for array, source, field in zip(batch.columns, batch.schema, target, strict=True):
         with errors_of_rows(row_base, field.name):
-            made = _declared(array, own, field)
-            if own.type != field.type:
-                _note_rounding(array, own, made, field, float64, rounding)
-        columns.append(made)
+            result = _cast_column(array, source, field)
+            if source.type != field.type:
+                _note_rounding(array, source, result, field, float64, rounding)
+        columns.append(result)
     return columns
 
 
-def _declared(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
+def _cast_column(array: pa.Array, source: pa.Field, field: pa.Field) -> pa.Array:
     refuse_missing(array, field)
-    if own.type == field.type:
+    if source.type == field.type:
         return array
-    if IMAGE_KEY in (field.metadata or {}) and is_text(value_type(own.type)):
+    if IMAGE_KEY in (field.metadata or {}) and is_text(value_type(source.type)):
         reason, advice = "an encoded image is bytes, not text", "pass the content of the files, not their names"
         raise EncodeError(reason, expected="binary", got="string", hint=advice)
     try:
-        made = _cast(array, own, field)
+        result = _cast(array, source, field)
     except _NO_CAST:  # its message holds the value
-        row = _first_misfit(array, own, field)
-        expected, got = logical_name(field.type, field.metadata), logical_name(own.type, own.metadata)
+        row = _first_misfit(array, source, field)
+        expected, got = logical_name(field.type, field.metadata), logical_name(source.type, source.metadata)
         if row is None:
             reason = f"a column of {got} cannot become the schema's {expected}"
             raise EncodeError(reason, expected=expected, got=got, hint=_ADVICE, hint_cli=_ADVICE_CLI) from None
         reason = f"a value of type {got} cannot be converted to {expected}"
         raise EncodeError(reason, record=row, expected=expected, got=got, hint=_ADVICE, hint_cli=_ADVICE_CLI) from None
-    refuse_missing(made, field)
-    return made
+    refuse_missing(result, field)
+    return result
 
 
 def refuse_missing(array: pa.Array, field: pa.Field) -> None:
@@ -86,56 +86,57 @@ def refuse_missing(array: pa.Array, field: pa.Field) -> None:
     raise EncodeError(reason, record=row, feature=field.name, hint=f"fill it, or declare it without {advice}")
 
 
-def _cast(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
-    if t.is_null(own.type):
+def _cast(array: pa.Array, source: pa.Field, field: pa.Field) -> pa.Array:
+    if t.is_null(source.type):
         return pa.nulls(len(array), field.type)
     form = plain_form(field.type)
-    if form != field.type and t.is_nested(own.type):  # Arrow (26.0) casts neither lists to maps nor the values of maps
+    # Arrow (26.0) casts neither lists to maps nor the values of maps.
+    if form != field.type and t.is_nested(source.type):
         plain = to_plain_form(array)
-        made = plain.cast(form)
-        for before, after in _leaves(plain, own.with_type(plain.type), made, field.with_type(form)):
+        result = plain.cast(form)
+        for before, after in _leaves(plain, source.with_type(plain.type), result, field.with_type(form)):
             refuse_loss(before, after)
-        return from_plain_form(made, field.type)
-    has_tensors = is_any_tensor(own.type) or is_any_tensor(field.type)
-    made = tensor_cast(array, own, field) if has_tensors else array.cast(field.type)
-    for before, after in _leaves(array, own, made, field):
+        return from_plain_form(result, field.type)
+    has_tensors = is_any_tensor(source.type) or is_any_tensor(field.type)
+    result = tensor_cast(array, source, field) if has_tensors else array.cast(field.type)
+    for before, after in _leaves(array, source, result, field):
         refuse_loss(before, after)
-    return made
+    return result
 
 
-def _first_misfit(array: pa.Array, own: pa.Field, field: pa.Field) -> int | None:
+def _first_misfit(array: pa.Array, source: pa.Field, field: pa.Field) -> int | None:
     """The first row that cannot be cast; None if no row can be, because of the type."""
     try:
-        _cast(array[:0], own, field)
+        _cast(array[:0], source, field)
     except _NO_CAST:
         return None
-    row = first_failing(len(array), lambda _, end: _cast(array[:end], own, field), _NO_CAST)
+    row = first_failing(len(array), lambda _, end: _cast(array[:end], source, field), _NO_CAST)
     return None if array[row : row + 1].null_count else row  # Arrow refuses some types where there is a value or null
 
 
 def _note_rounding(
-    array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field, float64: str | None, rounding: Rounding | None
+    array: pa.Array, source: pa.Field, result: pa.Array, field: pa.Field, float64: str | None, rounding: Rounding | None
 ) -> None:
     """Count the floats that a declared narrower type rounds, or refuse them."""
     if float64 == "round" or rounding is None:
         return
-    count, types = _rounded(array, own, made, field)
+    count, types = _count_rounded(array, source, result, field)
     if not count:
         return
     if float64 != "error":
         rounding.add(field.name, count, types[1])
         return
-    row = first_refused(len(array), lambda _, end: _rounded(array[:end], own, made[:end], field)[0] > 0)
+    row = first_refused(len(array), lambda _, end: _count_rounded(array[:end], source, result[:end], field)[0] > 0)
     reason = f"the schema declares {types[1]}, which cannot represent {count} of its {types[0]} values"
     advice = f'float64="round" rounds them, or declare {types[0]}'
     advice_cli = f"--float64 round rounds them, or declare {types[0]}"
     raise EncodeError(reason, record=row, expected=types[1], got=types[0], hint=advice, hint_cli=advice_cli)
 
 
-def _rounded(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field) -> tuple[int, tuple[str, str]]:
+def _count_rounded(array: pa.Array, source: pa.Field, result: pa.Array, field: pa.Field) -> tuple[int, tuple[str, str]]:
     """How many floats of a column were rounded, and the dtypes of the last of them, before and after."""
     total, types = 0, ("", "")
-    for before, after in _leaves(array, own, made, field):
+    for before, after in _leaves(array, source, result, field):
         if is_narrowed(before.type, after.type):
             exact, cast = np.asarray(before.drop_null()), np.asarray(after.drop_null())
             count = int(np.count_nonzero((cast != exact) & ~np.isnan(exact)))
@@ -143,31 +144,33 @@ def _rounded(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field) ->
     return total, types
 
 
-def _leaves(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field) -> Iterator[tuple[pa.Array, pa.Array]]:
+def _leaves(
+    array: pa.Array, source: pa.Field, result: pa.Array, field: pa.Field
+) -> Iterator[tuple[pa.Array, pa.Array]]:
     """The values of a column and what they became, leaf by leaf: of plain types, nulls among them."""
-    if is_any_tensor(own.type) and is_any_tensor(field.type):
-        before, after = tensors_of_column(array, own), tensors_of_column(made, field)
+    if is_any_tensor(source.type) and is_any_tensor(field.type):
+        before, after = tensors_of_column(array, source), tensors_of_column(result, field)
         if before.element.name != after.element.name:
             yield pa.array(ndarray_of(before).reshape(-1)), pa.array(ndarray_of(after).reshape(-1))
         return
-    (array, type_), (made, declared) = _plain(array), _plain(made)
+    (array, type_), (result, declared) = _plain(array), _plain(result)
     if t.is_struct(type_) and t.is_struct(declared):
         places = {child.name: place for place, child in enumerate(declared)}
         if any(child.name not in places for child in type_):
             raise pa.ArrowInvalid("the declared struct lacks a field")
-        befores, afters = struct_fields(array), struct_fields(made)
+        befores, afters = struct_fields(array), struct_fields(result)
         for at, child in enumerate(type_):
             inner = places[child.name]
             yield from _leaves(befores[at], child, afters[inner], declared.field(inner))
     elif t.is_map(type_) and t.is_map(declared):
-        plain, cast = to_plain_form(array), to_plain_form(made)
-        yield from _leaves(plain, own.with_type(plain.type), cast, field.with_type(cast.type))
+        plain, cast = to_plain_form(array), to_plain_form(result)
+        yield from _leaves(plain, source.with_type(plain.type), cast, field.with_type(cast.type))
     elif is_list_like(type_) and is_list_like(declared):
-        yield from _leaves(array.flatten(), type_.value_field, made.flatten(), declared.value_field)
+        yield from _leaves(array.flatten(), type_.value_field, result.flatten(), declared.value_field)
     elif not t.is_null(type_):
         while is_list_like(array.type):  # whose values are those of a tensor
             array = array.flatten()
-        yield array, made
+        yield array, result
 
 
 def _plain(array: pa.Array) -> tuple[pa.Array, pa.DataType]:
@@ -221,7 +224,7 @@ def _moves_clock(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _is_spelled_so(before: pa.Array, after: pa.Array) -> bool:
-    """True if text is that of the numbers or bools `after`, all of them as Arrow or all as Python writes them."""
+    """True if text spells the numbers or bools `after`, all as Arrow writes them or all as Python does."""
     text = before.cast(pa.large_string()).drop_null()
     values = after.drop_null()
     if values.cast(pa.large_string()).equals(text):

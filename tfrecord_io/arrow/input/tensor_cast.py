@@ -48,7 +48,7 @@ from tfrecord_io.schema.tensor_types import (
     tensor_field,
     tensor_value_type,
 )
-from tfrecord_io.schema.types import is_list_like, with_fields_at
+from tfrecord_io.schema.types import is_list_like, replace_fields
 
 _ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 
@@ -70,7 +70,7 @@ def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array
         raise EncodeError("the schema's tensors are permuted", feature=target.name, hint=advice)
     element, axes = element_and_shape(target)
     tensors = _cast_tensors(tensors, element, target.name)
-    shaped = _reshaped(tensors, axes, not is_any_tensor(source.type) and tensors.rank < 2, target.name)
+    shaped = _reshape(tensors, axes, not is_any_tensor(source.type) and tensors.rank < 2, target.name)
     storage = tensor_array(replace(shaped, offsets=shaped.offsets - shaped.offsets[0]), len(array)).storage
     if pa.types.is_boolean(tensor_value_type(target.type)):
         storage = storage.cast(target.type.storage_type)
@@ -82,7 +82,7 @@ def _tensors(array: pa.Array, source: pa.Field, target: pa.Field) -> TensorValue
         if is_any_tensor(source.type):
             return tensors_of_column(array, source)
         if is_list_like(source.type) and is_list_like(source.type.value_type):
-            return _nested(array, element_and_shape(target)[1] if is_any_tensor(target.type) else ())
+            return _stack_lists(array, element_and_shape(target)[1] if is_any_tensor(target.type) else ())
         ((rows, values),) = flatten(array, source.name)
         return number_cells(rows, values)
     except EncodeError as error:
@@ -93,7 +93,7 @@ def _tensors(array: pa.Array, source: pa.Field, target: pa.Field) -> TensorValue
         raise EncodeError(reason, feature=source.name, hint="convert the column first") from error
 
 
-def _nested(array: pa.Array, axes: Shape) -> TensorValues:
+def _stack_lists(array: pa.Array, axes: Shape) -> TensorValues:
     """Lists of lists as tensors: the lists of one level have the same length in each row.
 
     Lengths that an empty list leaves open are those of `axes`.
@@ -134,27 +134,27 @@ def _row(at: int, valid: Array | None) -> int:
 
 def _cast_tensors(tensors: TensorValues, element: Dtype, name: str) -> TensorValues:
     """Cast tensors to another dtype."""
-    own = tensors.element
-    if own.name == element.name:
+    source = tensors.element
+    if source.name == element.name:
         return tensors
-    if element.marked or (own.marked and own.name != "bool"):
-        reason = f"its values are of {own.name}, the schema declares {element.name}"
+    if element.marked or (source.marked and source.name != "bool"):
+        reason = f"its values are of {source.name}, the schema declares {element.name}"
         advice = "convert the column first, or change the schema"
-        raise EncodeError(reason, feature=name, expected=element.name, got=own.name, hint=advice)
+        raise EncodeError(reason, feature=name, expected=element.name, got=source.name, hint=advice)
     begin, end = int(tensors.offsets[0]), int(tensors.offsets[-1])
     data = tensors.data[begin:end]
-    cast = number_array(own.arrow, data).cast(element.arrow)
+    cast = number_array(source.arrow, data).cast(element.arrow)
     width = element.itemsize
     if len(cast):
         data = np.frombuffer(cast.buffers()[1], np.uint8)[cast.offset * width :][: len(cast) * width]
-    return replace(tensors, element=element, data=data, offsets=(tensors.offsets - begin) // own.itemsize * width)
+    return replace(tensors, element=element, data=data, offsets=(tensors.offsets - begin) // source.itemsize * width)
 
 
-def _reshaped(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -> TensorValues:
+def _reshape(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -> TensorValues:
     """Give tensors the declared shape; of lists only the number of values counts."""
-    own = tensors.shape_matrix
-    if own.shape[1] == len(axes) and not (from_lists and len(axes) > 1):
-        shapes, bad = own, misfits(own, axes)
+    stored = tensors.shape_matrix
+    if stored.shape[1] == len(axes) and not (from_lists and len(axes) > 1):
+        shapes, bad = stored, misfits(stored, axes)
     elif from_lists:
         if axes.count(None) > 1:
             reason = f"lists do not state the lengths of the {axes.count(None)} unknown dimensions of {axes}"
@@ -163,10 +163,10 @@ def _reshaped(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -
         bad = counts % part != 0 if part and None in axes else counts != part
         shapes = shapes_of_counts(counts, axes) if axes else np.zeros((len(counts), 0), np.int64)
     else:
-        shapes, bad = own, np.ones(len(tensors), np.bool_)
+        shapes, bad = stored, np.ones(len(tensors), np.bool_)
     if bad.any():
         at = int(bad.argmax())
-        got = tuple(own[at].tolist())
+        got = tuple(stored[at].tolist())
         reason = f"its array of shape {got} does not fit the schema's {axes}"
         raise EncodeError(reason, feature=name, record=_row(at, tensors.valid), expected=str(axes), got=str(got))
     return replace(tensors, shapes=shapes if None in axes else axes)  # type: ignore[arg-type]  # none is unknown then
@@ -190,9 +190,9 @@ def tensors_fit(source: pa.Field, target: pa.Field) -> bool:
     """True if all tensors of `source` are valid in `target`: the same dtype, and the same or unknown dimensions."""
     if not (is_any_tensor(source.type) and is_any_tensor(target.type)) or is_fixed_shape_tensor(target.type):
         return False
-    (own, own_axes), (declared, axes) = element_and_shape(source), element_and_shape(target)
-    is_same = own == declared and len(own_axes) == len(axes)
-    return is_same and all(axis in (None, own_axis) for own_axis, axis in zip(own_axes, axes, strict=True))
+    (element, stored_axes), (declared, axes) = element_and_shape(source), element_and_shape(target)
+    is_same = element == declared and len(stored_axes) == len(axes)
+    return is_same and all(axis in (None, stored_axis) for stored_axis, axis in zip(stored_axes, axes, strict=True))
 
 
 def _field(name: str, element: Dtype, shape: Shape) -> pa.Field:
@@ -210,8 +210,8 @@ class ArrayTensors:
 
     def __init__(self, values: Array, valid: Array | None = None) -> None:
         if isinstance(values, np.ma.MaskedArray):
-            own = unmasked_rows(values)
-            valid = own if valid is None else own & valid
+            unmasked = unmasked_rows(values)
+            valid = unmasked if valid is None else unmasked & valid
         self._values: Array = np.asarray(values)
         self._valid = None if valid is None or valid.all() else valid
         self._element = element_of_dtype(self._values.dtype)
@@ -273,7 +273,7 @@ class Columns:
     @property
     def schema(self) -> pa.Schema:
         names = self.table.schema.names
-        return with_fields_at(self.table.schema, {at: each.field(names[at]) for at, each in self.tensors.items()})
+        return replace_fields(self.table.schema, {at: column.field(names[at]) for at, column in self.tensors.items()})
 
     def batches(self, most_bytes: int, begin: int = 0, end: int | None = None) -> Iterator[pa.RecordBatch]:
         """Rows [begin, end), in batches whose tensors have about `most_bytes`."""

@@ -1,6 +1,8 @@
-"""Columns as records that are not Examples: as messages, and a column of bytes as it is.
+"""Encode columns as records that are not Examples: as protobuf messages, or a column of bytes as it is.
 
 Each field of a message becomes extents of bytes in every row, which the engine joins.
+
+Tests: tests/arrow/messages/test_message_batches.py.
 """
 
 from __future__ import annotations
@@ -53,19 +55,19 @@ def fields_of(type_: MessageType, schema: pa.Schema) -> list[MessageField]:
     is not among them.
     """
     descriptor = type_.descriptor
-    known = [field.name for field in descriptor.fields]
+    names = [field.name for field in descriptor.fields]
     for name in schema.names:
-        if name not in known:
-            shown = ", ".join(f"'{printable(each)}'" for each in known[:8])
+        if name not in names:
+            shown = ", ".join(f"'{printable(field.name)}'" for field in descriptor.fields[:8])
             reason = f"the message '{printable(type_.name)}' has no such field"
             raise SchemaError(reason, feature=name, hint=f"leave the column out; it has: {shown}")
-    for one in descriptor.fields:
-        if is_required(one) and one.name not in schema.names:
+    for field in descriptor.fields:
+        if is_required(field) and field.name not in schema.names:
             reason = f"the message '{printable(type_.name)}' requires the field, and no column has its name"
-            raise SchemaError(reason, feature=one.name, hint="add the column")
+            raise SchemaError(reason, feature=field.name, hint="add the column")
     fields = message_tree(descriptor, schema.names).fields
-    for field, own in zip(schema, fields, strict=True):
-        Conformer().column(pa.array([], field.type), own.type, own)
+    for field, message_field in zip(schema, fields, strict=True):
+        Conformer().column(pa.array([], field.type), message_field.type, message_field)
     return fields
 
 
@@ -110,7 +112,7 @@ class Conformer:
             raise RowFault(row, reason, feature=field.path, error=EncodeError, expected=str(type_)) from None
         if not (t.is_floating(type_) and t.is_floating(column.type) and type_.bit_width < column.type.bit_width):
             return cast
-        before, after = (np.asarray(each.fill_null(0.0)).astype(np.float64) for each in (column, cast))
+        before, after = (np.asarray(array.fill_null(0.0)).astype(np.float64) for array in (column, cast))
         infinite = np.isinf(after) & ~np.isinf(before)
         changed = (before != after) & ~(np.isnan(before) & np.isnan(after))
         bad = changed if self.rounded is None else infinite
@@ -133,16 +135,16 @@ class Conformer:
         """Children by name; those that the column lacks are null."""
         if not t.is_struct(column.type):
             raise _other_type(column.type, type_, field)
-        own = {each.name: each for each in field.node.fields}
+        members = {member.name: member for member in field.node.fields}
         for child in column.type:
-            if child.name not in own:
+            if child.name not in members:
                 reason = f"the message '{printable(field.node.name)}' has no field '{printable(child.name)}'"
-                raise SchemaError(reason, feature=field.path, hint=f"it has: {', '.join(list(own)[:8])}")
+                raise SchemaError(reason, feature=field.path, hint=f"it has: {', '.join(list(members)[:8])}")
         children = []
         for child in type_:
             at = column.type.get_field_index(child.name)
             part = pa.nulls(len(column)) if at < 0 else column.field(at)
-            children.append(self.column(part, child.type, own[child.name]))
+            children.append(self.column(part, child.type, members[child.name]))
         return pa.Array.from_buffers(type_, len(column), [bitmap_buffer(valid_mask(column))], -1, children=children)
 
     def _lists(self, column: pa.Array, type_: pa.DataType, field: MessageField) -> pa.Array:
@@ -160,7 +162,7 @@ class Conformer:
                 raise _other_type(pa.list_(items.type), type_, field)
             else:
                 parts = zip((items.field(0), items.field(1)), field.node.fields, strict=True)
-                entries = [self.column(part, each.type, each) for part, each in parts]
+                entries = [self.column(part, member.type, member) for part, member in parts]
                 values = pa.StructArray.from_arrays(entries, fields=[type_.key_field, type_.item_field])
         buffers = [bitmap_buffer(valid_mask(column)), pa.py_buffer(offsets)]
         return pa.Array.from_buffers(type_, len(column), buffers, -1, children=[values])
@@ -204,14 +206,14 @@ class Extents:
 
     @classmethod
     def adjacent(cls, data: Array, lengths: Array) -> Extents:
-        """Parts of these lengths, one behind the other from the first byte on."""
+        """Extents of these lengths, without gaps from the first byte on."""
         return cls(data, np.cumsum(lengths) - lengths, lengths)
 
     def where(self, mask: Array | None) -> Extents:
         """Empty the rows where `mask` is False."""
         return self if mask is None else Extents(self.data, self.starts, np.where(mask, self.lengths, 0))
 
-    def joined(self, offsets: Array) -> Extents:
+    def merge_rows(self, offsets: Array) -> Extents:
         """Merge the extents of adjacent runs of rows."""
         bounds = np.append(self.starts, self.starts[-1:] + self.lengths[-1:] if len(self.starts) else 0)
         return Extents(self.data, bounds[offsets[:-1]], bounds[offsets[1:]] - bounds[offsets[:-1]])
@@ -239,8 +241,8 @@ class MessageEncoder:
         self._data, self._starts, self._lengths = side_by_side(parts, len(batch))
 
     def encode(self, begin: int, end: int, *, prefix: bytes = b"", memory: Any = None) -> tuple[Any, int]:
-        own = slice(begin * self._parts, end * self._parts)
-        starts, lengths = self._starts[own], self._lengths[own]
+        span = slice(begin * self._parts, end * self._parts)
+        starts, lengths = self._starts[span], self._lengths[span]
         exceeds = lengths.reshape(-1, self._parts).sum(axis=1) > MAX_RECORD_BYTES
         rows = int(exceeds.argmax()) if np.any(exceeds) else end - begin
         count = rows * self._parts
@@ -314,16 +316,18 @@ class _Field:
                 for entry, content in pairs:
                     _refuse_nulls(content, field, f"a {entry.name}")
                 entries = encode_messages(pairs, len(items), self._engine)
-                return [self._delimit_messages(entries, len(items)).joined(offsets)]
+                return [self._delimit_messages(entries, len(items)).merge_rows(offsets)]
             _refuse_nulls(items, field, "an element")
             if field.packed:
                 assert field.scalar is not None
-                numbers = Extents.adjacent(*_tagged(b"", _bits(items, field), field.scalar))
-                return self._prefix_sizes(numbers.joined(offsets), np.diff(offsets) > 0)
-            return [self._join_rows_at_once(self._values(items, None, skips_default=False), len(items)).joined(offsets)]
+                numbers = Extents.adjacent(*_add_tags(b"", _bits(items, field), field.scalar))
+                return self._prefix_sizes(numbers.merge_rows(offsets), np.diff(offsets) > 0)
+            return [
+                self._join_rows_at_once(self._values(items, None, skips_default=False), len(items)).merge_rows(offsets)
+            ]
 
     def _values(self, column: pa.Array, mask: Array | None, *, skips_default: bool) -> list[Extents]:
-        """One value in each row but those that are null, by their tags."""
+        """Encode the value of each row that is not null, behind its tag."""
         field = self._field
         missing = ~mask if mask is not None and field.required else np.zeros(0, np.bool_)
         missing = missing if self._present is None or not len(missing) else missing & self._present
@@ -345,8 +349,8 @@ class _Field:
             mask = numbers != 0 if mask is None else mask & (numbers != 0)
         tag = varint(field.number << 3 | field.scalar.wire_type)
         if mask is None or mask.all():
-            return [Extents.adjacent(*_tagged(tag, numbers, field.scalar))]
-        data, lengths = _tagged(tag, numbers[mask], field.scalar)
+            return [Extents.adjacent(*_add_tags(tag, numbers, field.scalar))]
+        data, lengths = _add_tags(tag, numbers[mask], field.scalar)
         return [Extents.adjacent(data, scatter(lengths, mask))]
 
     def _messages(self, column: pa.Array, mask: Array | None) -> list[Extents]:
@@ -366,7 +370,7 @@ class _Field:
         return [self._header(content.lengths).where(mask), content.where(mask)]
 
     def _header(self, lengths: Array) -> Extents:
-        return Extents.adjacent(*_tagged(varint(self._field.number << 3 | LEN), lengths, _SIZE))
+        return Extents.adjacent(*_add_tags(varint(self._field.number << 3 | LEN), lengths, _SIZE))
 
     def _delimit_messages(self, parts: list[Extents], rows: int, mask: Array | None = None) -> Extents:
         """Messages with tag and length, at once."""
@@ -442,7 +446,7 @@ def _bits(column: pa.Array, field: MessageField) -> Array:
     return numbers.astype(np.int64).view(np.uint64) if numbers.dtype.kind in "ib" else numbers.astype(np.uint64)
 
 
-def _tagged(tag: bytes, numbers: Array, scalar: Scalar) -> tuple[Array, Array]:
+def _add_tags(tag: bytes, numbers: Array, scalar: Scalar) -> tuple[Array, Array]:
     """Each number behind a tag: all bytes, and how many each has."""
     prefix = np.frombuffer(tag, np.uint8)
     if scalar.wire_type != VARINT:
@@ -453,11 +457,11 @@ def _tagged(tag: bytes, numbers: Array, scalar: Scalar) -> tuple[Array, Array]:
         return out.ravel(), np.full(len(numbers), out.shape[1], np.int64)
     numbers = numbers.astype(np.uint64, copy=False)
     widths = np.ones(len(numbers), np.int64)
-    most = int(numbers.max()) if len(numbers) else 0
-    for bits in range(7, max(most.bit_length(), 1), 7):
+    largest = int(numbers.max()) if len(numbers) else 0
+    for bits in range(7, max(largest.bit_length(), 1), 7):
         widths += numbers >= np.uint64(1 << bits)
     lengths = widths + len(tag)
-    if most < 128:
+    if largest < 128:
         out = np.empty((len(numbers), len(tag) + 1), np.uint8)
         out[:, : len(tag)], out[:, len(tag)] = prefix, numbers
         return out.ravel(), lengths

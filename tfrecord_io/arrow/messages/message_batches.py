@@ -1,4 +1,4 @@
-"""Record batches of decoded records that are messages, on several threads."""
+"""Build record batches from decoded records that are messages, on several threads."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class MessageBatchBuilder:
         self.unknown: Unknown = Counter()  # the fields that were left out of all batches
 
     def counting(self) -> Self:
-        """The same, for one read: `unknown` counts what it leaves out."""
-        own = copy.copy(self)
-        own.unknown = Counter()
-        return own
+        """Make a copy for one read, whose `unknown` counts the values that the read leaves out."""
+        counter = copy.copy(self)
+        counter.unknown = Counter()
+        return counter
 
     def batch(
         self, columns: Columns, rows: int, expansion: Expansion | None = None
@@ -61,12 +61,12 @@ class MessageBatchBuilder:
             return batch_of([], 0, self.schema), None
         room, fault = expansion.room, None
         while True:
-            made = self._parts(np.asarray(offsets[: rows + 1]), np.asarray(values), expansion)
-            first = next((part for part in made if isinstance(part, RowFault)), None)
+            results = self._parts(np.asarray(offsets[: rows + 1]), np.asarray(values), expansion)
+            first = next((part for part in results if isinstance(part, RowFault)), None)
             if first is None:
                 break
             fault, rows, expansion.room = first, first.row, room
-        parts = [part for part in made if not isinstance(part, RowFault)]
+        parts = [part for part in results if not isinstance(part, RowFault)]
         for part in parts:
             self.unknown.update(part[1])
         batches = [batch_of(arrays, count, self.schema) for arrays, _, count in parts]
@@ -82,19 +82,19 @@ class MessageBatchBuilder:
 
     def _part(self, offsets: Array, values: Array, begin: int, end: int, expansion: Expansion) -> _Read | RowFault:
         reader = MessageReader(get_engine(), values, expansion)
-        own = offsets[begin : end + 1].astype(np.int64)
+        bounds = offsets[begin : end + 1].astype(np.int64)
         try:
-            return reader.columns(self._tree, own[:-1], np.diff(own)), reader.unknown, end - begin
+            return reader.columns(self._tree, bounds[:-1], np.diff(bounds)), reader.unknown, end - begin
         except RowFault as fault:
-            return fault.at(begin + fault.row)
+            return fault.renumber(begin + fault.row)
 
     def warn_of_unknown(self, path: str) -> None:
         """Warn of the fields that were left out, if there are any."""
         if not self.unknown:
             return
-        most = self.unknown.most_common(_MOST_SHOWN)
-        shown = ", ".join(f"{printable(place)} ({counted(count, 'time')})" for place, count in most)
-        more = and_more(len(self.unknown) - len(most))
+        frequent = self.unknown.most_common(_MOST_SHOWN)
+        shown = ", ".join(f"{printable(place)} ({counted(count, 'time')})" for place, count in frequent)
+        more = and_more(len(self.unknown) - len(frequent))
         reason = f"fields were left out that the message '{printable(self._type.name)}' does not have, by number"
         advice = "a newer descriptor may have them"
         warn(f"{printable(path)}: {reason}: {shown}{more}; {advice}", SchemaWarning)
@@ -138,13 +138,15 @@ class MessageReader:
             reason, advice = self._expansion.excess(fields), self._expansion.advice(size)
             raise RowFault(int(self._expansion.room // node.width), reason, hint=advice, of_memory=True)
         extents = Frames(parts.starts, parts.lengths, 0)
-        found, fault = self._engine.message_fields(self._data, extents, parts.rows, node.forms)
+        result, fault = self._engine.message_fields(self._data, extents, parts.rows, node.forms)
         if fault is not None:
             reason, feature = wire_reason(fault, "field" if path else "payload"), path.rstrip(".") or None
             raise RowFault(int(parts.rows[fault.record]), reason, feature=feature, expected=node.name)
-        for number, count in found.unknown.items():
+        for number, count in result.unknown.items():
             self.unknown[f"{path}{number}"] += count
-        return [self._field(each, values, parts.count) for each, values in zip(node.fields, found.fields, strict=False)]
+        return [
+            self._field(field, values, parts.count) for field, values in zip(node.fields, result.fields, strict=False)
+        ]
 
     def _field(self, field: MessageField, values: FieldValues, count: int) -> pa.Array:
         if field.enum is not None and field.enum.is_closed and (field.repeated or field.presence):  # not in a map
@@ -167,7 +169,7 @@ class MessageReader:
         if field.scalar.dtype is None:
             return self._content(field, values, count, nullable)
         rows = values.rows
-        numbers = _converted(values.values, field.scalar)
+        numbers = _convert_bits(values.values, field.scalar)
         present = _present(rows, count)
         if present is not None:
             default = next(iter(field.enum.names), 0) if field.enum else 0
@@ -186,7 +188,7 @@ class MessageReader:
         rows, starts, lengths = values
         last = np.flatnonzero(rows[1:] == rows[:-1])
         if len(last) and not field.serialized:  # of several values in a message, the last one
-            rows, starts, lengths = (np.delete(each, last) for each in (rows, starts, lengths))
+            rows, starts, lengths = (np.delete(array, last) for array in (rows, starts, lengths))
         data = self._engine.payloads(self._data, Frames(starts, lengths, 0))
         if len(last) and field.serialized:  # messages are merged: their bytes follow one another
             every = np.bincount(rows, weights=lengths, minlength=count).astype(np.int64)
@@ -212,7 +214,7 @@ class MessageReader:
         parts = _Parts(values.values, values.lengths, values.rows, count)
         mask = _present(values.rows, count) if nullable else None  # several rows may be parts of one message
         if node.name in JSON:
-            texts, partly = json_texts(node.name, field.path, self._joined(parts), mask)
+            texts, partly = json_texts(node.name, field.path, self._join_messages(parts), mask)
             if partly:
                 self.unknown[f"{field.path}.?"] += partly
             return texts
@@ -224,7 +226,7 @@ class MessageReader:
             return children[0] if mask is None else children[0].take(pa.array(np.arange(count), mask=~mask))
         return pa.Array.from_buffers(field.item_type, count, [bitmap_buffer(mask)], children=children)
 
-    def _joined(self, parts: _Parts) -> list[bytes]:
+    def _join_messages(self, parts: _Parts) -> list[bytes]:
         """The bytes of the message of each row."""
         data = self._engine.payloads(self._data, Frames(parts.starts, parts.lengths, 0)).tobytes()
         sizes = np.bincount(parts.rows, weights=parts.lengths, minlength=parts.count).astype(np.int64)
@@ -242,10 +244,10 @@ class MessageReader:
             keys, contents = self._fields(field.node, every, f"{field.path}.")
         kept = _last_of_each_key(keys, values.rows)
         if value.enum is not None and value.enum.is_closed:  # an entry with another number is an unknown field
-            known = np.asarray(pc.is_in(contents, pa.array(value.enum.numbers, pa.string())))
-            if not known.all():
-                self.unknown[field.path] += int(items - np.count_nonzero(known))
-                kept = np.flatnonzero(known) if kept is None else kept[known[kept]]
+            is_known = np.asarray(pc.is_in(contents, pa.array(value.enum.numbers, pa.string())))
+            if not is_known.all():
+                self.unknown[field.path] += int(items - np.count_nonzero(is_known))
+                kept = np.flatnonzero(is_known) if kept is None else kept[is_known[kept]]
         if kept is not None:
             offsets = offsets_of(np.bincount(values.rows[kept], minlength=count), np.int32)
             keys, contents = keys.take(pa.array(kept)), contents.take(pa.array(kept))
@@ -253,16 +255,16 @@ class MessageReader:
         return list_array(field.type, count, 0, None, offsets, entries)
 
     def _drop_unknown(self, field: MessageField, values: FieldValues) -> FieldValues:
-        """The values without those that a closed enum does not have, which are unknown fields."""
+        """Drop values that a closed enum does not have: they count as unknown fields."""
         assert field.enum is not None
         rows = values.rows
-        known = np.isin(values.values.astype(np.int32), np.fromiter(field.enum.names, np.int32))
-        if not known.all():
-            self.unknown[field.path] += int(len(known) - np.count_nonzero(known))
+        is_known = np.isin(values.values.astype(np.int32), np.fromiter(field.enum.names, np.int32))
+        if not is_known.all():
+            self.unknown[field.path] += int(len(is_known) - np.count_nonzero(is_known))
         if not field.repeated:  # the last known one counts
-            numbers = np.flatnonzero(known)
-            known[numbers[:-1][rows[numbers[:-1]] == rows[numbers[1:]]]] = False
-        return FieldValues(rows[known], values.values[known], values.lengths)
+            numbers = np.flatnonzero(is_known)
+            is_known[numbers[:-1][rows[numbers[:-1]] == rows[numbers[1:]]]] = False
+        return FieldValues(rows[is_known], values.values[is_known], values.lengths)
 
 
 def _present(rows: Array, count: int) -> Array | None:
@@ -272,8 +274,8 @@ def _present(rows: Array, count: int) -> Array | None:
     return None if mask.all() else mask
 
 
-def _converted(values: Array, scalar: Scalar) -> Array:
-    """The 64 bits of numbers as those of a type, which protobuf cuts off."""
+def _convert_bits(values: Array, scalar: Scalar) -> Array:
+    """Convert the 64 bits of numbers to a type; protobuf drops the bits that do not fit."""
     dtype = scalar.dtype
     if dtype is np.bool_:
         return values != 0
@@ -283,8 +285,8 @@ def _converted(values: Array, scalar: Scalar) -> Array:
         return values.astype(np.uint32).view(np.float32)
     if scalar.zigzag:
         bits = values.astype(np.uint32) if dtype is np.int32 else values.view(np.uint64)
-        one = bits.dtype.type(1)
-        return ((bits >> one) ^ (~(bits & one) + one)).view(dtype)
+        unit = bits.dtype.type(1)
+        return ((bits >> unit) ^ (~(bits & unit) + unit)).view(dtype)
     return values if dtype is np.int64 else values.astype(dtype)
 
 

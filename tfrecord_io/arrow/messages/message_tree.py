@@ -1,4 +1,7 @@
-"""The fields of a message type as a tree, and the Arrow types of the columns that they become."""
+"""Build the tree of a message type's fields, with the Arrow types of the columns for them.
+
+Tests: tests/arrow/messages/test_message_batches.py and tests/engine/test_message_fields.py.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +144,7 @@ class MessageNode:
 
     @property
     def is_wrapper(self) -> bool:
-        """True if it stands for its one value."""
+        """True if the message is a wrapper, such as Int64Value: its column has the wrapped value."""
         return self.name in _WRAPPERS
 
     @cached_property
@@ -152,20 +155,20 @@ class MessageNode:
             return TIMES[self.name]
         if self.is_wrapper:
             return self.fields[0].item_type
-        return pa.struct([each.arrow for each in self.fields])
+        return pa.struct([field.arrow for field in self.fields])
 
     @cached_property
     def forms(self) -> list[FieldForm]:
         """How its fields are read, those of `fields` first."""
         closed = [f.presence and f.enum is not None and f.enum.is_closed for f in self.fields]
         pairs = zip(self.fields, closed, strict=True)
-        own = [FieldForm(f.number, f.wire_type, f.repeated, True, f.oneof, closes) for f, closes in pairs]
-        return [*own, *self.skipped]
+        read_forms = [FieldForm(f.number, f.wire_type, f.repeated, True, f.oneof, closes) for f, closes in pairs]
+        return [*read_forms, *self.skipped]
 
     @cached_property
     def width(self) -> int:
         """The bytes that its fields take in each row."""
-        return sum(each.width for each in self.fields)
+        return sum(field.width for field in self.fields)
 
 
 def message_tree(descriptor: Any, columns: Iterable[str] | None = None, most_fields: int = 100_000) -> MessageNode:
@@ -202,21 +205,23 @@ class _Builder:
                 hint=f'{advice}, or read record_type="bytes"',
                 hint_cli=f"{advice}, or read --record-type bytes",
             )
-        fields = sorted(descriptor.fields, key=lambda field: field.number)
+        fields = sorted(descriptor.fields, key=lambda member: member.number)
         groups = [oneof.name for oneof in descriptor.oneofs if len(oneof.fields) > 1]
-        own, skipped = [], []
-        for each in fields:
-            oneof = each.containing_oneof
+        members, skipped = [], []
+        for member in fields:
+            oneof = member.containing_oneof
             group = groups.index(oneof.name) if oneof is not None and oneof.name in groups else -1
-            if chosen is None or each.name in chosen:
-                own.append(self._field(each, f"{path}.{each.name}" if path else each.name, group, (*outer, name)))
+            if chosen is None or member.name in chosen:
+                members.append(
+                    self._field(member, f"{path}.{member.name}" if path else member.name, group, (*outer, name))
+                )
             else:
-                type_ = each.type
+                type_ = member.type
                 wire_type = GROUP if type_ == _GROUP_TYPE else LEN if type_ == _MESSAGE_TYPE else _SCALARS[type_][1]
-                skipped.append(FieldForm(each.number, wire_type, _is_repeated(each), False, group))
+                skipped.append(FieldForm(member.number, wire_type, _is_repeated(member), False, group))
         if chosen is not None:
-            own.sort(key=lambda field: chosen.index(field.name))
-        return MessageNode(name, own, skipped)
+            members.sort(key=lambda member: chosen.index(member.name))
+        return MessageNode(name, members, skipped)
 
     def _field(self, one: Any, path: str, oneof: int, outer: Sequence[str]) -> MessageField:
         self._count += 1

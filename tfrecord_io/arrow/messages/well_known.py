@@ -24,13 +24,15 @@ def time_numbers(name: str, path: str, seconds: pa.Array, nanos: pa.Array, mask:
 
     RowFault for what 64 bits of nanoseconds do not have, and for nanoseconds that are not those of protobuf.
     """
-    whole, rest = np.asarray(seconds), np.asarray(nanos).astype(np.int64)
-    of_time = name.endswith("Timestamp")
-    bad = (rest < 0) | (rest >= NANOS) if of_time else (np.abs(rest) >= NANOS) | (whole * np.sign(rest) < 0)
+    whole, fraction = np.asarray(seconds), np.asarray(nanos).astype(np.int64)
+    if name.endswith("Timestamp"):
+        bad = (fraction < 0) | (fraction >= NANOS)
+    else:
+        bad = (np.abs(fraction) >= NANOS) | (whole * np.sign(fraction) < 0)
     if np.any(bad):
         row = int(bad.argmax())
-        reason = f"{rest[row]} nanoseconds besides {whole[row]} seconds are not a {name}"
-        raise RowFault(row, reason, feature=path, expected=name, got=int(rest[row]))
+        reason = f"{fraction[row]} nanoseconds besides {whole[row]} seconds are not a {name}"
+        raise RowFault(row, reason, feature=path, expected=name, got=int(fraction[row]))
     bad = (whole > _MOST_SECONDS - 1) | (whole < 1 - _MOST_SECONDS)
     if np.any(bad):
         row = int(bad.argmax())
@@ -38,17 +40,17 @@ def time_numbers(name: str, path: str, seconds: pa.Array, nanos: pa.Array, mask:
         advice = 'leave the column out with columns=, or read record_type="bytes"'
         advice_cli = "leave the column out with --columns, or read --record-type bytes"
         raise RowFault(row, reason, feature=path, expected=name, got=int(whole[row]), hint=advice, hint_cli=advice_cli)
-    buffers = [bitmap_buffer(mask), pa.py_buffer(whole * NANOS + rest)]
+    buffers = [bitmap_buffer(mask), pa.py_buffer(whole * NANOS + fraction)]
     return pa.Array.from_buffers(TIMES[name], len(whole), buffers)
 
 
 def time_parts(name: str, array: pa.Array) -> tuple[Array, Array]:
     """The seconds and nanoseconds of times; null slots hold anything."""
     numbers = np.asarray(array.fill_null(0).view(pa.int64()))
-    whole, rest = np.divmod(numbers, NANOS)
+    whole, fraction = np.divmod(numbers, NANOS)
     if not name.endswith("Timestamp"):  # both have the sign of the duration
-        whole, rest = np.where((whole < 0) & (rest > 0), [whole + 1, rest - NANOS], [whole, rest])
-    return whole, rest
+        whole, fraction = np.where((whole < 0) & (fraction > 0), [whole + 1, fraction - NANOS], [whole, fraction])
+    return whole, fraction
 
 
 def json_texts(name: str, path: str, messages: Sequence[bytes], mask: Array | None) -> tuple[pa.Array, int]:
@@ -62,8 +64,8 @@ def json_texts(name: str, path: str, messages: Sequence[bytes], mask: Array | No
             continue
         try:
             message = message_class.FromString(data)
-            size, known = drop_unknown_fields(message)
-            partly += known < size
+            size, known_size = drop_unknown_fields(message)
+            partly += known_size < size
             value = MessageToDict(message)
             texts.append(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
         except _not_json() as error:

@@ -50,7 +50,7 @@ class RecordDicts:
         forms: list[ObjectForm] = []
         finish: list[Callable[[dict[str, Any]], None]] = []
         for field, form in columns:
-            added = _added(field, form, slots, builder.dictionaries.get(field.feature))
+            added = _plan_column(field, form, slots, builder.dictionaries.get(field.feature))
             if added is None:
                 return None
             forms += added[0]
@@ -82,7 +82,7 @@ class RecordDicts:
 
 
 class PayloadDicts:
-    """The same, of records that are read as bytes, in a column of this name."""
+    """Dicts of records that are read as bytes, with the bytes under the name of the column."""
 
     def __init__(self, plan: Plan, name: str) -> None:
         self._plan, self._name = plan, name
@@ -100,7 +100,7 @@ class PayloadDicts:
 _Added = tuple[list[ObjectForm], list[Callable[[dict[str, Any]], None]]]
 
 
-def _added(field: Field, form: Array, slots: Mapping[str, int], dictionary: pa.Array | None) -> _Added | None:
+def _plan_column(field: Field, form: Array, slots: Mapping[str, int], dictionary: pa.Array | None) -> _Added | None:
     """How the values of a column are decoded, and what finishes them; None if it needs the general way."""
     name, type_ = field.column, field.type
     if field.feature not in slots:
@@ -113,8 +113,8 @@ def _added(field: Field, form: Array, slots: Mapping[str, int], dictionary: pa.A
         if not (field.default is None and field.empty is None and field.part == CONTEXT):
             return None
         if t.is_dictionary(type_) and is_text(type_.value_type) and field.encoding == LIST:
-            known = None if dictionary is None else frozenset(dictionary.to_pylist())
-            return as_is(_TEXT), [] if known is None else [partial(_check_category, name, known)]
+            categories = None if dictionary is None else frozenset(dictionary.to_pylist())
+            return as_is(_TEXT), [] if categories is None else [partial(_check_category, name, categories)]
         return _tensor(field, slots)
     if not is_list_like(type_):
         if not t.is_temporal(type_):
@@ -142,18 +142,23 @@ def _tensor(field: Field, slots: Mapping[str, int]) -> _Added | None:
         ObjectForm(feature + LIST_MARK, slot, form, dtype)
         for (feature, slot), form, dtype in zip(hidden, (of_shape, _BINARY), (np.dtype(np.int64), None), strict=False)
     ]
-    stated = tuple(feature + LIST_MARK for feature, _ in hidden)
-    return forms, [partial(_finish_tensor, field.column, stated, element.dtype, shape, element.name.encode())]
+    companion_names = tuple(feature + LIST_MARK for feature, _ in hidden)
+    return forms, [partial(_finish_tensor, field.column, companion_names, element.dtype, shape, element.name.encode())]
 
 
 def _finish_tensor(
-    name: str, stated: tuple[str, ...], dtype: np.dtype[Any], shape: Sequence[Any], word: bytes, row: dict[str, Any]
+    name: str,
+    companion_names: tuple[str, ...],
+    dtype: np.dtype[Any],
+    shape: Sequence[Any],
+    word: bytes,
+    row: dict[str, Any],
 ) -> None:
     content = row[name]
-    for companion, expected in zip(stated, (list(shape), word), strict=False):
-        found = row.pop(companion)
-        found = [found] if isinstance(found, int) else found.tolist() if isinstance(found, np.ndarray) else found
-        if found is not None and (content is None or found != expected):
+    for companion, expected in zip(companion_names, (list(shape), word), strict=False):
+        value = row.pop(companion)
+        value = [value] if isinstance(value, int) else value.tolist() if isinstance(value, np.ndarray) else value
+        if value is not None and (content is None or value != expected):
             raise _General
     if content is not None:
         if len(content) != math.prod(shape) * dtype.itemsize:

@@ -59,16 +59,16 @@ class Ragged:
     valid: Array | None = None  # False where a row is missing; such rows have no values, and a shape of zeros
 
     @classmethod
-    def of_present(cls, values: Array, counts: Array, valid: Array | None, shapes: Array | None = None) -> Ragged:
-        """From the counts and shapes of those rows that are not missing."""
+    def from_present(cls, values: Array, counts: Array, valid: Array | None, shapes: Array | None = None) -> Ragged:
+        """Make rows from the counts and shapes of the rows that are not missing."""
         if valid is not None:
             counts, shapes = scatter(counts, valid), None if shapes is None else scatter(shapes, valid)
         return cls(values, offsets_of(counts), shapes, valid)
 
     @classmethod
-    def joined(cls, parts: list[Ragged], threads: int = 1) -> Ragged:
-        """The rows of several."""
-        values = concatenated([part.values for part in parts], threads)
+    def concatenate(cls, parts: list[Ragged], threads: int = 1) -> Ragged:
+        """Join the rows of several arrays."""
+        values = concatenate([part.values for part in parts], threads)
         offsets = offsets_of(np.concatenate([part.lengths for part in parts]))
         shapes = [part.shapes for part in parts if part.shapes is not None]
         return cls(values, offsets, np.concatenate(shapes) if shapes else None, joined_valid(parts))
@@ -89,8 +89,8 @@ class Ragged:
         """The shape of every row that is not missing; None if they differ or all are missing."""
         return shape_of_all([self])
 
-    def stacked(self, shape: tuple[int, ...]) -> Array:
-        """One array, each row of this shape; zeros (None in objects and text) where a row is missing."""
+    def stack(self, shape: tuple[int, ...]) -> Array:
+        """Stack the rows, each of this shape, in one array; zeros (None in objects and text) where a row is missing."""
         inner = self.values.shape[1:]
         if self.valid is None:
             return self.values.reshape(len(self), *shape, *inner)
@@ -121,21 +121,21 @@ class Ragged:
         first, last = self.offsets[begin], self.offsets[end]
         return self.values[first:last], self.offsets[begin : end + 1] - first
 
-    def padded(self, begin: int, end: int, fill: Any, length: int | None = None, multiple: int = 1) -> Array:
-        """One array of the rows [begin, end); each axis has the greatest length of the rows, and the rest is `fill`.
+    def pad(self, begin: int, end: int, fill: Any, length: int | None = None, multiple: int = 1) -> Array:
+        """Pad the rows [begin, end) with `fill` to one array; each axis has the greatest length of the rows.
 
         The first axis of a row has `length`, at least the greatest, or the next multiple of `multiple`.
 
-        >>> Ragged(np.arange(3), np.array([0, 2, 3])).padded(0, 2, -1)
+        >>> Ragged(np.arange(3), np.array([0, 2, 3])).pad(0, 2, -1)
         array([[ 0,  1],
                [ 2, -1]])
         """
         shapes = self.lengths_of(begin, end)[:, None] if self.shapes is None else self.shapes[begin:end]
-        longest, *others = shapes.max(axis=0, initial=0).tolist()
+        longest, *inner_sizes = shapes.max(axis=0, initial=0).tolist()
         length = -(-longest // multiple) * multiple if length is None else length
         if self.shapes is None:
             return padded_rows(self.values, self.offsets[begin : end + 1], length, fill)
-        rows = np.full((len(shapes), length, *others, *self.values.shape[1:]), fill, self.values.dtype)
+        rows = np.full((len(shapes), length, *inner_sizes, *self.values.shape[1:]), fill, self.values.dtype)
         axes = np.ogrid[tuple(map(slice, (1, *rows.shape[1 : shapes.shape[1] + 1])))][1:]
         is_value = np.ones(rows.shape[: shapes.shape[1] + 1], np.bool_)
         for axis, numbers in enumerate(axes):
@@ -143,13 +143,13 @@ class Ragged:
         rows[is_value] = self.values[self.offsets[begin] : self.offsets[end]]
         return rows
 
-    def packed(
+    def pack(
         self, begin: int, end: int, bins: Array, segments: Array, count: int, length: int, fill: Any
     ) -> tuple[Array, ...]:
-        """The rows [begin, end) one after the other in `count` bins of `length` values.
+        """Pack the rows [begin, end), one after the other, in `count` bins of `length` values.
 
         >>> rows, segments = Ragged(np.array([7, 8, 9]), np.array([0, 2, 3])), np.array([1, 2], np.int32)
-        >>> rows.packed(0, 2, np.array([0, 0]), segments, 1, 4, 0)
+        >>> rows.pack(0, 2, np.array([0, 0]), segments, 1, 4, 0)
         (array([[7, 8, 9, 0]]), array([[1, 1, 2, 0]], dtype=int32), array([[0, 1, 0, 0]], dtype=int32))
 
         `bins` has the bin of each row (int64), ascending, and the rows of a bin fit into it; `segments` the number of
@@ -168,10 +168,10 @@ class Ragged:
         shape = (count, length)
         return values.reshape(*shape, *values.shape[1:]), ids.reshape(shape), positions.reshape(shape)
 
-    def truncated(self, most: int, *, from_left: bool = False) -> Ragged:
-        """Only the first `most` items of each row along its first axis, or the last ones.
+    def truncate(self, most: int, *, from_left: bool = False) -> Ragged:
+        """Cut each row to the first `most` items along its first axis, or to the last items.
 
-        >>> Ragged(np.arange(4), np.array([0, 3, 4])).truncated(2, from_left=True)
+        >>> Ragged(np.arange(4), np.array([0, 3, 4])).truncate(2, from_left=True)
         Ragged(values=array([1, 2, 3]), offsets=array([0, 2, 3]), shapes=None, valid=None)
         """
         shapes = self.lengths[:, None] if self.shapes is None else self.shapes
@@ -224,16 +224,16 @@ def empties(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return np.full(shape, None, object) if dtype.kind == "O" else np.zeros(shape, dtype)
 
 
-def concatenated(arrays: Sequence[Array], threads: int = 1) -> Array:
-    """The arrays one after the other, in new memory, by at most as many threads as there are processors.
+def concatenate(arrays: Sequence[Array], threads: int = 1) -> Array:
+    """Concatenate arrays in new memory, by at most as many threads as there are processors.
 
-    >>> concatenated([np.arange(2), np.arange(3)])
+    >>> concatenate([np.arange(2), np.arange(3)])
     array([0, 1, 0, 1, 2])
     """
     count = min(threads, cpu_count(), len(arrays))
-    same = {(array.dtype, array.shape[1:]) for array in arrays}
+    layouts = {(array.dtype, array.shape[1:]) for array in arrays}
     size = sum(array.nbytes for array in arrays)
-    is_one_dtype = len(same) == 1 and not arrays[0].dtype.hasobject and arrays[0].dtype.kind != "T"
+    is_one_dtype = len(layouts) == 1 and not arrays[0].dtype.hasobject and arrays[0].dtype.kind != "T"
     if count < 2 or size < LIMITS.joined_bytes or not is_one_dtype:
         return np.concatenate(arrays)
     ends = np.cumsum([0, *map(len, arrays)]).tolist()
@@ -292,7 +292,7 @@ def to_rows(array: pa.Array, field: pa.Field, *, missing: bool = False) -> Rows:
         return Dense(to_ndarray(array, field), valid_mask(array))
     if is_variable_shape_tensor(type_):
         tensors = tensors_of_column(array, field)
-        return Ragged.of_present(ndarray_of(tensors), tensors.counts, tensors.valid, tensors.shape_matrix)
+        return Ragged.from_present(ndarray_of(tensors), tensors.counts, tensors.valid, tensors.shape_matrix)
     if is_bool8(type_):
         return Dense(np.asarray(array.storage.fill_null(0)) != 0, valid_mask(array.storage))
     if isinstance(type_, pa.BaseExtensionType):
@@ -308,7 +308,7 @@ def to_rows(array: pa.Array, field: pa.Field, *, missing: bool = False) -> Rows:
         counts, valid = list_lengths(array), valid_mask(array)
         values = _items(array.flatten(), _value_field(field))
         present, shape = counts if valid is None else counts[valid], declared_shape(field)
-        return Ragged.of_present(values, present, valid, None if shape is None else shapes_of_counts(present, shape))
+        return Ragged.from_present(values, present, valid, None if shape is None else shapes_of_counts(present, shape))
     return _scalars(array, missing)
 
 
@@ -375,7 +375,7 @@ def rows_of_equal_tensors(arrays: list[pa.Array], field: pa.Field) -> list[Rows]
     for array, part in zip(arrays, tensors, strict=True):
         counts, valid = list_lengths(array), valid_mask(array)
         values = ndarray_of(part).reshape(len(part), *shapes[0].tolist())
-        rows.append(Ragged.of_present(values, counts if valid is None else counts[valid], valid))
+        rows.append(Ragged.from_present(values, counts if valid is None else counts[valid], valid))
     return rows
 
 
@@ -433,14 +433,14 @@ def _slots(array: pa.Array) -> BytesSlots:
     return content, offsets, valid_mask(array)
 
 
-def joined(parts: list[Rows], threads: int = 1) -> Rows:
-    """The rows of several arrays of one column, in one; empties the list. They are the caller's own, and writable."""
+def join_rows(parts: list[Rows], threads: int = 1) -> Rows:
+    """Join the rows of several arrays of one column, in memory of the caller, and writable; empties the list."""
     whole = parts[0]
     if len(parts) > 1 and isinstance(whole, Ragged):
-        whole = Ragged.joined(parts, threads)  # type: ignore[arg-type]
+        whole = Ragged.concatenate(parts, threads)  # type: ignore[arg-type]
     elif len(parts) > 1:
         values, valid = [part.values for part in parts], joined_valid(parts)
-        join = _joined_text if is_text_dtype(whole.values.dtype) else partial(concatenated, threads=threads)
+        join = _join_texts if is_text_dtype(whole.values.dtype) else partial(concatenate, threads=threads)
         del whole
         parts.clear()
         whole = Dense(join(values), valid)
@@ -449,8 +449,8 @@ def joined(parts: list[Rows], threads: int = 1) -> Rows:
     return whole
 
 
-def _joined_text(parts: list[Array]) -> Array:
-    """Arrays of text, one after the other, of which only one may know None; each is freed once it is copied."""
+def _join_texts(parts: list[Array]) -> Array:
+    """Join arrays of text, of which some may not know None; each is freed once it is copied."""
     missing = any(part.dtype != text_dtype(missing=False) for part in parts)
     whole, end = np.empty(sum(map(len, parts)), text_dtype(missing=missing)), 0
     while parts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import list_lengths, offsets_of, struct_fields, with_columns_at
+from tfrecord_io.arrow.buffers import list_lengths, offsets_of, replace_columns, struct_fields
 from tfrecord_io.arrow.casts import one_dictionary
 from tfrecord_io.arrow.output.to_numpy import (
     bytes_rows,
@@ -95,48 +95,51 @@ def to_pandas(
     """
     if dtype_backend not in _BACKENDS:
         raise ValueError(f"dtype_backend={dtype_backend!r}: expected one of {_BACKENDS}")
-    stated = frame_description(table.schema)
-    index_fields = stored_index(table.schema, stated)
-    others = {*index_fields, *lost_levels(table.schema, stated, index_fields), *(() if index_fields else added_index)}
-    data = table.select([name for name in table.column_names if name not in others]) if others else table
-    frame = _frame(data, stated, dtype_backend)
+    description = frame_description(table.schema)
+    index_fields = stored_index(table.schema, description)
+    lost = lost_levels(table.schema, description, index_fields)
+    index_columns = {*index_fields, *lost, *(() if index_fields else added_index)}
+    data = table.select([name for name in table.column_names if name not in index_columns]) if index_columns else table
+    frame = _frame(data, description, dtype_backend)
     if index_fields:
-        frame.index = _stored_index(table.select(index_fields), stated, dtype_backend)
-    elif whole_file and (index := _range(stated, table.num_rows)) is not None:
+        frame.index = _stored_index(table.select(index_fields), description, dtype_backend)
+    elif whole_file and (index := _range(description, table.num_rows)) is not None:
         frame.index = index
-    _make_sparse(frame, data.column_names, stated)
-    frame.columns = column_labels(data.column_names, stated)
-    frame.attrs = dict(stated["attributes"])
+    _make_sparse(frame, data.column_names, description)
+    frame.columns = column_labels(data.column_names, description)
+    frame.attrs = dict(description["attributes"])
     return frame
 
 
 # ---- the index and the labels
 
 
-def _range(stated: Mapping[str, Any], rows: int) -> pd.RangeIndex | None:
+def _range(description: Mapping[str, Any], rows: int) -> pd.RangeIndex | None:
     import pandas as pd
 
-    ranges = (each for each in stated["index_columns"] if isinstance(each, dict) and each.get("kind") == "range")
+    ranges = (
+        entry for entry in description["index_columns"] if isinstance(entry, dict) and entry.get("kind") == "range"
+    )
     described = next(ranges, {})
-    given = map(described.get, ("start", "stop", "step"))
-    ends: list[Any] = [end for end in given if isinstance(end, int) and abs(end) < _FAR]
+    numbers = map(described.get, ("start", "stop", "step"))
+    ends: list[Any] = [end for end in numbers if isinstance(end, int) and abs(end) < _FAR]
     if len(ends) < 3 or ends[2] == 0:
         return None
     values, name = range(*ends), described.get("name")
     return pd.RangeIndex(values, name=name if isinstance(name, str | int) else None) if len(values) == rows else None
 
 
-def _stored_index(columns: pa.Table, stated: Mapping[str, Any], backend: str | None) -> pd.Index:
+def _stored_index(columns: pa.Table, description: Mapping[str, Any], backend: str | None) -> pd.Index:
     import pandas as pd
 
-    frame = _frame(zones_that_python_has(columns), stated, backend)  # an index needs Python's zones
+    frame = _frame(zones_that_python_has(columns), description, backend)  # an index needs Python's zones
     names = []
     for field in columns.column_names:
-        name = stated["columns"].get(field, {"name": field}).get("name")
+        name = description["columns"].get(field, {"name": field}).get("name")
         names.append(None if name == field and UNNAMED.fullmatch(field) else name)
     if len(names) > 1:
         series = (values for _, values in _hashable(frame, columns.schema).items())
-        levels = [each.array if isinstance(each.dtype, pd.ArrowDtype) else each for each in series]
+        levels = [level.array if isinstance(level.dtype, pd.ArrowDtype) else level for level in series]
         return pd.MultiIndex.from_arrays(levels, names=names)  # pandas 2 takes no Series of Arrow's categories
     level = frame.iloc[:, 0]
     return pd.Index(level, dtype=level.dtype).rename(names[0])
@@ -171,45 +174,55 @@ def column_labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
     are_texts = stated["column_indexes"] == [{**_TEXT_LABELS, "numpy_type": texts.dtype.name}]
     if are_texts and names == [columns[name].get("name") for name in names]:
         return texts
-    of_objects = {"pandas_type": "object", "numpy_type": "object"}  # pandas does not know each type of Arrow by name
-    entries = [{**columns[name], "field_name": name, **of_objects} for name in names]
-    levels = list(stated["column_indexes"])
-    typed = {
-        at: level for at, stated_level in enumerate(levels) if (level := _typed_level(stated_level, names)) is not None
-    }
-    for at in typed:
-        levels[at] = {**levels[at], **of_objects, "metadata": None}
-    of_bools = [at for at, level in enumerate(levels) if level.get("numpy_type") in ("bool", "boolean")]
-    for at in of_bools:
-        levels[at] = {**levels[at], **of_objects}
-    empty = pa.table({name: pa.array([], pa.null()) for name in names})
+    levels = stated["column_indexes"]
+    typed = {at: labels for at, level in enumerate(levels) if (labels := _typed_level(level, names)) is not None}
     try:
-        labels = empty.replace_schema_metadata(_metadata(entries, levels)).to_pandas().columns
-        for at in of_bools:  # pyarrow takes each text for True
-            texts = labels.levels[at] if isinstance(labels, pd.MultiIndex) else labels
-            dtype = stated["column_indexes"][at]["numpy_type"]
-            bools = pd.Index([_BOOLS[text] for text in texts], dtype=dtype, name=texts.name)
-            labels = labels.set_levels(bools, level=at) if isinstance(labels, pd.MultiIndex) else bools
+        labels = _labels_by_pyarrow(names, columns, levels, typed)
         if typed:
             arrays = [typed.get(at, labels.get_level_values(at)) for at in range(labels.nlevels)]
             joined = arrays[0] if len(arrays) == 1 else pd.MultiIndex.from_arrays(arrays)
             return joined.set_names(labels.names)
     except Exception:  # any writer may have made the metadata, and pandas raises errors of any type
         return texts
-    missing = [entry.get("name") is None for entry in entries]
-    if labels.nlevels > 1 or not any(missing) or stated["column_indexes"][0].get("numpy_type") != "object":
+    missing = [columns[name].get("name") is None for name in names]
+    if labels.nlevels > 1 or not any(missing) or levels[0].get("numpy_type") != "object":
         return labels
     # between text, pandas makes NaN of None
     return pd.Index([None if none else label for label, none in zip(labels, missing, strict=True)], dtype=object)
 
 
+def _labels_by_pyarrow(
+    names: list[str], columns: Mapping[str, Any], levels: Sequence[Mapping[str, Any]], typed: Collection[int]
+) -> pd.Index:
+    """The labels of columns that pyarrow restores from their entries and levels; levels that are `typed` are texts."""
+    import pandas as pd
+
+    of_objects = {"pandas_type": "object", "numpy_type": "object"}  # pandas does not know each type of Arrow by name
+    entries = [{**columns[name], "field_name": name, **of_objects} for name in names]
+    levels_for_pyarrow, levels_of_bools = [], []
+    for at, level in enumerate(levels):
+        if at in typed:
+            level = {**level, **of_objects, "metadata": None}
+        elif level.get("numpy_type") in ("bool", "boolean"):
+            levels_of_bools.append(at)
+            level = {**level, **of_objects}
+        levels_for_pyarrow.append(level)
+    empty = pa.table({name: pa.array([], pa.null()) for name in names})
+    labels = empty.replace_schema_metadata(_metadata(entries, levels_for_pyarrow)).to_pandas().columns
+    for at in levels_of_bools:  # pyarrow takes each text for True
+        texts = labels.levels[at] if isinstance(labels, pd.MultiIndex) else labels
+        bools = pd.Index([_BOOLS[text] for text in texts], dtype=levels[at]["numpy_type"], name=texts.name)
+        labels = labels.set_levels(bools, level=at) if isinstance(labels, pd.MultiIndex) else bools
+    return labels
+
+
 def _typed_level(stated: Any, names: Sequence[str]) -> pd.Index | None:
     """A level of the labels of columns that are periods, intervals, or categories of them; None for other levels."""
-    found = stated_labels(stated, names)
-    labels = None if found is None else labels_from_json(found[0])
-    if found is None or labels is None or len(labels) <= max(found[1], default=-1):
+    labels_and_numbers = stated_labels(stated, names)
+    labels = None if labels_and_numbers is None else labels_from_json(labels_and_numbers[0])
+    if labels_and_numbers is None or labels is None or len(labels) <= max(labels_and_numbers[1], default=-1):
         return None
-    return labels.take(found[1])
+    return labels.take(labels_and_numbers[1])
 
 
 def _metadata(columns: list[dict[str, Any]], column_indexes: Sequence[Any] = ()) -> dict[bytes, str]:
@@ -239,32 +252,33 @@ def _make_sparse(frame: pd.DataFrame, names: Sequence[str], stated: Mapping[str,
             frame.isetitem(at, pd.arrays.SparseArray(frame.iloc[:, at], fill_value=dtype.type(fill)))
 
 
-def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> pd.DataFrame:
+def _frame(table: pa.Table, description: Mapping[str, Any], backend: str | None) -> pd.DataFrame:
     """The columns of a table as a frame with text labels and no index of its own."""
     import pandas as pd
 
     if not table.num_columns:  # with new metadata a table without columns would lose its rows (pyarrow 26)
         return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
-    others = uncommon(table.schema)
-    own = _own_columns(table, others, stated, backend) if others else {}
-    own |= _columns_of_pandas(table, stated)
+    special = uncommon(table.schema)
+    converted = _special_columns(table, special, description, backend) if special else {}
+    converted |= _columns_of_pandas(table, description)
     if backend is None:
-        texts = _arrow_texts(table, stated)
-        own |= {at: _undescribed_series(table.column_names[at], table.column(at), "pyarrow") for at in texts}
+        texts = _arrow_texts(table, description)
+        converted |= {at: _undescribed_series(table.column_names[at], table.column(at), "pyarrow") for at in texts}
     if backend != "pyarrow":
-        own |= _distinct_bytes(table, stated) | _masked_integers(table, stated)
-    if own:
-        frame = _frame(table.select([at for at in range(table.num_columns) if at not in own]), stated, backend)
-        return _with_columns(frame, {at: (table.schema.field(at).name, values) for at, values in own.items()})
-    if others and backend != "pyarrow":
+        converted |= _distinct_bytes(table, description) | _masked_integers(table, description)
+    if converted:
+        remaining = table.select([at for at in range(table.num_columns) if at not in converted])
+        frame = _frame(remaining, description, backend)
+        return _insert_columns(frame, {at: (table.schema.field(at).name, values) for at, values in converted.items()})
+    if special and backend != "pyarrow":
         table = zones_that_python_has(table)
     try:
-        return _converted(table, stated, backend)
+        return _convert_by_pyarrow(table, description, backend)
     except NO_PYTHON_FORM as error:
         if table.num_columns > 1:
-            parts = [_frame(table.select([at]), stated, backend) for at in range(table.num_columns)]
+            parts = [_frame(table.select([at]), description, backend) for at in range(table.num_columns)]
             return pd.concat(parts, axis=1)
-        return _frame_of_one(table, stated, backend, error)
+        return _frame_of_one(table, description, backend, error)
 
 
 def _frame_of_one(table: pa.Table, stated: Mapping[str, Any], backend: str | None, error: Exception) -> pd.DataFrame:
@@ -286,13 +300,13 @@ def _frame_of_one(table: pa.Table, stated: Mapping[str, Any], backend: str | Non
     raise SchemaError(reason, feature=field.name, got=str(field.type), hint="read it with read_table") from error
 
 
-def _converted(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> pd.DataFrame:
+def _convert_by_pyarrow(table: pa.Table, description: Mapping[str, Any], backend: str | None) -> pd.DataFrame:
     """The frame of columns that are not tensors, as pyarrow converts them."""
     import pandas as pd
 
-    entries, by_type = [], not stated["columns"]
+    entries, by_type = [], not description["columns"]
     for at, field in enumerate(table.schema):
-        dtype = _dtype_name(field, table, at, _stated_dtype(field, stated))
+        dtype = _dtype_name(field, table, at, _stated_dtype(field, description))
         if dtype != "object" and not (by_type and dtype == "str"):
             names = {"name": field.name, "field_name": field.name}
             entries.append({**names, "pandas_type": "object", "numpy_type": dtype, "metadata": None})
@@ -310,35 +324,35 @@ def _converted(table: pa.Table, stated: Mapping[str, Any], backend: str | None) 
 # ---- columns that pyarrow does not convert, or not exactly
 
 
-def _own_columns(
-    table: pa.Table, others: Sequence[int], stated: Mapping[str, Any], backend: str | None
+def _special_columns(
+    table: pa.Table, candidates: Sequence[int], description: Mapping[str, Any], backend: str | None
 ) -> dict[int, Array | pd.Series]:
-    """Those of some columns, by position, that pyarrow cannot convert, changes or copies, as objects or as a series.
+    """Columns that pyarrow cannot convert, or would change or copy, as objects or as a series, by position.
 
     They are tensors, lists of numbers, values of other lists and structs that it changes, categories in a time zone.
     """
-    own: dict[int, Array | pd.Series] = {}
-    for at in others:
+    converted: dict[int, Array | pd.Series] = {}
+    for at in candidates:
         field, column = table.schema.field(at), table.column(at)
-        dtype = _stated_dtype(field, stated)
+        dtype = _stated_dtype(field, description)
         if any(map(is_any_tensor, types_within(field.type))):
             is_scalar = is_any_tensor(field.type) and not element_and_shape(field)[1]
-            own[at] = _scalars_of_tensors(table, at) if is_scalar else _cells(table, at)
+            converted[at] = _scalars_of_tensors(table, at) if is_scalar else _cells(table, at)
         elif backend == "pyarrow" or (dtype not in (None, "object") and restores(dtype, field.type)):
             continue
         elif dtype == f"{field.type}[pyarrow]":
-            own[at] = _undescribed_series(
+            converted[at] = _undescribed_series(
                 field.name, column, "pyarrow"
             )  # of a dtype that pandas does not find by its name
         elif is_bool8(field.type):  # which pyarrow makes integers, or floats if one is missing
-            own[at] = _undescribed_series(field.name, column.cast(pa.bool_()), backend)
+            converted[at] = _undescribed_series(field.name, column.cast(pa.bool_()), backend)
         elif t.is_dictionary(field.type) and t.is_timestamp(field.type.value_type) and field.type.value_type.tz:
-            own[at] = _zoned_categories(table.select([at]))
+            converted[at] = _zoned_categories(table.select([at]))
         elif any(is_changed(chunk) for chunk in column.chunks):
-            own[at] = _exact_cells(table, at)
+            converted[at] = _exact_cells(table, at)
     if backend != "pyarrow":
-        own |= _lists_of_numbers(table, [at for at in others if at not in own], stated)
-    return own
+        converted |= _lists_of_numbers(table, [at for at in candidates if at not in converted], description)
+    return converted
 
 
 def _columns_of_pandas(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, Array | pd.Series]:
@@ -357,15 +371,15 @@ def _columns_of_pandas(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, 
     return columns
 
 
-def _arrow_texts(table: pa.Table, stated: Mapping[str, Any]) -> list[int]:
+def _arrow_texts(table: pa.Table, description: Mapping[str, Any]) -> list[int]:
     """The positions of text of Arrow's dtype, for whose name, ``string[pyarrow]``, pandas finds its own."""
     name = f"{pa.string()}[pyarrow]"
-    named = {field for field, entry in stated["columns"].items() if stated_dtype(entry) == name}
+    named = {field for field, entry in description["columns"].items() if stated_dtype(entry) == name}
     at = [at for at, field in enumerate(table.column_names) if field in named] if named else []
-    return [each for each in at if is_text(table.schema.field(each).type)]
+    return [number for number in at if is_text(table.schema.field(number).type)]
 
 
-def _with_columns(frame: pd.DataFrame, columns: Mapping[int, tuple[str, Array | pd.Series]]) -> pd.DataFrame:
+def _insert_columns(frame: pd.DataFrame, columns: Mapping[int, tuple[str, Array | pd.Series]]) -> pd.DataFrame:
     """The frame with further columns, by their position."""
     import pandas as pd
 
@@ -374,11 +388,11 @@ def _with_columns(frame: pd.DataFrame, columns: Mapping[int, tuple[str, Array | 
             frame.insert(at, name, _series(values, frame.index))
         return frame
     are_objects = all(isinstance(values, np.ndarray) for _, values in columns.values())
-    made = {name: values if are_objects else _series(values, frame.index) for name, values in columns.values()}
-    added = pd.DataFrame(made, frame.index, dtype=object if are_objects else None, copy=False)
-    others = [at for at in range(frame.shape[1] + len(columns)) if at not in columns]
-    joined = pd.concat([frame, added], axis=1) if others else added
-    return joined.take(np.argsort([*others, *columns]), axis=1)
+    data = {name: values if are_objects else _series(values, frame.index) for name, values in columns.values()}
+    added = pd.DataFrame(data, frame.index, dtype=object if are_objects else None, copy=False)
+    present = [at for at in range(frame.shape[1] + len(columns)) if at not in columns]
+    joined = pd.concat([frame, added], axis=1) if present else added
+    return joined.take(np.argsort([*present, *columns]), axis=1)
 
 
 def _series(values: Array | pd.Series, index: pd.Index) -> pd.Series:
@@ -462,7 +476,7 @@ def _exact_cells(table: pa.Table, at: int) -> Array:
 
 
 def _exact_values(array: pa.Array) -> list[Any]:
-    """The values of an array as pyarrow converts them for pandas, except what that changes."""
+    """The values of an array as pyarrow converts them for pandas, but for values that pyarrow would change."""
     type_ = array.type
     if not (t.is_struct(type_) or is_list_like(type_)):
         return python_values(array)
@@ -537,12 +551,12 @@ def _lists_of_numbers(table: pa.Table, columns: Iterable[int], stated: Mapping[s
     return cells if len(cells) <= _MOST_INSERTED else {}
 
 
-def _distinct_bytes(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, Array]:
-    """The cells of those columns of bytes whose values rarely repeat, so that pyarrow would share none of them."""
+def _distinct_bytes(table: pa.Table, description: Mapping[str, Any]) -> dict[int, Array]:
+    """The cells of columns of bytes whose values rarely repeat: pyarrow would look for equal values in vain."""
     if table.num_rows < _SAMPLE:
         return {}
     columns = [at for at, type_ in enumerate(table.schema.types) if t.is_binary(type_)]
-    columns = [at for at in columns if _stated_dtype(table.schema.field(at), stated) in (None, "object")]
+    columns = [at for at in columns if _stated_dtype(table.schema.field(at), description) in (None, "object")]
     if len(columns) > _MOST_INSERTED:
         return {}
     cells = {}
@@ -554,26 +568,27 @@ def _distinct_bytes(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, Arr
     return cells
 
 
-def _masked_integers(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, pd.Series]:
-    """Those columns of integers that have nulls, where there are many: pandas copies each twice, in one thread."""
+def _masked_integers(table: pa.Table, description: Mapping[str, Any]) -> dict[int, pd.Series]:
+    """Columns of integers with nulls, where there are many: pandas copies each column twice, in one thread."""
     import pandas as pd
 
-    own: dict[int, pd.Series] = {}
+    series: dict[int, pd.Series] = {}
     columns: dict[pa.DataType, list[int]] = {}
     for at, field in enumerate(table.schema):
-        has_nulls = t.is_integer(field.type) and table.column(at).null_count
-        if has_nulls and _dtype_name(field, table, at, _stated_dtype(field, stated)) == _masked_integer(field.type):
+        if not t.is_integer(field.type) or not table.column(at).null_count:
+            continue
+        if _dtype_name(field, table, at, _stated_dtype(field, description)) == _masked_integer(field.type):
             columns.setdefault(field.type, []).append(at)
-    for type_, same in columns.items():
-        shape = len(same), table.num_rows
+    for type_, numbers_of_type in columns.items():
+        shape = len(numbers_of_type), table.num_rows
         if math.prod(shape) < _LEAST_SHARED:
             continue
         values, missing = np.empty(shape, type_.to_pandas_dtype()), np.empty(shape, np.bool_)
-        numbers = list(map(NumberColumn, range(len(same)), values, missing))
-        join_numbers(table.select(same).to_batches(), numbers, cpu_count())
-        for at, column in zip(same, numbers, strict=True):
-            own[at] = pd.Series(pd.arrays.IntegerArray(column.values, column.missing), copy=False)
-    return own
+        numbers = list(map(NumberColumn, range(len(numbers_of_type)), values, missing))
+        join_numbers(table.select(numbers_of_type).to_batches(), numbers, cpu_count())
+        for at, column in zip(numbers_of_type, numbers, strict=True):
+            series[at] = pd.Series(pd.arrays.IntegerArray(column.values, column.missing), copy=False)
+    return series
 
 
 def _dtype_name(field: pa.Field, table: pa.Table, at: int, stated: str | None) -> str:
@@ -603,8 +618,8 @@ def restores(stated: str, type_: pa.DataType) -> bool:
     except Exception:  # any writer may have made the metadata, and pandas raises errors of any type
         return False
     if isinstance(dtype, pd.ArrowDtype):
-        own = dtype.pyarrow_dtype  # files have no large types, which pandas then makes again
-        return bool(own == type_ or (is_text_or_bytes(own) and restored_type(own) == type_))
+        arrow_type = dtype.pyarrow_dtype  # files have no large types, which pandas then makes again
+        return bool(arrow_type == type_ or (is_text_or_bytes(arrow_type) and restored_type(arrow_type) == type_))
     if isinstance(dtype, pd.StringDtype):
         return is_text(type_)
     if not isinstance(dtype, pd.api.extensions.ExtensionDtype) or not hasattr(dtype, "__from_arrow__"):
@@ -685,7 +700,7 @@ def zones_that_python_has(table: pa.Table) -> pa.Table:
         warn(f"column '{printable(field.name)}': {reason}", SchemaWarning)
         column = column.dictionary_encode() if is_categorical else column
         changed[at] = field.with_type(column.type), column
-    return with_columns_at(table, changed)
+    return replace_columns(table, changed)
 
 
 def _far_times(column: pa.ChunkedArray) -> str | None:
@@ -695,8 +710,8 @@ def _far_times(column: pa.ChunkedArray) -> str | None:
         return None
     if ends["min"].as_py() < _FIRST * unit or ends["max"].as_py() >= _END * unit:
         return "years before 1 or after 9999"
-    most = 2**63 - _DAY * unit  # local times are not representable at the very ends of the range
-    return "the first or last day of datetime64[ns]" if max(-ends["min"].as_py(), ends["max"].as_py()) > most else None
+    limit = 2**63 - _DAY * unit  # local times are not representable at the very ends of the range
+    return "the first or last day of datetime64[ns]" if max(-ends["min"].as_py(), ends["max"].as_py()) > limit else None
 
 
 def _is_known(type_: pa.DataType) -> bool:

@@ -43,7 +43,7 @@ def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
     """
     type_ = column.type
     if is_any_tensor(type_) or is_list_of_tensors(type_):
-        return _owned(tensor_cells(column.slice(row, 1), field or pa.field("", type_))[0])
+        return _copy_tensors(tensor_cells(column.slice(row, 1), field or pa.field("", type_))[0])
     if is_text(type_) or is_bytes(type_):  # a scalar would be another copy
         return column.slice(row, 1).to_numpy(zero_copy_only=False)[0]
     scalar = column[row]
@@ -62,7 +62,7 @@ def rows_of(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
     """The rows of a column as Python values: lists and tensors as lists."""
     if not (is_any_tensor(field.type) or is_list_of_tensors(field.type)):
         return [value for chunk in column.chunks for value in python_values(chunk)]
-    return [_nested(tensor) for chunk in column.chunks for tensor in tensor_cells(chunk, field)]
+    return [_to_lists(tensor) for chunk in column.chunks for tensor in tensor_cells(chunk, field)]
 
 
 def python_values(array: pa.Array) -> list[Any]:
@@ -71,7 +71,7 @@ def python_values(array: pa.Array) -> list[Any]:
     >>> python_values(pa.array([0, 2**31 - 1], pa.int32()).view(pa.date32()))
     [datetime.date(1970, 1, 1), np.datetime64('5881580-07-11')]
     """
-    if not any(t.is_time64(each) and each.unit == "ns" for each in types_within(array.type)):  # which it truncates
+    if not any(t.is_time64(part) and part.unit == "ns" for part in types_within(array.type)):  # which it truncates
         with suppress(*NO_PYTHON_FORM):
             return list(array.to_pylist())
     return [python_value(scalar) for scalar in array]
@@ -100,19 +100,19 @@ def python_value(scalar: pa.Scalar) -> Any:
     return number if number == _NAT else np.int64(number).astype(numpy_dtype(type_))
 
 
-def _nested(tensor: Any) -> Any:
+def _to_lists(tensor: Any) -> Any:
     if isinstance(tensor, np.ndarray):
-        return [_nested(item) for item in tensor] if tensor.dtype == object else tensor.tolist()
+        return [_to_lists(item) for item in tensor] if tensor.dtype == object else tensor.tolist()
     return tensor
 
 
-def _owned(tensor: Any) -> Any:
+def _copy_tensors(tensor: Any) -> Any:
     """A copy of a tensor, or of an array of tensors and each of them."""
     if not isinstance(tensor, np.ndarray):
         return tensor
     if tensor.dtype != object:
         return tensor.copy()
-    return np.fromiter(map(_owned, tensor), object, len(tensor))
+    return np.fromiter(map(_copy_tensors, tensor), object, len(tensor))
 
 
 def _items(values: pa.Array) -> Any:

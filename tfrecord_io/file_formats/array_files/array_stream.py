@@ -16,7 +16,7 @@ from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES, ArrayFile
-from tfrecord_io.schema.array_attributes import with_attributes, with_dimensions
+from tfrecord_io.schema.array_attributes import add_attributes, add_dimensions
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 
@@ -143,8 +143,8 @@ def stream_of(
         names = names or list(empty)[:1]  # without columns, there are still rows
         _columns(empty)  # all of them: their names must differ
         schema = open_input(_columns({name: empty[name] for name in names}), encodings=encodings).schema
-        schema = with_attributes(schema, {name: arrays[name].attributes for name in names})
-        schema = with_dimensions(schema, {name: arrays[name].dims for name in names})
+        schema = add_attributes(schema, {name: arrays[name].attributes for name in names})
+        schema = add_dimensions(schema, {name: arrays[name].dims for name in names})
         return project(schema, batches(names, encodings, schema), projection)
 
     def batches(names: list[str], encodings: Mapping[str, str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

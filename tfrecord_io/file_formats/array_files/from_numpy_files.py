@@ -86,7 +86,7 @@ def open_npy(path: Paths, *, storage_options: StorageLike | None = None) -> Arra
         A glob matches several files.
     FileNotFoundError
     """
-    storage = Options.of_call(open_npy, locals()).storage
+    storage = Options(storage_options=storage_options).storage
     if isinstance(path, str | os.PathLike):
         files = find_files(path, suffixes_of(NPY), storage)
         if files.is_directory:
@@ -138,7 +138,7 @@ def open_idx(
     EncodeError
         Leading axes differ in length.
     """
-    storage = Options.of_call(open_idx, locals()).storage
+    storage = Options(storage_options=storage_options).storage
     paths = [file for group in path for file in ([group] if isinstance(group, str | os.PathLike) else group)]
     files: list[Source] = []
     for file in paths:
@@ -190,7 +190,7 @@ def open_npz(path: Path, *, storage_options: StorageLike | None = None) -> Array
         Several archives, as a list or from a glob.
     FileNotFoundError
     """
-    return stream_of_npz(path, storage_options=Options.of_call(open_npz, locals()).storage.given)
+    return stream_of_npz(path, storage_options=Options(storage_options=storage_options).storage.given)
 
 
 def stream_of_npz(path: Any, *, project: Project | None = None, **keywords: Any) -> ArrayStream:

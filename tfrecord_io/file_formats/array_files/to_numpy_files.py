@@ -21,13 +21,14 @@ from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, S
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.format.dtypes import extension_of, is_text_dtype
 from tfrecord_io.format.npy_header import header
-from tfrecord_io.options import StorageOptions, unwrapped
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_scan, scan_of
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.schema.array_attributes import (
     RECORD,
     TYPE,
@@ -40,7 +41,7 @@ from tfrecord_io.schema.types import is_bytes, types_within
 from tfrecord_io.storage.paths.safe_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
+from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
@@ -67,7 +68,7 @@ def write_npy(
     *,
     mode: FileMode | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> WriteReport:
     """Write a column of TFRecord files, or several as a structured array, as a ``.npy`` file, row by row.
 
@@ -105,7 +106,7 @@ def write_npy(
     FeatureNotFoundError
         The column does not exist, or the source has no columns.
     """
-    return to_npy(source, target, column, mode=mode, **ExportOptions.stated_keywords(write_npy, locals()))
+    return to_npy(source, target, column, mode=mode, storage_options=storage_options, progress=progress)
 
 
 def to_npy(
@@ -150,7 +151,7 @@ def write_npz(
     mode: FileMode | None = None,
     columns: Sequence[str] | str | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> WriteReport:
     """Write the columns of TFRecord files as the arrays of an ``.npz`` archive.
 
@@ -180,7 +181,13 @@ def write_npz(
         As in `write_npy`; or the name of a column leads out of the archive (``../x``, ``/x``).
     """
     return to_npz(
-        source, target, compressed=compressed, mode=mode, **ExportOptions.stated_keywords(write_npz, locals())
+        source,
+        target,
+        compressed=compressed,
+        mode=mode,
+        columns=columns,
+        storage_options=storage_options,
+        progress=progress,
     )
 
 
@@ -236,9 +243,9 @@ def _check_member(name: str) -> None:
 def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOptions]:
     """Plan a read that is opened several times; and the storage of the target."""
     paths = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
-    if any(hasattr(unwrapped(path), "read") for path in paths):
+    if any(hasattr(unwrap_scans(path), "read") for path in paths):
         raise TypeError("the files are read several times: pass a path, not a file object")
-    options = ExportOptions.from_keywords(keywords, None, source, batch_bytes=BLOCK_BYTES)
+    options = options_from_call(ExportOptions, None, source, {"batch_bytes": BLOCK_BYTES}, **keywords)
     return scan_of(source, options), options.target
 
 
@@ -409,7 +416,7 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
         if shape is None and len(rows):
             reason = f"from row {row} on, the rows have several shapes"
             raise EncodeError(reason, feature=column, record=row, hint=_RAGGED, hint_cli=_RAGGED_CLI)
-        stacked = np.empty((0, 0), rows.values.dtype) if shape is None else rows.stacked(shape)
+        stacked = np.empty((0, 0), rows.values.dtype) if shape is None else rows.stack(shape)
     else:
         stacked = rows.values
     if array.null_count:
@@ -487,7 +494,7 @@ def require_one_shape(values: Array | Ragged, name: str, title: str) -> Array:
             hint="convert to HDF5, or exclude it with columns=",
             hint_cli="convert to HDF5, or exclude it with --columns",
         )
-    return values.stacked(shape or (0,))
+    return values.stack(shape or (0,))
 
 
 def _check_shape(block: Array, shape: tuple[int, ...], column: str, reader: Reader, row: int) -> None:

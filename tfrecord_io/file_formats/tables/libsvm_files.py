@@ -23,7 +23,7 @@ from tfrecord_io.errors import DecodeError, SchemaError, printable
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
 from tfrecord_io.file_formats.tables.untyped_columns import declared_types
 from tfrecord_io.format.format_registry import LIBSVM
-from tfrecord_io.options.checked_options import check_integer
+from tfrecord_io.options.options_base import check_integer
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.sparse_column import SparseColumn
 from tfrecord_io.storage.read.source import Source
@@ -73,7 +73,7 @@ def libsvm_source(
     check_integer("n_features", n_features, 1, optional=True)
     contents = _contents(files.sources, zero_based, n_features)
     index_type = pa.int32() if contents.features <= 2**31 else pa.int64()
-    sparse = SparseColumn.of_matrix(FEATURES, contents.features)
+    sparse = SparseColumn.from_matrix(FEATURES, contents.features)
     label = pa.list_(pa.float64()) if contents.many_labels else pa.float64()
     fields = [pa.field("label", label), *([pa.field("qid", pa.int64())] if contents.has_queries else [])]
     fields.append(pa.field(sparse.index[0], pa.list_(index_type)))

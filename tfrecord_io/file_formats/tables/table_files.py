@@ -25,6 +25,7 @@ from tfrecord_io.options import DEFAULT_LIMITS, DEFAULT_STORAGE, Limits, ReadOpt
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.row_filter import RowFilter, add_filter_columns
@@ -356,7 +357,7 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
     writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "mode"}
     open_writer = partial(load(format.writer), **writer_options)
     mode = keywords.pop("mode", None)
-    options = ExportOptions.from_keywords(keywords, None, source)
+    options = options_from_call(ExportOptions, None, source, **keywords)
     storage = options.target
     with open_path(source, options) as reader:
         refuse_types(reader.schema, open_writer, format.instead)

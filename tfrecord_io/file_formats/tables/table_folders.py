@@ -30,8 +30,9 @@ from tfrecord_io.file_formats.tables.table_files import (
 )
 from tfrecord_io.format.format_registry import ARROW, PARQUET, Format, load
 from tfrecord_io.options import MIB, StorageOptions
-from tfrecord_io.options.checked_options import Options, check_mode
+from tfrecord_io.options.options_base import Options, check_mode
 from tfrecord_io.options.write import ExportOptions, WriteOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.filesystem.interface import Entry, LocalFileSystem
@@ -45,7 +46,7 @@ from tfrecord_io.write.frame_sink import WrittenFile
 from tfrecord_io.write.writer import WriteReport
 
 FOLDER_OPTIONS = frozenset({"shards", "max_file_bytes", "partition_by"})
-_DIRECT = {PARQUET.name: "parquet", ARROW.name: "arrow"}  # formats that pyarrow.dataset writes like `write_table_file`
+_DIRECT = (PARQUET, ARROW)  # formats that pyarrow.dataset writes like `write_table_file`, and calls by these names
 _SAMPLE_BYTES = 8 * MIB  # from which the rows of a file are computed
 _MOST_GROUP_ROWS = 1 << 20  # pyarrow's default
 _MOST_FOLDERS = 100_000
@@ -90,7 +91,7 @@ def write_table_folder(source: Any, target: Any, format: Format, keywords: dict[
     of_folder = {key: keywords.pop(key) for key in (*FOLDER_OPTIONS, "mode") if key in keywords}
     options = FolderOptions.from_keywords(of_folder)
     writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys()}
-    export = ExportOptions.from_keywords(keywords, None, source)
+    export = options_from_call(ExportOptions, None, source, **keywords)
     folder = _Target(path_text(target).rstrip("/"), export.target, format, options)
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, export))
@@ -203,15 +204,16 @@ def _write_dataset(
         first, most_rows = _rows_of_bytes(batches, options.max_file_bytes)
         batches = chain(first, batches)
         limits = {"max_rows_per_file": most_rows, "max_rows_per_group": min(most_rows, _MOST_GROUP_ROWS)}
-    is_direct = writer.format.name in _DIRECT
-    form = _DIRECT.get(writer.format.name, "arrow")
+    is_direct = writer.format in _DIRECT
+    form = (writer.format if is_direct else ARROW).name
+    (arrow_suffix, *_) = ARROW.suffixes
     root = stage.root if is_direct else os.path.join(stage.scratch, "rows")
     partitioning = dataset.partitioning(pa.schema([reader.schema.field(name) for name in columns]), flavor="hive")
     dataset.write_dataset(
         pa.RecordBatchReader.from_batches(reader.schema, batches),
         root,
         format=form,
-        basename_template=stage.name("{i}", writer.suffix if is_direct else ".arrow"),
+        basename_template=stage.name("{i}", writer.suffix if is_direct else arrow_suffix),
         partitioning=partitioning if columns else None,
         use_threads=False,  # so that rows are in order
         max_partitions=_MOST_FOLDERS,
@@ -227,7 +229,7 @@ def _write_dataset(
         return {name: _rows_in(os.path.join(root, name), form) for name in names}
     rows: dict[str, int] = {}
     for name in names:
-        staged, path = os.path.join(root, name), name.removesuffix(".arrow") + writer.suffix
+        staged, path = os.path.join(root, name), name.removesuffix(arrow_suffix) + writer.suffix
         with pa.memory_map(staged) as file:
             content = pa.ipc.open_file(file)
             every = map(content.get_batch, range(content.num_record_batches))

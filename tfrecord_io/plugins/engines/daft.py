@@ -8,10 +8,9 @@ import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.options import DatasetValue, unwrapped
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.public_names import LateTypes
-from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder, unwrap_scans
 from tfrecord_io.schema.tensor_types import refuse_unknown_dtypes
 from tfrecord_io.schema.types import types_within
 from tfrecord_io.typing import OutputPath
@@ -24,7 +23,7 @@ else:
     daft = LateTypes("daft")
 
 
-def to_daft(dataset: DatasetValue, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
+def to_daft(dataset: ScanHolder, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
     """A Daft DataFrame, whose scan tasks read the pieces on any machine.
 
     >>> import daft, tfrecord_io as tfr
@@ -56,7 +55,7 @@ def to_daft(dataset: DatasetValue, *, max_bytes: int = PIECE_BYTES) -> daft.Data
     """
     with needs("daft"):
         from tfrecord_io.plugins.engines.daft_source import TFRecordSource
-    scan: Scan = unwrapped(dataset)
+    scan: Scan = unwrap_scans(dataset)
     refuse_unknown_dtypes(scan.schema, "Daft")
     scan.split(1, max_bytes)  # raises if it cannot be split
     return TFRecordSource(scan.absolute(), max_bytes).read()

@@ -73,7 +73,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
     async def get_tasks(self, pushdowns: Any) -> AsyncIterator[DataSourceTask]:
         scan, limit = _apply_pushdowns(self._scan, pushdowns)
         for part in scan.tasks(None, self._max_bytes):
-            yield TFRecordTask(part if limit is None else part.limited(limit))
+            yield TFRecordTask(part if limit is None else part.limit_rows(limit))
 
 
 def _apply_pushdowns(scan: Scan, pushdowns: Any) -> tuple[Scan, int | None]:

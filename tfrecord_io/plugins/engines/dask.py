@@ -12,11 +12,10 @@ import pyarrow as pa
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.options import DatasetValue, unwrapped
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import read_scan
-from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder, unwrap_scans
 from tfrecord_io.schema.tensor_types import refuse_unknown_dtypes
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
@@ -29,7 +28,7 @@ else:
     dd = LateTypes("dask.dataframe")
 
 
-def to_dask(dataset: DatasetValue, *, npartitions: int | None = None, max_bytes: int = PIECE_BYTES) -> dd.DataFrame:
+def to_dask(dataset: ScanHolder, *, npartitions: int | None = None, max_bytes: int = PIECE_BYTES) -> dd.DataFrame:
     """A Dask DataFrame, whose partitions any worker reads by itself.
 
     >>> import tfrecord_io as tfr
@@ -60,7 +59,7 @@ def to_dask(dataset: DatasetValue, *, npartitions: int | None = None, max_bytes:
     SchemaError
         A column has a dtype of ml_dtypes, arrays of text, or times in units that Arrow does not have.
     """
-    scan: Scan = unwrapped(dataset)
+    scan: Scan = unwrap_scans(dataset)
     with needs("dask"):
         import dask.dataframe as dd
     refuse_unknown_dtypes(scan.schema, "Dask")

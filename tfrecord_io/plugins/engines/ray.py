@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.adapters.libraries import made, needs
+from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_table
 from tfrecord_io.arrow.evaluate_condition import COMPARISONS
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.options import DatasetValue, unwrapped
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import open_scan
-from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.schema.merged_schema import lacks_type, with_types_of
+from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder, unwrap_scans
+from tfrecord_io.schema.merged_schema import fill_in_types, lacks_type
 from tfrecord_io.schema.tensor_types import refuse_unknown_dtypes
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
@@ -35,7 +34,7 @@ else:
     rd = LateTypes("ray.data")
 
 
-def to_ray(dataset: DatasetValue, *, override_num_blocks: int | None = None) -> rd.Dataset:
+def to_ray(dataset: ScanHolder, *, override_num_blocks: int | None = None) -> rd.Dataset:
     """A dataset of Ray, whose tasks read the pieces on any machine of the cluster.
 
     >>> import ray, tfrecord_io as tfr
@@ -65,7 +64,7 @@ def to_ray(dataset: DatasetValue, *, override_num_blocks: int | None = None) -> 
     SchemaError
         A column has a dtype of ml_dtypes, arrays of text, or times in units that Arrow does not have.
     """
-    scan: Scan = unwrapped(dataset)
+    scan: Scan = unwrap_scans(dataset)
     with needs("ray"):
         import ray.data
     refuse_unknown_dtypes(scan.schema, "Ray")
@@ -138,7 +137,9 @@ def _datasource_class() -> type[Any]:
             schema = pa.schema([field.with_name(names.get(field.name, field.name)) for field in scan.schema])
             return [
                 ReadTask(
-                    partial(_blocks, part if per_task_row_limit is None else part.limited(per_task_row_limit), schema),
+                    partial(
+                        _blocks, part if per_task_row_limit is None else part.limit_rows(per_task_row_limit), schema
+                    ),
                     BlockMetadata(num_rows=None, size_bytes=part.bytes, input_files=part.files, exec_stats=None),
                     schema=schema,
                     per_task_row_limit=per_task_row_limit,
@@ -209,9 +210,14 @@ def _datasink_class() -> type[Any]:
             self._writer.abort()
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return made, (_datasink_class, self._writer)
+            return _make_datasink, (self._writer,)
 
     return TFRecordDatasink
+
+
+def _make_datasink(writer: DistributedWriter) -> Any:
+    """Unpickle a datasink, whose class is defined once Ray is imported."""
+    return _datasink_class()(writer)
 
 
 def _columns(block: Any) -> Any:
@@ -241,7 +247,7 @@ def _add_types(tables: Iterator[Any]) -> Iterator[Any]:
     for table in tables:
         waiting.append(table)
         table_schema = open_input(table).schema
-        schema = table_schema if schema is None else with_types_of(schema, table_schema)
+        schema = table_schema if schema is None else fill_in_types(schema, table_schema)
         if not any(map(lacks_type, schema.types)):
             break
     if schema is not None and len(waiting) > 1:

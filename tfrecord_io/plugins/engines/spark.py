@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.options import DatasetValue, unwrapped
 from tfrecord_io.public_names import LateTypes
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
 
 if TYPE_CHECKING:
     import pyspark.sql as sql
@@ -66,14 +65,14 @@ def register_spark(session: sql.SparkSession) -> None:
     set_sessions_of_writers()
 
 
-def to_spark(dataset: DatasetValue, session: sql.SparkSession) -> sql.DataFrame:
+def to_spark(dataset: ScanHolder, session: sql.SparkSession) -> sql.DataFrame:
     """A DataFrame of a Spark session, whose tasks read the pieces of the dataset; see `tfrecord_io.register_spark`.
 
     Its selected columns and its filters apply while reading.
     """
     with needs("spark"):
         from tfrecord_io.plugins.engines.spark_source import TFRecordSource
-    scan: Scan = unwrapped(dataset)
+    scan: Scan = unwrap_scans(dataset)
     names = {"bound": scan.absolute(), "label": f"{TFRecordSource.label}_{uuid.uuid4().hex}"}
     source: Any = type("TFRecordDatasetSource", (TFRecordSource,), names)
     session.dataSource.register(source)

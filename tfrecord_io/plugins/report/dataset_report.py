@@ -19,9 +19,10 @@ from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
 from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
 from tfrecord_io.plugins.report.report_html import document, number, percent
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.sources import as_list, paths_of
 from tfrecord_io.storage.write.atomic import open_output
-from tfrecord_io.typing import FileMode, FilesLike, OutputPath, ProgressLike, StorageLike
+from tfrecord_io.typing import UNSET, FileMode, FilesLike, OutputPath, ProgressLike, StorageLike, Unset
 
 _FRAME_HEIGHT = 700  # pixels, in a notebook
 
@@ -96,7 +97,7 @@ def report(
     mode: FileMode | None = None,
     columns: Sequence[str] | str | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> DatasetReport:
     """Write one HTML page about a dataset: statistics and histograms of each feature, images, sounds, first records.
 
@@ -159,9 +160,9 @@ def report(
     """
     source, compare = as_list(source), as_list(compare)
     limits = SampleLimits(sample_records, sample_bytes, seed)
-    keywords = ReadOptions.stated_keywords(report, locals())
     sources = [source] if compare is None else [source, compare]
-    options = [ReadOptions.from_keywords(keywords, report, side).for_inspection() for side in sources]
+    keywords = {"columns": columns, "storage_options": storage_options, "progress": progress}
+    options = [options_from_call(ReadOptions, report, side, **keywords).for_inspection() for side in sources]
     if target is None:
         return _make_report(None, sources, options, limits, verify)
     if isinstance(target, str | os.PathLike) and not is_page(os.fspath(target)):

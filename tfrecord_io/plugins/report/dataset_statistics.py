@@ -14,16 +14,16 @@ from tfrecord_io.arrow.buffers import empty_batch, struct_fields
 from tfrecord_io.arrow.output.to_python import cell, rows_of
 from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.display import short
-from tfrecord_io.errors import SchemaError, TFRecordError, without_secrets
+from tfrecord_io.errors import SchemaError, TFRecordError, hide_secrets
 from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.options.checked_options import datasets_in, refuse_stated
 from tfrecord_io.options.dataset_keywords import OF_SELECTION
 from tfrecord_io.options.record_types import MessageType, plain_record_type
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries
 from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.call_options import datasets_in, refuse_options
 from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.open_scan import open_scan, plan_dataset, selection_of
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -225,7 +225,7 @@ def _texts(feature: FeatureStatistics, rows: Sequence[Row]) -> tuple[str, ...]:
 def _first_rows(scan: Scan) -> tuple[tuple[str, ...], tuple[tuple[str | None, ...], ...]]:
     """The first records as text; of the first columns."""
     names = scan.schema.names[:_FIRST_COLUMNS]
-    with open_scan(scan.only(names).limited(FIRST_ROWS)) as reader:
+    with open_scan(scan.only(names).limit_rows(FIRST_ROWS)) as reader:
         table = reader.read_all()
     columns = []
     for column, field in zip(table.columns, table.schema, strict=True):
@@ -248,14 +248,14 @@ def _cell(value: Any) -> str | None:
 
 def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:
     with closing(RecordFile(source)) as file:
-        return FileEntry(without_secrets(source.path), source.size, file.compression, statuses.get(source.path, ""))
+        return FileEntry(hide_secrets(source.path), source.size, file.compression, statuses.get(source.path, ""))
 
 
 def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str], str]:
     """The status of each file that was verified, and a sentence about what was checked."""
     if check:
         for dataset in datasets_in(path):
-            refuse_stated(dataset, "verify", OF_SELECTION)
+            refuse_options(dataset, "verify", OF_SELECTION)
         paths = whole_files(path, "verify")
         report = check_files(paths, plain_record_type(options.record_type), options)
         problems = sum(file.problem_count for file in report.files)

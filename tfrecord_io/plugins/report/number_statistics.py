@@ -294,7 +294,7 @@ class SampleReader:
             left = len(self._pieces) - done
             records = max(records, -(-(self._limits.records - self._records) // left))
             size = max(size, -(-(self._limits.bytes - self._bytes) // left))
-            limited = piece.limited(records + 1)  # one record more shows if the piece goes on
+            limited = piece.limit_rows(records + 1)  # one record more shows if the piece goes on
             rows = 0
             with open_scan(limited) as reader:
                 for batch in reader:

@@ -22,9 +22,10 @@ from tfrecord_io.errors import CorruptRecordError, MissingDependencyError, print
 from tfrecord_io.file_formats.format_of_path import format_of_source
 from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import MIB, FrameOptions, ReadOptions
-from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_integer, datasets_in
+from tfrecord_io.options.options_base import TransferOptions, check_choice, check_integer
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.call_options import datasets_in, options_from_call
 from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.read.sources import PieceStream, made_records, paths_of
 from tfrecord_io.schema.formats.tfds_info import check_length
@@ -285,7 +286,8 @@ def to_array_record(
     check_choice("record_compression", name, COMPRESSIONS)
     if level and not (level.isascii() and level.isdecimal() and len(level) < 3):
         raise ValueError(f"record_compression={record_compression!r}: expected a level, as in 'zstd:19'")
-    storage = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()}, None, source)
+    places = {key: keywords.pop(key) for key in _PLACES & keywords.keys()}
+    storage = options_from_call(TransferOptions, None, source, **places)
     if keywords.pop("record_type", None) not in (None, "bytes"):
         keywords["record_type"] = None
     progress = keywords.pop("progress", False)

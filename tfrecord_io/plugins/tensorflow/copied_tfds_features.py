@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrecord_io.errors import printable, warn
-from tfrecord_io.options import unwrapped
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.record_checks import sidecar_schema, split_folders
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.schema.formats.tfds_info import FEATURES, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
 
@@ -32,7 +31,7 @@ class SourceFeatures:
     @classmethod
     def from_data(cls, data: Any) -> SourceFeatures | None:
         """Features of a Reader or a Dataset with a stated schema or a ``features.json``; None for other data."""
-        scan = data.scan if isinstance(data, Reader) else unwrapped(data)
+        scan = data.scan if isinstance(data, Reader) else unwrap_scans(data)
         if not isinstance(scan, Scan) or scan.resolved.source not in (FEATURES, "schema="):
             return None
         sidecar, _ = sidecar_schema(scan.sources, scan.options)

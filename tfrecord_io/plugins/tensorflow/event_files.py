@@ -102,7 +102,7 @@ def read_events(
     FileNotFoundError
         Nothing matches `path`, or the directory has no event files.
     """
-    storage, shown = Options.of_call(read_events, locals()).storage, check_progress(progress)
+    storage, shown = Options(storage_options=storage_options).storage, check_progress(progress)
     runs: list[str] = []
     scalars: list[_Scalar] = []
     files = list(_event_files(path, storage))

@@ -147,7 +147,7 @@ def to_feature_description(fields: Iterable[Field], part: str = CONTEXT) -> dict
 
 def _sparse_feature(f: Field) -> tuple[str, SparseFeature] | None:
     """The name and the feature of a sparse column, whose values are this field; None if it is another field."""
-    sparse = SparseColumn.in_metadata(f.metadata, f.feature)
+    sparse = SparseColumn.from_metadata(f.metadata, f.feature)
     dtype = None if sparse is None else _dtype(f, f.type)
     if sparse is None or dtype is None or None in sparse.shape or len(sparse.index) != len(sparse.shape):
         return None

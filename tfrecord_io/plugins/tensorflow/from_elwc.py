@@ -20,10 +20,11 @@ from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, for_cli,
 from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import HEADER_BYTES
 from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, leaves_out
-from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.limits import Expansion
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
@@ -32,7 +33,7 @@ from tfrecord_io.read.sources import PieceStream, made_records, resolve_selectio
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source, total
-from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
+from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, Unset
 
 _OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'
 _PARTS = 'read its parts as two tables: open_elwc(part="examples") and open_elwc(part="context")'
@@ -318,7 +319,7 @@ def open_elwc(
     *,
     part: Literal["examples", "context"] | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> Reader:
     """Read the lists of TensorFlow Ranking (ExampleListWithContext) as a stream with a row for each example.
 
@@ -364,7 +365,8 @@ def open_elwc(
     Others
         As in `tfrecord_io.open_reader`.
     """
-    sources, keywords = elwc_rows(source, ReadOptions.stated_keywords(open_elwc, locals()), part)
+    stated = ReadOptions.stated({"storage_options": storage_options, "progress": progress})
+    sources, keywords = elwc_rows(source, stated, part)
     return open_path(sources, ReadOptions.from_keywords(keywords))
 
 
@@ -373,7 +375,7 @@ def elwc_rows(
 ) -> tuple[list[Source], dict[str, Any]]:
     """The rows of lists as a source of Examples, and the keywords with which it is to be read."""
     check_choice("part", part, (None, *PARTS))
-    path, options = resolve_selection(path, ReadOptions.from_keywords(keywords, None, path))
+    path, options = resolve_selection(path, options_from_call(ReadOptions, None, path, **keywords))
     is_of_payloads = options.record_type == "bytes" and "record_type" not in keywords  # of a dataset that can be opened
     for name in ("include_file_paths",) if is_of_payloads else ("include_file_paths", "record_type"):
         if getattr(options, name) is not None:

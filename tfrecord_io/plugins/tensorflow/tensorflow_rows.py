@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tfrecord_io.format.format_registry import READING, TFRECORD, Format, convert_hints, format_option
-from tfrecord_io.options.checked_options import Options
+from tfrecord_io.options.options_base import Options
 
 
 @dataclass(frozen=True, kw_only=True)

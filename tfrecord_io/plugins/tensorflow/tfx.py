@@ -92,7 +92,7 @@ def from_tfx(
         content = source.encode()
     else:
         path = os.fspath(source)
-        content = _read(path, Options.from_keywords({"storage_options": storage_options}).storage)
+        content = _read(path, Options(storage_options=storage_options).storage)
     try:
         fields = TfxSchemaReader(_parse(content), tensor_representation_group, sequence_feature).fields()
         check_names(fields)
@@ -558,7 +558,7 @@ def representation_of(field: Field) -> tuple[str, Any] | None:
             kind = {"uniform_row_length": size} if lengths is None else {"row_length": lengths}
             message.ragged_tensor.partition.add(**kind)
         return field.column, message
-    if (sparse := SparseColumn.in_metadata(field.metadata, field.feature)) is not None:
+    if (sparse := SparseColumn.from_metadata(field.metadata, field.feature)) is not None:
         return _set_sparse(message.sparse_tensor, field, sparse), message
     shape = field.shape or ()
     has_count = None not in shape and not (field.shape is None and is_list_like(field.type))

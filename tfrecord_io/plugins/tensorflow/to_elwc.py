@@ -99,7 +99,21 @@ def write_elwc(
     Streams in bounded memory, but for a list and the values of `by`, which are held to find lists that are apart. No
     schema is embedded, as these messages are not Examples: `open_elwc` infers the types.
     """
-    options = WriteOptions.of_call(write_elwc, locals())
+    options = WriteOptions(
+        column_encoding=column_encoding,
+        float64=float64,
+        nan_to_null=nan_to_null,
+        index=index,
+        compression=compression,
+        compression_level=compression_level,
+        shards=shards,
+        max_shard_bytes=max_shard_bytes,
+        write_index=write_index,
+        mode=mode,
+        threads=threads,
+        storage_options=storage_options,
+        progress=progress,
+    )
     encoding = WriteOptions(**{name: getattr(options, name) for name in _ENCODING}, embed_schema=False)
     writing = WriteOptions(**{name: getattr(options, name) for name in _WRITING}, record_type="bytes")
     source = open_input(data, index=options.index, nan_to_null=options.nan_to_null, encodings=options.column_encoding)

@@ -18,11 +18,12 @@ from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.checked_options import check_integer, check_mode
+from tfrecord_io.options.options_base import check_integer, check_mode
 from tfrecord_io.options.write import ExportOptions, WriteOptions
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
@@ -115,8 +116,18 @@ def write_tfds(
         `path`, ``split`` or `name` is not a name that TFDS has.
     """
     check_mode(mode)
-    keywords = WriteOptions.stated_keywords(write_tfds, locals())
-    options = WriteOptions.from_keywords({**keywords, "embed_schema": False, "compression": None})
+    options = WriteOptions(
+        shards=shards,
+        mode=mode,
+        schema=schema,
+        float64=float64,
+        nan_to_null=nan_to_null,
+        threads=threads,
+        storage_options=storage_options,
+        progress=progress,
+        embed_schema=False,
+        compression=None,
+    )
     if options.float64 == "raw":
         raise ValueError("float64='raw' cannot be used: TFDS stores it as float32")
     shards = check_integer("shards", shards, 1, 99_999)  # beyond, TFDS gives an index six digits
@@ -152,7 +163,7 @@ def convert_to_tfds(
     **keywords: Any,
 ) -> WriteReport:
     """Write TFRecord files as a split of a dataset of TFDS; the other keywords are those of `open_reader`."""
-    options = ExportOptions.from_keywords(keywords, None, source)
+    options = options_from_call(ExportOptions, None, source, **keywords)
     written: dict[str, Any] = {"shards": shards, "mode": mode, "float64": float64}
     written["storage_options"] = options.target.given
     with open_path(source, options) as reader:

@@ -18,8 +18,8 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut
 from tfrecord_io.format.foreign_files import looks_like
 from tfrecord_io.options import StorageOptions, leaves_out
-from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, StatedClass
 from tfrecord_io.plugins.vision.masks_and_keypoints import (
     MOST_KEYPOINTS,
@@ -147,7 +147,16 @@ def open_coco(
     MissingDependencyError
         The package pillow is not installed.
     """
-    options, path = AnnotationOptions.of_call(open_coco, locals()), os.fspath(annotations)
+    options = AnnotationOptions(
+        invalid_boxes=invalid_boxes,
+        check_sizes=check_sizes,
+        orient=orient,
+        shuffle_seed=shuffle_seed,
+        on_error=on_error,
+        threads=threads,
+        storage_options=storage_options,
+    )
+    path = os.fspath(annotations)
     check_choice("masks", masks, (None, *get_args(Masks)))
     pillow("reading the sizes of images")
     document = _load(path, options.storage, with_masks=masks is not None)

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, p
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.public_names import LateTypes
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.types import is_bytes
@@ -101,7 +102,7 @@ def read_earth_engine(
     """
     with needs("earth_engine"):
         import xarray as xr
-    options = ReadOptions.of_call(read_earth_engine, locals(), source)
+    options = options_from_call(ReadOptions, read_earth_engine, source, storage_options=storage_options)
     layout = _Layout.from_mixer(mixer, options.storage)
     counts = {} if channels is None else channels
     if not isinstance(counts, Mapping) or any(type(count) is not int or count < 1 for count in counts.values()):
@@ -170,7 +171,16 @@ def write_earth_engine(
     EncodeError, FileExistsError
         As in `write_tfrecord`.
     """
-    options = replace(WriteOptions.of_call(write_earth_engine, locals()), embed_schema=False)
+    options = WriteOptions(
+        compression=compression,
+        compression_level=compression_level,
+        float64=float64,
+        mode=mode,
+        threads=threads,
+        storage_options=storage_options,
+        progress=progress,
+        embed_schema=False,
+    )
     layout = _Layout.from_mixer(mixer, options.storage)
     for name, variable in dataset.data_vars.items():
         if variable.dims[-2:] != ("y", "x") or variable.ndim > 3 or variable.shape[-2:] != layout.shape:

@@ -31,8 +31,8 @@ from tfrecord_io.file_formats.files_below import (
     warn_of_others,
 )
 from tfrecord_io.options import leaves_out
-from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import FolderOptions
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.typing import OnFileError, Path, StorageLike
 
 _IMAGE = [
@@ -112,7 +112,10 @@ def open_image_folder(
     FileNotFoundError, NotADirectoryError
     """
     pillow("reading the sizes of images")
-    return _Reading(labels, class_names, FolderOptions.of_call(open_image_folder, locals()), IMAGE_SUFFIXES).open(path)
+    options = FolderOptions(
+        shuffle_seed=shuffle_seed, on_error=on_error, threads=threads, storage_options=storage_options
+    )
+    return _Reading(labels, class_names, options, IMAGE_SUFFIXES).open(path)
 
 
 @check_keywords
@@ -155,7 +158,8 @@ def open_file_folder(
     ValueError, FileNotFoundError, NotADirectoryError
         As in `open_image_folder`.
     """
-    return _Reading(labels, class_names, FolderOptions.of_call(open_file_folder, locals()), None).open(path)
+    options = FolderOptions(shuffle_seed=shuffle_seed, threads=threads, storage_options=storage_options)
+    return _Reading(labels, class_names, options, None).open(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from tfrecord_io.errors import (
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import MIB, check_integer
 from tfrecord_io.options.write import ExportOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.explode import RECORD, STEP, explode, step_columns
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.image_form import ImageForm
@@ -125,7 +126,7 @@ class _Feature:
     def _pixels(self, data: bytes, row: int) -> Array:
         """The pixels of an image, by their channels from 0 to 1."""
         try:
-            _, pixels = PixelReader.for_column(self.column, ImageForm(mode="unchanged")).read((row, data))
+            _, pixels = PixelReader.from_form(self.column, ImageForm(mode="unchanged")).read((row, data))
         except RowFault as fault:
             raise fault.to_error(None, row) from fault
         return pixels.reshape(-1, self.shape[-1]) / 255
@@ -205,7 +206,7 @@ def convert_to_lerobot(
     fps = check_integer("fps", fps, 1)
     if is_url(target):
         raise ValueError(f"'{os.fspath(target)}': a folder of LeRobot is written locally; upload it from there")
-    options = ExportOptions.from_keywords(keywords, None, source)
+    options = options_from_call(ExportOptions, None, source, **keywords)
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, options))
         seen = [0]

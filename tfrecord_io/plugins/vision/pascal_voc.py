@@ -129,7 +129,15 @@ def open_voc(
     MissingDependencyError
         The package pillow is not installed.
     """
-    options = AnnotationOptions.of_call(open_voc, locals())
+    options = AnnotationOptions(
+        invalid_boxes=invalid_boxes,
+        check_sizes=check_sizes,
+        orient=orient,
+        shuffle_seed=shuffle_seed,
+        on_error=on_error,
+        threads=threads,
+        storage_options=storage_options,
+    )
     if class_names is not None:
         check_class_names(class_names)
     folder = _find(os.fspath(path), options.storage)

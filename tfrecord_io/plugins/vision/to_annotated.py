@@ -19,8 +19,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.image_header import image_header
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.files_below import REMOTE_READERS
-from tfrecord_io.options import unwrapped
-from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass, remove_orientation
 from tfrecord_io.plugins.vision.annotated_rows import (
@@ -37,8 +36,9 @@ from tfrecord_io.plugins.vision.pascal_voc import ANNOTATIONS, CORNERS, JPEG_IMA
 from tfrecord_io.plugins.vision.to_folder import NewFile, write_files
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
 from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import selection_of
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import other_suffix
 from tfrecord_io.storage.write.atomic import open_output
@@ -98,8 +98,8 @@ def _write(
     """
     check_choice("images", images, (None, "none"))
     check_choice("check_sizes", check_sizes, (False, True))
-    options = ExportOptions.from_keywords(keywords, None, source)
-    if isinstance(unwrapped(source), Scan):  # reads the types that images need
+    options = options_from_call(ExportOptions, None, source, **keywords)
+    if isinstance(unwrap_scans(source), Scan):  # reads the types that images need
         source, options = selection_of(source, options)
     with_images = {"needs_images": images is None, "check_sizes": check_sizes}
     rows = AnnotatedRecords.plan(source, options, columns, class_names, **with_images)

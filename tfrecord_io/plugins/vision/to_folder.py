@@ -19,10 +19,12 @@ from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS,
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.foreign_files import IMAGES, TIFF_MAGIC
 from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
-from tfrecord_io.options import ReadOptions, unwrapped
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.write import ExportOptions
+from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path, scan_of
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes
@@ -31,7 +33,7 @@ from tfrecord_io.storage.paths.safe_names import name_fault
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import FilesLike, Path, ProgressLike, StorageLike
+from tfrecord_io.typing import UNSET, FilesLike, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.writer import WriteReport
 
 _MAGIC = {
@@ -60,7 +62,7 @@ def write_image_folder(
     table: str | None = TABLE_NAME,
     columns: Sequence[str] | str | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> WriteReport:
     """Write the images of TFRecord files as files of a folder, and the other columns as a CSV file in it.
 
@@ -114,7 +116,6 @@ def write_image_folder(
     FileExistsError
         The folder exists and is not empty.
     """
-    keywords = ExportOptions.stated_keywords(write_image_folder, {**locals(), "columns": None})
     return _write_folder(
         source=source,
         target=target,
@@ -123,7 +124,7 @@ def write_image_folder(
         filename=filename,
         table=table,
         columns=columns,
-        keywords=keywords,
+        keywords={"storage_options": storage_options, "progress": progress},
     )
 
 
@@ -153,7 +154,7 @@ def write_file_folder(
     table: str | None = TABLE_NAME,
     columns: Sequence[str] | str | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    progress: ProgressLike | Unset = UNSET,
 ) -> WriteReport:
     """Write a column of bytes, such as audio, as files of a folder: the twin of `open_file_folder`.
 
@@ -189,7 +190,6 @@ def write_file_folder(
     EncodeError, FeatureNotFoundError, FileExistsError
         As from `write_image_folder`.
     """
-    keywords = ExportOptions.stated_keywords(write_file_folder, {**locals(), "columns": None})
     return _write_folder(
         source=source,
         target=target,
@@ -198,7 +198,7 @@ def write_file_folder(
         filename=filename,
         table=table,
         columns=columns,
-        keywords=keywords,
+        keywords={"storage_options": storage_options, "progress": progress},
     )
 
 
@@ -248,7 +248,7 @@ def _write_folder(
     columns: Any,
     keywords: dict[str, Any],
 ) -> WriteReport:
-    options = ExportOptions.from_keywords(keywords, None, source)
+    options = options_from_call(ExportOptions, None, source, **keywords)
     storage = options.target
     make_table = None if table is None else _table_format(table)
     options = _select_columns(source, options, columns, kind, image, filename)
@@ -299,7 +299,7 @@ def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
     TypeError, ValueError
         They can be read only once.
     """
-    if hasattr(unwrapped(source), "read"):
+    if hasattr(unwrap_scans(source), "read"):
         raise TypeError("the files are read twice: pass a path, not a file object")
     scan = scan_of(source, replace(options, filters=None, limit=None))
     if once := [source_file.path for source_file in scan.sources if not source_file.can_be_read_again]:

@@ -22,8 +22,8 @@ from tfrecord_io.file_formats.files_below import (
     warn_of_others,
 )
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
+from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.plugins.vision.annotated_images import (
     FRACTIONS,
     MOST_BYTES,
@@ -120,7 +120,15 @@ def open_yolo(
     MissingDependencyError
         The package pillow is not installed, or pyyaml, where there is a ``data.yaml``.
     """
-    options = AnnotationOptions.of_call(open_yolo, locals())
+    options = AnnotationOptions(
+        invalid_boxes=invalid_boxes,
+        check_sizes=check_sizes,
+        orient=orient,
+        shuffle_seed=shuffle_seed,
+        on_error=on_error,
+        threads=threads,
+        storage_options=storage_options,
+    )
     check_choice("masks", masks, (None, *get_args(Masks)))
     pillow("reading the sizes of images")
     if image_set is not None and (wrong := "it has a slash" if "/" in image_set else name_fault(image_set)) is not None:

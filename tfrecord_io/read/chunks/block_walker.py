@@ -1,4 +1,9 @@
-"""Walk through files block by block: the position, the rest of the current block, and the error that ended the walk."""
+"""Walk through the records of files, block by block.
+
+Sources go in; out come the current block, the position in it, and the error that ended the walk.
+
+Tests: tests/read/chunks and tests/laws/test_skip_laws.py.
+"""
 
 from __future__ import annotations
 
@@ -438,7 +443,7 @@ class BlockWalker:
             error = self.error
             if error is None:
                 frames, fault = self.frames(get_engine(), max_records, check_crc=check_crc)
-                error = None if fault is None else self.fault_error(fault).in_piece(self.opened.begin)
+                error = None if fault is None else self.fault_error(fault).count_from_piece(self.opened.begin)
                 if len(frames.starts):
                     yield frames
                 self.advance(len(frames.starts), frames.consumed)

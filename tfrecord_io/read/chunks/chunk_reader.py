@@ -1,4 +1,7 @@
-"""Read files block by block and decode their records into chunks, on one thread or several, in order."""
+"""Read files block by block and decode their records into chunks, on one thread or several, in order.
+
+Tests: tests/read/test_reader.py and tests/laws/test_small_file_laws.py.
+"""
 
 from __future__ import annotations
 
@@ -361,11 +364,11 @@ class ChunkReader:
             yield chunk
 
     def _small_files(self, known: KnownRecords, budget: RowBudget, most: int | None = None) -> DecodedChunk | None:
-        """The rows of the next files, decoded together, as long as they are small, local and plain; None if none is.
+        """Decode the rows of the next files together, as long as files are small, local and plain; None if none is.
 
-        Each is read by one request. They end before a file that has anything but whole records which agree with the
-        others: what that is, and what follows, is found where files are read one by one. There are at most `most`, or
-        as many as were read before: a reader that stops early reads twice as many as it needs.
+        Each file is read by one request. The rows end before a file with anything but whole records that agree with the
+        rows so far: such a file is examined where files are read one by one. At most `most` files are taken, or as many
+        as were read before: a reader that stops early reads twice as many files as it needs.
         """
         walker = self._walker
         if self._to_skip or not self._joins_small or walker.file is not None or self.files == len(self._sources):

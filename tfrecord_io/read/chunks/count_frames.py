@@ -1,4 +1,7 @@
-"""Count and skip the records of files by their frames."""
+"""Count or skip the records of files by their frames, without decoding them.
+
+Tests: tests/tools/test_count.py and tests/index/test_find_index.py.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def skip_records(walker: BlockWalker, records: int, threads: int) -> None:
 
 
 def _pass_records(walker: BlockWalker, pool: WorkerPool, most: int | None = None, *, check_crc: bool = False) -> int:
-    """Walk over the next records, all or at most so many; returns how many. They end at the `error` of the walk."""
+    """Walk over the next records, all or at most `most`, up to an `error` of the walk; return their number."""
     walk, passed = _frame_walk(pool, walker.max_record_bytes, walker.checks(payloads=check_crc)), 0
     while passed != most and walker.load():
         left, error = None if most is None else most - passed, walker.error
@@ -74,10 +77,10 @@ def count_each(
     threads: int = 1,
     progress: ProgressMeter | None = None,
 ) -> Iterator[int]:
-    """The number of records of each file, by the cheapest method that applies to it; `indexes` has their index files.
+    """Count the records of each file by the cheapest method that applies; `indexes` has the index files.
 
-    With `named`, an index is checked and used even where a manifest states the number; its errors come at once. Those
-    of a file come in its place, but for those that `recover` passes: see `tfrecord_io.count`.
+    With `named`, an index is checked and used even where a manifest states the number, and its errors are raised at
+    once. Errors of a file are raised at its turn, unless `recover` passes them: see `tfrecord_io.count`.
     """
     numbers: list[int | None] = []
     for source, index in zip(sources, indexes, strict=True):
@@ -95,13 +98,13 @@ def count_each(
 
 
 def records_of_files(sources: Sequence[Source], options: FrameOptions) -> list[int]:
-    """The number of records of each file; those without an index or a manifest are read for it."""
+    """Count the records of each file; files without an index or a manifest are read."""
     counts = KnownCounts(options)
     return list(count_each(sources, counts.indexes(sources), counts, threads=options.thread_count))
 
 
 def _fill_counts(known: Sequence[int | None], counted: Generator[int]) -> Iterator[int]:
-    """The known numbers, with the counted ones instead of None."""
+    """Yield the known numbers, and counted numbers in place of None."""
     with closing(counted):
         for number in known:
             yield next(counted) if number is None else number
@@ -132,9 +135,9 @@ def count_by_reading(
 
 
 def _count_side_by_side(sources: Sequence[Source], threads: int, count: Any) -> Generator[int | None]:
-    """The number of records of each small local file, several of which are read at a time; None to count it in order.
+    """Count the records of small local files, several at a time; None for a file to be counted in order.
 
-    That is done with a damaged file, for the error, or to go on behind the damage.
+    A damaged file is counted in order: for its error, or to go on behind the damage.
     """
 
     def count_alone(source: Source) -> int | None:
@@ -164,7 +167,7 @@ def _count_file(
     file: int = 0,
     progress: ProgressMeter | None = None,
 ) -> int:
-    """The number of records of a file that can be read, which has the number `file` in the order of reading.
+    """Count the records of a file by reading it; `file` is its number in the order of reading.
 
     TFRecordError at the first fault that `recover` does not pass; ``records_intact`` and ``offset`` show how far the
     walk got.
@@ -179,7 +182,7 @@ def _count_file(
 
 
 def _count_without_reading(source: Source, index: Source | None, known: KnownCounts, *, named: bool) -> int | None:
-    """From what is known, else from the headers of a large plain remote file, skipping the payloads."""
+    """Count by known facts, else by the headers of a large plain remote file, without its payloads; None if neither."""
     records = known.record_count(source, index, prefer_index=named)
     if records is not None:
         return records

@@ -74,8 +74,8 @@ class EmbeddedSchemaCheck:
     def check(self, path: str, record: int, offset: int, content: bytes) -> SchemaError | SchemaRevision | None:
         """Check the embedded schema that a record carries; None if the plan covers it.
 
-        Returns a SchemaError if it contradicts the governing one, or that of the file's first record, a SchemaRevision
-        if it has more columns than the governing one.
+        Returns a SchemaError if the schema contradicts the governing schema or the one of the file's first record, and
+        a SchemaRevision if it has columns that the governing schema lacks.
         """
         if not self.obey:
             return self._compare_stored_form(path, record, offset, content)
@@ -223,7 +223,7 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
     while len(united) > 1:  # in pairs: to join many categories with one schema after the other takes quadratic time
         united = [*map(merge, united[::2], united[1::2]), *united[len(united) // 2 * 2 :]]
     covered = frozenset(_digest(schema.content) for schema in schemas if schema.content is not None)
-    if united[0].conflicts:  # which name the first file that differs from those before it
+    if united[0].conflicts:  # each names the first file that differs from the files before
         return reduce(merge, schemas)
     return replace(united[0], united=united[0].united | covered)
 

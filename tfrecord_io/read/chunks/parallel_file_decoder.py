@@ -43,7 +43,7 @@ def segment_bounds(
         wanted, LIMITS.window_bytes, LIMITS.segment_records * record_bytes, LIMITS.segment_column_bytes * columns
     )
     count = max(round(size / wanted), -(-size // _MOST_BYTES))
-    count += count > 1 and count % 2  # the last one of a few would keep one thread busy, and the other ones waiting
+    count += count > 1 and count % 2  # of an odd few, the last segment would keep a single thread busy
     return [begin + size * number // count for number in range(count + 1)]
 
 

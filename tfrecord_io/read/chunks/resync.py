@@ -22,6 +22,8 @@ Damaged parts of a compressed file are passed (`BlockWalker.extend`), and what c
 all readers and tools find the same records.
 
 Memory is bounded by `_CONFIRMED_BYTES` and the size of a record, time by the number of bytes that are searched.
+
+Tests: tests/read/chunks/test_recovery.py and tests/laws/test_skip_is_salvage.py.
 """
 
 from __future__ import annotations

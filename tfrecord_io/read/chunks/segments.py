@@ -174,7 +174,7 @@ class Segment(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class SegmentWork:
-    """How records are taken into parts. Threads hold it while they work: it refers to nothing that holds their pool."""
+    """Settings for taking records into parts. It refers to nothing that holds the pool of threads that work by it."""
 
     windows: FileWindows
     max_record_bytes: int

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from tfrecord_io.schema import field_makers as makers
 from tfrecord_io.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, shape_of
 from tfrecord_io.schema.field import CONVERSION_ERRORS, Field, from_json_value, json_text, to_json_value
 from tfrecord_io.schema.image_form import image_form, is_image
+from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY, ShapeSource
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import type_from_name, type_name
 from tfrecord_io.schema.types import is_list_like
@@ -58,6 +59,8 @@ def _expression(f: Field) -> str:
         return _literal(name)
     with suppress(SchemaError):
         call = _call(f)
+        if ShapeSource.from_metadata(f.metadata) is not None:  # which decides the type when files are read
+            return str(call)
         if call.execute().named(f.column) == f:
             return str(call)
     return f"{_MODULE}.Schema.from_json({_literal(to_json([f]))})[0]"
@@ -83,24 +86,28 @@ def _call(f: Field) -> _Call:
             return _Call(makers.sequence, (image,), keywords)
         metadata = f.metadata if is_any_tensor(f.value) else {}
         step = Field("", f.value, encoding=f.encoding, shape=f.shape, metadata=metadata)
+        if SHAPE_SOURCE_KEY in f.metadata:
+            return _Call(makers.sequence, (_call(replace(step, metadata=f.metadata)),), keywords)
         return _Call(makers.sequence, (_plain_name(step) or _call(step),), keywords)
+    if (source := ShapeSource.from_metadata(f.metadata, f.feature)) is not None:
+        return _Call(makers.tensor, (source.dtype or source.element, source.axes), keywords)
     if is_any_tensor(f.type):
         element, shape = element_and_shape(f.tensor)
-        return _Call(makers.tensor, (element.name, shape), _encoded(f, keywords, BY_WIRE))
+        return _Call(makers.tensor, (element.name, shape), _add_encoding(f, keywords, BY_WIRE))
     if is_list_like(f.type) and f.shape != shape_of(f.type):
-        return _Call(makers.tensor, (_name(f.type.value_type), f.shape), _encoded(f, keywords, LIST))
+        return _Call(makers.tensor, (_name(f.type.value_type), f.shape), _add_encoding(f, keywords, LIST))
     if is_list_like(f.type):
         length = (f.type.list_size,) if t.is_fixed_size_list(f.type) else ()
-        return _Call(makers.list_, (image or _name(f.type.value_type), *length), _encoded(f, keywords, LIST))
+        return _Call(makers.list_, (image or _name(f.type.value_type), *length), _add_encoding(f, keywords, LIST))
     if image is not None or (t.is_binary(f.type) and f.shape is not None):
         image = image or _Call(makers.image, (f.shape,), {})
         return _Call(image.maker, image.args, {**image.keywords, **keywords})
     if f.encoding == BY_WIRE:
         return _Call(makers.tensor, (_name(f.type), ()), keywords)
-    return _Call(makers.scalar, (_name(f.type),), _encoded(f, keywords, LIST))
+    return _Call(makers.scalar, (_name(f.type),), _add_encoding(f, keywords, LIST))
 
 
-def _encoded(f: Field, keywords: dict[str, Any], default: str) -> dict[str, Any]:
+def _add_encoding(f: Field, keywords: dict[str, Any], default: str) -> dict[str, Any]:
     return keywords if f.encoding == default else {**keywords, "encoding": f.encoding}
 
 
@@ -168,9 +175,9 @@ def _field(entry: dict[str, Any]) -> Field:
         raise ValueError(f"unknown keys of a field: {sorted(unknown)}")
     if not isinstance(entry.get("required"), bool | None):
         raise ValueError(f"required is true or false, not {entry['required']!r}")
-    given = {name: entry[name] for name in _AS_THEY_ARE if name in entry}
+    attributes = {name: entry[name] for name in _AS_THEY_ARE if name in entry}
     default, metadata = from_json_value(entry.get("default")), _metadata(entry)
-    return Field(entry["column"], _type_of(entry["type"]), default=default, metadata=metadata, **given)
+    return Field(entry["column"], _type_of(entry["type"]), default=default, metadata=metadata, **attributes)
 
 
 def _type_entry(type_: pa.DataType) -> Any:

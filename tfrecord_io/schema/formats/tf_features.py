@@ -1,6 +1,8 @@
 """TensorFlow's feature descriptions without TensorFlow: classes like ``tf.io.FixedLenFeature``.
 
 TensorFlow's own objects are accepted wherever these are, and read by their attributes.
+
+Tests: tests/plugins/tensorflow/test_feature_description.py.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ PARTITIONS: dict[str, type[Any]] = {class_.__name__: class_ for class_ in get_ar
 
 
 def as_instance(source: Any, classes: Mapping[str, type[Any]]) -> Any:
-    """Convert an object to the one of `classes` that has the name of its class, or of a base class.
+    """Convert an object to the class in `classes` with the name of the object's class or a base class.
 
     SchemaError if no class has that name, or an attribute is missing.
     """
@@ -207,15 +209,20 @@ class SparseFeature:
     already_sorted: bool = False
 
     def __post_init__(self) -> None:
-        one = isinstance(self.index_key, str)
-        if one != hasattr(self.size, "__index__"):
+        is_single = isinstance(self.index_key, str)
+        if is_single != hasattr(self.size, "__index__"):
             reason = "index_key= and size= are both single values or both lists"
             raise SchemaError(reason, expected=self.index_key, got=self.size)
         keys, shape = _keys(self.index_key), _fixed_shape(self.size)
         if not keys or not all(keys) or not self.value_key or len(keys) != len(shape):
             reason = "a sparse feature needs value_key=, and as many names in index_key= as sizes"
             raise SchemaError(reason, expected=keys, got=shape)
-        _set(self, index_key=keys[0] if one else keys, size=shape[0] if one else shape, dtype=parse_dtype(self.dtype))
+        _set(
+            self,
+            index_key=keys[0] if is_single else keys,
+            size=shape[0] if is_single else shape,
+            dtype=parse_dtype(self.dtype),
+        )
 
     @property
     def index_keys(self) -> tuple[str, ...]:
@@ -311,11 +318,11 @@ def _keys(source: str | Sequence[str]) -> tuple[str, ...]:
 
 def _fixed_shape(source: Any) -> tuple[int, ...]:
     shape = as_shape(source)
-    known = tuple(axis for axis in shape if axis is not None)
-    if len(known) < len(shape):
+    sizes = tuple(axis for axis in shape if axis is not None)
+    if len(sizes) < len(shape):
         reason = f"the shape {shape} has an unknown dimension"
         raise SchemaError(reason, got=shape, hint="use FixedLenSequenceFeature")
-    return known
+    return sizes
 
 
 def _plain(default: Any) -> Any:

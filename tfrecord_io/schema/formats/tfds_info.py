@@ -1,4 +1,4 @@
-"""What a dataset that TFDS (tensorflow_datasets) wrote has next to its files: the splits in ``dataset_info.json``."""
+"""Splits of a dataset written by TFDS (tensorflow_datasets), from the ``dataset_info.json`` next to its files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TfdsSplit:
     bytes: int = 0  # of all its files, or of the records in them, as TFDS counts either; 0 is unknown
 
     def has_bytes(self, size: int) -> bool:
-        """True if its files, of this size together, may be those that TFDS wrote."""
+        """True if files of this total size may be the files that TFDS wrote."""
         return self.bytes in (0, size, size - FRAME_BYTES * sum(self.lengths))
 
 
@@ -123,7 +123,7 @@ def check_length(file: str, count: int, expected: int) -> None:
 
 
 def dataset_directory(path: str | os.PathLike[str]) -> str:
-    """The directory of a dataset, by its own path or that of its ``features.json``."""
+    """The directory of a dataset, from the path of the directory or of the ``features.json`` in it."""
     text = os.fspath(path)
     head, _, name = text.replace(os.sep, "/").rpartition("/")
     return (head or ".") if name == FEATURES else text

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from tfrecord_io.display import name_advice
-from tfrecord_io.errors import ReplacedError, printable, secret_url, without_secrets
+from tfrecord_io.errors import ReplacedError, hide_secrets, printable, secret_url
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.retries import (
     ARGUMENT_ERRORS,
@@ -72,7 +72,7 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
         text = f"{type(error).__name__}: {error}"
         if code is not None:  # further lines have ids and XML
             text = text.partition("\n")[0]
-    text = without_secrets(text)
+    text = hide_secrets(text)
     text = f"{text} (tried {LIMITS.tries} times)" if retried else text
     if any("Credential" in kind.__name__ for kind in type(error).__mro__):
         advice = "configure them as for the store's own tools, or pass storage_options="
@@ -87,7 +87,7 @@ def _shows_secrets(error: BaseException | None) -> bool:
     seen = set[int]()  # an error that is raised again may be among its own causes
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        if without_secrets(text := str(error)) != text:
+        if hide_secrets(text := str(error)) != text:
             return True
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return False

@@ -15,7 +15,7 @@ from operator import index
 from threading import RLock
 from typing import Any
 
-from tfrecord_io.errors import printable, secret_url, without_secrets
+from tfrecord_io.errors import hide_secrets, printable, secret_url
 from tfrecord_io.storage.filesystem.google import ask_over_https, google_info, google_listing, google_page, is_encoded
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option
@@ -342,7 +342,7 @@ class FsspecFileSystem:
         if not self.can_list:
             reason = "a web server has no listing of its files, so there is nothing to match"
             advice = "name each file, or write {a,b}, {0000..0999} or name@8"
-            raise ValueError(f"'{without_secrets(self.display_path(name))}': {reason}; {advice}")
+            raise ValueError(f"'{hide_secrets(self.display_path(name))}': {reason}; {advice}")
 
     def display_path(self, name: str) -> str:
         return secret_url(self._opened.unstrip_protocol(name))  # which makes no request: any process may ask

@@ -20,8 +20,8 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from tfrecord_io.errors import printable
-from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS
+from tfrecord_io.progress import logger
 
 T = TypeVar("T")
 

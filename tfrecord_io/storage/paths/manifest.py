@@ -46,7 +46,7 @@ from typing import Any, NoReturn
 from tfrecord_io.background import Task, WorkerPool, ordered
 from tfrecord_io.display import counted
 from tfrecord_io.errors import CorruptRecordError, for_cli, printable
-from tfrecord_io.log import logger
+from tfrecord_io.progress import logger
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
 from tfrecord_io.storage.filesystem.locate import is_remote

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from tfrecord_io.errors import secret_url, without_secrets
+from tfrecord_io.errors import hide_secrets, secret_url
 from tfrecord_io.storage.filesystem.google import is_encoded
 from tfrecord_io.storage.paths.file_names import id_in
 from tfrecord_io.storage.read.source import INCOMPLETE, ManifestShard, ManifestVersion, Source
@@ -77,11 +77,11 @@ class PackedSources:
         names, rows = [], []
         for source in sources:
             if source.is_file_object:
-                path = without_secrets(source.path)
+                path = hide_secrets(source.path)
                 raise TypeError(f"{path}: a read of a file object cannot be pickled: pass a path")
             if source.pipe is not None:
                 reason = "a read of a pipe cannot be pickled, as only this process has its data: save it to a file"
-                raise TypeError(f"{without_secrets(source.path)}: {reason}")
+                raise TypeError(f"{hide_secrets(source.path)}: {reason}")
             place, version, statements = None, _version(source), _NO_SHARD
             if (remote := source.remote) is not None:
                 place, _ = filesystems.setdefault(id(remote[0]), (len(filesystems), remote[0]))

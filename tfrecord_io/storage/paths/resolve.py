@@ -23,8 +23,8 @@ from typing import Any
 
 from tfrecord_io.compression import CODECS
 from tfrecord_io.display import and_more
-from tfrecord_io.errors import CorruptRecordError, for_cli, printable, warn, without_secrets
-from tfrecord_io.options import DEFAULT_STORAGE, DatasetValue, StorageOptions
+from tfrecord_io.errors import CorruptRecordError, for_cli, hide_secrets, printable, warn
+from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, literal_prefix
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, is_remote, locate
@@ -128,7 +128,7 @@ def resolve_inputs(
                 unnamed.update(left_out)
         return sources
 
-    if hasattr(path, "read") and not isinstance(path, DatasetValue):
+    if hasattr(path, "read") and not _is_dataset(path):
         return [_file_object(path, storage)]
     if isinstance(path, (str, os.PathLike)):
         return resolve(path, complete=not allow_missing_shards)
@@ -142,7 +142,7 @@ def resolve_inputs(
     for item in path:  # an explicit list is not checked for completeness
         if isinstance(item, Source):  # resolved before, or a piece of a file
             sources.append(item)
-        elif isinstance(item, DatasetValue):  # its options are looked for in a list only
+        elif _is_dataset(item):  # its options are looked for in a list only
             raise TypeError(f"a {type(item).__name__} is given alone, or in a list, not in another iterable")
         elif hasattr(item, "read"):
             sources.append(_file_object(item, storage))
@@ -153,6 +153,14 @@ def resolve_inputs(
     if not sources:
         raise FileNotFoundError(errno.ENOENT, "an empty list of paths has no files", "[]")
     return sources
+
+
+def _is_dataset(value: object) -> bool:
+    """True if a value is a dataset or a piece of one, as `tfrecord_io.typing.OpenedDataset` describes them.
+
+    Its class counts rows and makes an Arrow stream, neither of which a file object does.
+    """
+    return hasattr(type(value), "count_rows") and hasattr(type(value), "__arrow_c_stream__")
 
 
 def _no_path(expected: str, got: Any) -> TypeError:
@@ -410,7 +418,7 @@ class _Search:
         if not names:
             return ""
         text = f"; '{self.manifests.unnamed[names[0]]}' does not name '{self.fs.display_path(names[0])}'"
-        return f"{without_secrets(text)}{and_more(len(names) - 1)}, which its own name reads"
+        return f"{hide_secrets(text)}{and_more(len(names) - 1)}, which its own name reads"
 
     def _manifests_of(self, pattern: str, literal: int, matched: Sequence[Entry]) -> list[Entry]:
         """The manifests in the directory of a pattern, if it may match shards and does not match them, too."""
@@ -472,7 +480,7 @@ class _Search:
         manifests = [*sidecar_entries(self.fs, manifests_for(stem), stem).values()]
         if count is None and not manifests:
             text = "a web server has no listing of its files; state the number of shards, as in name@8"
-            raise ValueError(without_secrets(f"'{self.fs.display_path(name)}': {text}"))
+            raise ValueError(hide_secrets(f"'{self.fs.display_path(name)}': {text}"))
         shards = [(number, form) for number in (0, count or 0) for form in spelled_shards(stem, count or 0)]
         exists = (shard for shard in shards if count and self.fs.entry(shard[1].sibling(shard[0])) is not None)
         present, form = next(exists, (0, None))  # the last one, if they count from 1
@@ -482,7 +490,7 @@ class _Search:
             return manifests
         assert count is not None
         if count > _MOST:
-            shown = without_secrets(self.fs.display_path(name))
+            shown = hide_secrets(self.fs.display_path(name))
             raise ValueError(f"'{shown}': expected at most {_MOST:,} shards on a web server")
         entries = self.fs.entries([*map(form.sibling, shard_numbers({present}, count))])
         return [*manifests, *(entry for entry in entries if entry is not None)]

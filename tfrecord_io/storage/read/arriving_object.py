@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 
 from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.closing import quiet_at_exit
-from tfrecord_io.errors import without_secrets
+from tfrecord_io.errors import hide_secrets
 from tfrecord_io.storage.read.range_requests import RemoteObject, receive
 
 _MOST_BYTES = 512 << 10  # that wait for the reader
@@ -56,7 +56,7 @@ class ArrivingObject:
     def readinto(self, buffer: memoryview, /) -> int:
         """Read the next bytes into `buffer`: 0 only at the end."""
         if self._closed:
-            raise ValueError(f"'{without_secrets(self._remote.path)}' is closed")
+            raise ValueError(f"'{hide_secrets(self._remote.path)}' is closed")
         if not self._rest and not self._take():
             return 0
         n = min(len(buffer), len(self._rest))

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from tfrecord_io.errors import without_secrets
+from tfrecord_io.errors import hide_secrets
 
 NO_RANGES = "the server does not support range requests: the file is read in order only"
 _SKIPPED_BYTES = 1 << 20  # read at a time
@@ -117,7 +117,7 @@ class StoredFile:
 
     def _read(self, buffer: memoryview) -> int | None:
         if self._closed:
-            raise ValueError(f"'{without_secrets(self._path)}' is closed")
+            raise ValueError(f"'{hide_secrets(self._path)}' is closed")
         if self._file is None:
             self._file, self._at = OwnedFile(self._open_file(True)), 0
         try:

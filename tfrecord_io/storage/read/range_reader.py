@@ -17,7 +17,7 @@ from typing import Any
 
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
-from tfrecord_io.errors import without_secrets
+from tfrecord_io.errors import hide_secrets
 from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS
@@ -159,7 +159,7 @@ class RangeReader:
     def readinto(self, buffer: memoryview, /) -> int:
         """Read the next bytes into `buffer`: 0 only at the end."""
         if self._closed:
-            raise ValueError(f"'{without_secrets(self._remote.path)}' is closed")
+            raise ValueError(f"'{hide_secrets(self._remote.path)}' is closed")
         if self._sequential is not None:
             return self._read_sequential(buffer)
         if not self._rest and not self._wait(len(buffer)):
@@ -277,7 +277,7 @@ class RangeReader:
         try:
             data, error = result_of(first.answer)
         except CancelledError:
-            raise ValueError(f"'{without_secrets(self._remote.path)}' is closed") from None
+            raise ValueError(f"'{hide_secrets(self._remote.path)}' is closed") from None
         except RangesUnsupported:
             self._switch_to_sequential()
             return False

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.options.checked_options import check_mode
+from tfrecord_io.options.options_base import check_mode
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate

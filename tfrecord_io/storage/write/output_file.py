@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from tfrecord_io.closing import NotCopied
-from tfrecord_io.errors import for_cli, undo_after, without_secrets
+from tfrecord_io.errors import for_cli, hide_secrets, undo_after
 
 _PIECE = 8 << 20  # bytes per write; Ctrl-C is handled between two
 
@@ -72,7 +72,7 @@ class OutputFile(NotCopied, ABC):
         try:
             if self._failed:
                 raise ValueError(
-                    f"'{without_secrets(self.path)}': a write failed, so the file is incomplete and cannot be published"
+                    f"'{hide_secrets(self.path)}': a write failed, so the file is incomplete and cannot be published"
                 )
             self._commit()
         except BaseException as error:
@@ -88,7 +88,7 @@ class OutputFile(NotCopied, ABC):
 
     def _check_open(self) -> None:
         if not self.is_open:
-            raise ValueError(f"'{without_secrets(self.path)}' is closed")
+            raise ValueError(f"'{hide_secrets(self.path)}' is closed")
 
     def __enter__(self) -> Self:
         return self

@@ -28,7 +28,7 @@ from typing import Protocol, TypeVar
 
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.errors import Published, Unconfirmed, add_remark, for_cli, printable
-from tfrecord_io.log import logger
+from tfrecord_io.progress import logger
 from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.paths.file_names import (
     folders_of,

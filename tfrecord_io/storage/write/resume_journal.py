@@ -21,7 +21,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.errors import CorruptRecordError, ReplacedError, printable, without_secrets
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, hide_secrets, printable
 from tfrecord_io.format.framing import crc32c
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
@@ -179,7 +179,7 @@ def version_of(source: Source) -> SourceVersion:
     if source.can_be_read_again:
         with closing(open_random_access(source)) as file:
             if file.version:
-                path = without_secrets(without_query(source.path))
+                path = hide_secrets(without_query(source.path))
                 identity = {name: n for name, n in file.identity.items() if source.shard is None or name != "ctime_ns"}
                 return {"path": path, "size": file.size, "version": file.version, **identity}
     reason = "resume=True needs files whose changes are seen, by an ETag or a time of change, and this one has neither"

@@ -1,0 +1,227 @@
+"""Arrays whose shape stands in other features: every layout, through every reader, has the arrays that NumPy made.
+
+A layout crosses the names of the sizes, sizes that are the same or vary, Example and SequenceExample, and the dtype.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from rounds import rounds
+from tfrecord_io.train import (
+    BytesList,
+    Example,
+    Feature,
+    FeatureList,
+    FeatureLists,
+    Features,
+    FloatList,
+    Int64List,
+    SequenceExample,
+)
+from tfrecord_io.typing import OpenedDataset
+
+Array = np.ndarray[Any, Any]
+SHAPES: dict[str, Any] = {  # the argument of `tfr.tensor`
+    "names": ("height", "width", "depth"),
+    "names and a number": ("height", "width", 3),
+    "one feature": "image/shape",
+    "one unknown": ("height", None, 3),
+}
+PARTS = ("example", "steps", "context")  # of a SequenceExample: sizes in each step, or in the context for all
+
+
+class Layout(NamedTuple):
+    shape: str
+    part: str
+    dtype: str
+    dtype_feature: str  # "", "name" or "number"
+    as_list: bool  # floats as a list of values, not as bytes
+
+    def schema(self) -> dict[str, Any]:
+        dtype = "image/dtype" if self.dtype_feature else self.dtype
+        item = tfr.tensor(dtype, SHAPES[self.shape])
+        return {"image_raw": item if self.part == "example" else tfr.sequence(item), "label": "int64"}
+
+    def sizes(self, array: Array) -> dict[str, list[int]]:
+        height, width, depth = array.shape
+        if self.shape == "one feature":
+            return {"image/shape": [height, width, depth]}
+        stated = {"height": [height], "width": [width], "depth": [depth]}
+        names = {axis for axis in SHAPES[self.shape] if isinstance(axis, str)}
+        return {name: size for name, size in stated.items() if name in names}
+
+    def record(self, label: int, arrays: Sequence[Array]) -> bytes:
+        numbers = {"uint8": 4, "uint16": 17, "float32": 1}
+        dtypes = {"name": feature(self.dtype.encode()), "number": feature([numbers[self.dtype]])}
+        stated = {"image/dtype": dtypes[self.dtype_feature]} if self.dtype_feature else {}
+        context = {"label": feature([label])}
+        values = [feature(a.reshape(-1).tolist() if self.as_list else a.tobytes(), floats=self.as_list) for a in arrays]
+        sizes = [{name: feature(size) for name, size in self.sizes(a).items()} | stated for a in arrays]
+        if self.part == "example":
+            return Example(features=Features(feature=context | sizes[0] | {"image_raw": values[0]})).SerializeToString()
+        lists = {"image_raw": FeatureList(feature=values)}
+        if self.part == "context":
+            context |= sizes[0] if sizes else {}
+        else:
+            names = [*sizes[0]] if sizes else []
+            lists |= {name: FeatureList(feature=[size[name] for size in sizes]) for name in names}
+        message = SequenceExample(context=Features(feature=context), feature_lists=FeatureLists(feature_list=lists))
+        return message.SerializeToString()
+
+
+def feature(value: Any, *, floats: bool = False) -> Feature:
+    if isinstance(value, bytes):
+        return Feature(bytes_list=BytesList(value=[value]))
+    if floats:
+        return Feature(float_list=FloatList(value=value))
+    return Feature(int64_list=Int64List(value=value))
+
+
+@st.composite
+def layouts(draw: st.DrawFn) -> Layout:
+    dtype = draw(st.sampled_from(["uint8", "uint16", "float32"]))
+    return Layout(
+        shape=draw(st.sampled_from([*SHAPES])),
+        part=draw(st.sampled_from(PARTS)),
+        dtype=dtype,
+        dtype_feature=draw(st.sampled_from(["", "name", "number"])),
+        as_list=dtype == "float32" and draw(st.booleans()),
+    )
+
+
+@st.composite
+def rows_of(draw: st.DrawFn, layout: Layout) -> list[list[Array]]:
+    """The arrays of each record: one of an Example, some of a SequenceExample."""
+    axis = st.integers(1, 4)
+    shapes = st.tuples(axis, axis, st.just(3) if layout.shape in ("names and a number", "one unknown") else axis)
+    common = draw(st.one_of(st.none(), shapes))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+
+    def array(shape: tuple[int, ...]) -> Array:
+        return rng.integers(0, 200, shape).astype(layout.dtype)
+
+    rows = []
+    for _ in range(draw(st.integers(1, 6))):
+        count = 1 if layout.part == "example" else draw(st.integers(1, 3))
+        one = draw(shapes)
+        of_row = [one if layout.part != "steps" else draw(shapes) for _ in range(count)]
+        rows.append([array(common or shape) for shape in of_row])
+    return rows
+
+
+def same(found: Any, expected: Sequence[Array]) -> None:
+    arrays = [found] if len(expected) == 1 and getattr(found, "ndim", 0) == 3 else list(found)
+    assert len(arrays) == len(expected)
+    for own, other in zip(arrays, expected, strict=True):
+        assert np.asarray(own).dtype == other.dtype
+        np.testing.assert_array_equal(np.asarray(own), other)
+
+
+def of_pandas(dataset: OpenedDataset) -> list[Any]:
+    return list(tfr.read_tfrecord(dataset)["image_raw"])
+
+
+def of_random(dataset: OpenedDataset) -> list[Any]:
+    records = tfr.open_random(dataset)
+    return [records[row]["image_raw"] for row in range(len(records))]
+
+
+def of_pickle(dataset: OpenedDataset) -> list[Any]:
+    return of_pandas(pickle.loads(pickle.dumps(dataset)))
+
+
+def of_selection(dataset: OpenedDataset) -> list[Any]:
+    return of_pandas(dataset.select(["image_raw"]))
+
+
+def of_filter(dataset: OpenedDataset) -> list[Any]:
+    return of_pandas(dataset.filter("label >= 0"))
+
+
+def of_pieces(dataset: OpenedDataset) -> list[Any]:
+    return [row for piece in dataset.pieces(2) for row in of_pandas(tfr.dataset(piece))]
+
+
+READERS: dict[str, Callable[[OpenedDataset], list[Any]]] = {
+    "pandas": of_pandas,
+    "random access": of_random,
+    "pickle": of_pickle,
+    "select": of_selection,
+    "filter": of_filter,
+    "pieces": of_pieces,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@settings(max_examples=rounds(200))
+@given(st.data())
+def test_every_reader_has_the_arrays_that_were_written(reader: str, data: st.DataObject) -> None:
+    layout = data.draw(layouts())
+    rows = data.draw(rows_of(layout))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.tfrecord"
+        with tfr.RecordWriter(path) as writer:
+            for number, arrays in enumerate(rows):
+                writer.write(layout.record(number, arrays))
+        dataset = tfr.dataset(path, schema=layout.schema(), sample="all")
+        for found, expected in zip(READERS[reader](dataset), rows, strict=True):
+            same(found, expected)
+
+
+@settings(max_examples=rounds(200))
+@given(st.data())
+def test_written_files_state_the_shapes_in_the_same_features(data: st.DataObject) -> None:
+    """What is read and written again is read with the same arguments, and by the embedded schema."""
+    layout = data.draw(layouts())
+    rows = data.draw(rows_of(layout))
+    with tempfile.TemporaryDirectory() as folder:
+        path, again = Path(folder) / "a.tfrecord", Path(folder) / "b.tfrecord"
+        with tfr.RecordWriter(path) as writer:
+            for number, arrays in enumerate(rows):
+                writer.write(layout.record(number, arrays))
+        table = tfr.read_table(tfr.dataset(path, schema=layout.schema(), sample="all"))
+        record_type = "example" if layout.part == "example" else "sequence_example"
+        tfr.write_tfrecord(table, again, record_type=record_type)
+        for schema in (None, layout.schema()):
+            copy = tfr.read_table(tfr.dataset(again, schema=schema, sample="all"))
+            assert copy.equals(table)
+        tfr.write_tfrecord(table, again, record_type=record_type, embed_schema=False, mode="overwrite")
+        with tfr.RecordReader(again) as reader:
+            for number, (record, arrays) in enumerate(zip(reader, rows, strict=True)):
+                kind = Example if layout.part == "example" else SequenceExample
+                found, expected = kind.FromString(record), kind.FromString(layout.record(number, arrays))
+                assert found == expected
+
+
+def test_a_record_of_another_shape_than_the_sample_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    layout = Layout("names", "example", "uint8", "", as_list=False)
+    with tfr.RecordWriter(path) as writer:
+        for number, shape in enumerate([(2, 2, 1)] * 5 + [(2, 3, 1)]):
+            writer.write(layout.record(number, [np.zeros(shape, np.uint8)]))
+    with pytest.raises(tfr.errors.DecodeError, match=r"record 5: .*state the shape \(2, 3, 1\), and .*sample=\"all\""):
+        tfr.read_table(tfr.dataset(path, schema=layout.schema(), sample=3))
+    assert len(tfr.read_table(tfr.dataset(path, schema=layout.schema(), sample="all"))) == 6
+
+
+def test_sizes_that_do_not_multiply_to_the_bytes_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    sizes = {"height": 28, "width": 28, "depth": 3}
+    with tfr.RecordWriter(path) as writer:
+        writer.write(tfr.encode_example({"image_raw": bytes(4704), **sizes}))
+    with pytest.raises(tfr.errors.DecodeError) as caught:
+        tfr.read_table(path, schema={"image_raw": tfr.tensor("uint8", ("height", "width", "depth"))})
+    assert caught.value.record == 0
+    assert "2,352 values of uint8, and the record has 4,704 values" in str(caught.value)
+    assert "4,704 bytes are 28 × 28 × 6 of uint8 or 28 × 28 × 3 of uint16" in str(caught.value)

@@ -1,0 +1,49 @@
+"""Options are made by name; UNSET and None leave a keyword to a dataset, or to its default."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrecord_io
+from tfrecord_io.options import FrameOptions, ReadOptions
+from tfrecord_io.options.arrays import IterOptions
+from tfrecord_io.typing import UNSET, Unset
+
+SOURCES = sorted(Path(tfrecord_io.__file__).parent.rglob("*.py"))
+
+
+def test_no_call_passes_its_locals_on() -> None:
+    """A call names the keywords that it passes on, so that a search finds each use, and mypy checks the names."""
+    calls = [
+        f"{path.name}:{node.lineno}"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Name) and node.id == "locals"
+    ]
+    assert len(SOURCES) > 100
+    assert calls == []
+
+
+@pytest.mark.parametrize("value", [None, UNSET])
+def test_keywords_that_are_not_stated_have_their_defaults(value: Any) -> None:
+    names = ("columns", "on_error", "limit", "threads")
+    assert ReadOptions.stated(dict.fromkeys(names, value)) == {}
+    assert ReadOptions.from_keywords(dict.fromkeys(names, value)) == ReadOptions()
+    assert IterOptions.from_keywords({"batch_size": 2, "shuffle_buffer": value}).shuffle_buffer == 0
+
+
+def test_none_is_a_value_where_it_is_not_the_default() -> None:
+    assert ReadOptions.stated({"compression": None, "progress": UNSET}) == {"compression": None}
+    assert IterOptions.from_keywords({"batch_size": 2, "epochs": None}).epochs is None
+    with pytest.raises(TypeError, match="sample=None: expected an integer"):
+        ReadOptions.from_keywords({"sample": None})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colums'"):
+        FrameOptions.stated({"colums": UNSET})
+
+
+def test_unset_shows_its_name() -> None:
+    assert (repr(UNSET), str(UNSET), list(Unset)) == ("UNSET", "UNSET", [UNSET])

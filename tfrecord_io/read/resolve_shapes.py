@@ -1,0 +1,232 @@
+"""Decide the types of columns of arrays whose shape or dtype stands in other features, by the first records.
+
+`tfrecord_io.tensor` leaves such a field open. `plan_scan` closes it: a tensor of one shape if all records of the sample
+state the same, else one whose dimensions vary. Tests: tests/read/test_resolve_shapes.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.buffers import column_mask
+from tfrecord_io.arrow.decode.lists import is_nothing
+from tfrecord_io.arrow.decode.stated_shapes import stated_dtypes
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.display import did_you_mean
+from tfrecord_io.engine.contract import LIST_MARK, ColumnBuffers
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, element
+from tfrecord_io.format.feature_types import Kind, Layout
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.chunks.chunk import DecodedChunk
+from tfrecord_io.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW
+from tfrecord_io.schema.column_selection import is_glob
+from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.field_makers import as_field
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.shape_source import ShapeSource
+from tfrecord_io.schema.tensor_types import Shape, dtype_metadata, tensor_type
+from tfrecord_io.storage.read.source import Source
+
+Sample = Callable[[ReadOptions], Sequence[DecodedChunk]]
+"""Decodes the first records with these options."""
+
+
+def close_shapes(options: ReadOptions, sources: Sequence[Source], decode_sample: Sample) -> ReadOptions:
+    """The options with a type for each column that ``schema=`` or ``schema_overrides=`` leaves open.
+
+    FeatureNotFoundError if no record of the sample has a feature that states a size; SchemaError if the number of
+    dimensions or the dtype differs between records.
+    """
+    has_schema = options.schema is not None and not isinstance(options.schema, str)
+    declared = Schema.parse(options.schema) if has_schema else None
+    overrides = {
+        name: as_field(name, type_) if isinstance(type_, str) and type_.lstrip().startswith("tensor(") else type_
+        for name, type_ in (options.schema_overrides or {}).items()
+    }
+    named = [(f.column, f) for f in (() if declared is None or declared.plain is not None else declared.fields)]
+    named += [(name, f) for name, f in overrides.items() if isinstance(f, Field)]
+    open_columns = [_OpenColumn(name, f, source) for name, f in named if (source := _open_source(f)) is not None]
+    if not open_columns:
+        return options
+    if glob := next((column.column for column in open_columns if is_glob(column.column)), None):
+        reason = "the shapes of several columns cannot stand in the same features"
+        raise SchemaError(reason, feature=glob, hint="name each column")
+    columns = _sampled_columns(open_columns, options, sources, decode_sample)
+    closed = {id(column.field): column.close(columns, options) for column in open_columns}
+    changes: dict[str, Any] = {}
+    if declared is not None:
+        changes["schema"] = Schema([closed.get(id(f), f) for f in declared], declared.metadata)
+    if overrides:
+        changes["schema_overrides"] = {name: closed.get(id(f), f) for name, f in overrides.items()}
+    return options.changed(**changes)
+
+
+def _open_source(field: Field) -> ShapeSource | None:
+    """The source of a field whose type the first records decide; None for any other field."""
+    if field.is_common:
+        return None
+    source = ShapeSource.from_metadata(field.metadata, field.feature)
+    return source if source is not None and source.is_open else None
+
+
+def _sampled_columns(
+    open_columns: Sequence[_OpenColumn], options: ReadOptions, sources: Sequence[Source], decode_sample: Sample
+) -> list[Mapping[str, ColumnBuffers]]:
+    """The columns of the first records: the values of the arrays, and the features that state their shapes."""
+    stated = {name: column for column in open_columns for name in column.source.features}
+    values = [column.feature for column in open_columns if column.feature not in stated]
+    needs_rank = any(column.source.shape is None or column.source.element is None for column in open_columns)
+    if not all(source.can_be_read_again for source in sources):
+        if not needs_rank:
+            return []
+        reason = "the file object is read once, and the first records decide the dtype and the number of dimensions"
+        raise SchemaError(reason, feature=open_columns[0].feature, hint="pass a path, or state both by tfr.tensor")
+    changes = {"schema": "infer", "schema_overrides": None, "filters": None, "offset": 0, "limit": None}
+    options = options.changed(**changes, progress=False)
+    while True:
+        try:
+            chunks = decode_sample(options.changed(columns=(*stated, *values)))
+        except FeatureNotFoundError as missing:
+            if missing.feature in values:  # whose kind is not needed
+                values.remove(str(missing.feature))
+                continue
+            if missing.feature not in stated:
+                raise
+            raise _missing_size(str(missing.feature), stated[str(missing.feature)], missing) from None
+        return [chunk.columns for chunk in chunks if chunk.rows]
+
+
+def _missing_size(name: str, column: _OpenColumn, missing: FeatureNotFoundError) -> FeatureNotFoundError:
+    is_dtype = name == column.source.dtype
+    what = "dtype" if is_dtype else "shape"
+    reason = f"no record of the sample has it, and it states the {what} of '{printable(column.feature)}'"
+    hint = missing.hint
+    if is_dtype and "/" not in name:
+        question = did_you_mean(name, SUPPORTED_DTYPES.replace(",", "").split())
+        hint = question or hint
+    error = FeatureNotFoundError(reason, feature=name, hint=hint)
+    error.path = missing.path
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenColumn:
+    """A column whose type the first records decide."""
+
+    column: str
+    field: Field
+    source: ShapeSource
+
+    @property
+    def feature(self) -> str:
+        return self.field.feature or self.column
+
+    def close(self, columns: Sequence[Mapping[str, ColumnBuffers]], options: ReadOptions) -> Field:
+        """The field with the type that the sample shows; dimensions whose sizes differ, or are not known, vary."""
+        field, source = self.field, self.source
+        shape, dtype, is_number = self._shape(columns), source.element, False
+        if source.dtype is not None:
+            dtype, is_number = self._dtype(columns)
+        kinds = {c.kind for part in columns for c in _columns_of(part, self.feature) if c.value_row >= 0}
+        encoding = RAW if Kind.BYTES in kinds else LIST if kinds else source.encoding
+        in_context = field.part == FEATURE_LIST and self._is_in_context(columns)
+        closed = source.closed(encoding, is_number=is_number, in_context=in_context)
+        metadata = {**field.metadata, **closed.metadata}
+        if shape is None or dtype is None:  # no record has an array: the column stays one of bytes
+            return replace(field, metadata=metadata)
+        if options.stable_types:
+            shape = source.shape or (None,) * len(shape)
+        value = element(dtype)
+        type_ = tensor_type(value, shape)
+        is_list = field.part == FEATURE_LIST
+        return replace(
+            field,
+            type=pa.list_(type_) if is_list else type_,
+            encoding=field.encoding if field.encoding != LIST else source.encoding or BY_WIRE,
+            shape=shape,
+            metadata={**metadata, **dtype_metadata(value)},
+        )
+
+    def _is_in_context(self, columns: Sequence[Mapping[str, ColumnBuffers]]) -> bool:
+        """True if the context, and no feature list, has the features that state the shape of the steps."""
+        parts = [part.get(name) for part in columns for name in self.source.features]
+        marked = any(name + LIST_MARK in part for part in columns for name in self.source.features)
+        return not marked and any(column is not None and column.steps is None for column in parts)
+
+    def _shape(self, columns: Sequence[Mapping[str, ColumnBuffers]]) -> Shape | None:
+        """The common shape of all sampled records, None for each dimension that varies; None without a record."""
+        axes = self.source.axes
+        if not isinstance(axes, str):
+            sizes = [set(self._values(columns, axis)) if isinstance(axis, str) else {axis} for axis in axes]
+            return tuple(next(iter(size)) if len(size) == 1 else None for size in sizes)
+        lists = {row for part in columns for c in _columns_of(part, axes) for row in self._rows(c, axes)}
+        if not lists:
+            return None
+        ranks = {len(row) for row in lists}
+        if len(ranks) > 1:
+            reason = f"'{printable(axes)}' states arrays of {' and '.join(map(str, sorted(ranks)))} dimensions"
+            advice = "declare the column as binary, and reshape its arrays"
+            raise SchemaError(reason, feature=self.feature, got=sorted(ranks), hint=advice)
+        return tuple(sizes.pop() if len(sizes) == 1 else None for sizes in map(set, zip(*lists, strict=True)))
+
+    def _values(self, columns: Sequence[Mapping[str, ColumnBuffers]], name: str) -> Iterator[int]:
+        for part in columns:
+            for column in _columns_of(part, name):
+                yield from (size for row in self._rows(column, name) for size in row)
+
+    def _rows(self, column: ColumnBuffers, name: str) -> set[tuple[int, ...]]:
+        """The distinct lists of sizes in a column."""
+        if column.kind is not Kind.INT64:
+            reason = f"'{printable(name)}' has {column.kind.description}, and the sizes of dimensions are integers"
+            raise SchemaError(
+                reason, feature=self.feature, expected=Kind.INT64.description, got=column.kind.description
+            )
+        assert column.values is not None
+        mask = column_mask(column)
+        if column.layout is Layout.SCALAR:
+            return {(size,) for size in np.unique(column.values[mask]).tolist()}
+        assert column.offsets is not None
+        bounds, values = column.offsets.tolist(), column.values
+        rows = {values[bounds[row] : bounds[row + 1]].tobytes() for row in np.flatnonzero(mask).tolist()}
+        return {tuple(np.frombuffer(row, np.int64).tolist()) for row in rows}
+
+    def _dtype(self, columns: Sequence[Mapping[str, ColumnBuffers]]) -> tuple[str | None, bool]:
+        """The name of the dtype that the sampled records state, and whether they state it as a number."""
+        assert self.source.dtype is not None
+        name, is_number = self.source.dtype, False
+        names: dict[str, str | None] = {}
+        for part in columns:
+            for column in _columns_of(part, name):
+                try:
+                    stated, mask = stated_dtypes(column, name)
+                except RowFault as fault:
+                    raise SchemaError(fault.reason, feature=self.feature) from None
+                names |= {text: found for (text, found), has in zip(stated, mask.tolist(), strict=True) if has}
+                is_number |= column.kind is Kind.INT64
+        unknown = next((text for text, found in names.items() if found is None), None)
+        if unknown is not None:
+            reason = f"'{printable(name)}' is {printable(repr(unknown), 60)}, which names no dtype"
+            raise SchemaError(reason, feature=self.feature, got=unknown, hint=f"use {SUPPORTED_DTYPES}")
+        found = sorted({*names.values()}, key=str)
+        if len(found) > 1:
+            reason = f"'{printable(name)}' states arrays of {' and '.join(map(str, found))}"
+            advice = "declare the column as binary, and convert its arrays"
+            raise SchemaError(reason, feature=self.feature, got=found, hint=advice)
+        return (found[0] if found else None), is_number
+
+
+def _columns_of(columns: Mapping[str, ColumnBuffers], name: str) -> Iterator[ColumnBuffers]:
+    """The columns of a feature that have a value: those of the context, and the steps of a feature list."""
+    for key in (name, name + LIST_MARK):
+        column = columns.get(key)
+        if column is None or is_nothing(column):
+            continue
+        inner = column if column.steps is None else column.steps
+        if not is_nothing(inner):
+            yield inner

@@ -1,0 +1,319 @@
+"""Look at the first records of a file and say how columns of bytes can be read: nothing is applied by itself.
+
+In go record batches of the inferred types; out come `Suggestion`s: images, serialized tensors, ``.npy`` arrays, or raw
+numbers whose count is the product of integer features in every record. Tests: tests/read/test_suggest_types.py.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import list_lengths
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.format.foreign_files import ZEROS, looks_like
+from tfrecord_io.options.limits import Expansion
+
+SAMPLE_ROWS = 1000
+_MOST_SIZES = 12  # integer features that are tried as sizes
+_MOST_TENSORS = 50  # values that are parsed as serialized tensors
+_TENSOR_BYTES = 1 << 20  # of one
+_HEAD_BYTES = 512
+_LEAST_RECORDS = 3  # with a number of channels that no feature states
+_LEAST_LENGTHS = 3  # different numbers of values that confirm features without a name of a size
+# The order of dimensions, by the last word of a feature's name.
+_WORDS = (
+    ("frames", "num_frames", "n_frames", "time", "steps"),
+    ("height", "h", "rows", "n_rows", "num_rows", "ysize", "size_y", "dim_0", "dim0"),
+    ("width", "w", "cols", "columns", "n_cols", "num_cols", "xsize", "size_x", "dim_1", "dim1"),
+    ("depth", "d", "channels", "channel", "c", "bands", "n_channels", "num_channels", "dim_2", "dim2"),
+)
+_SHAPE_WORDS = ("shape", "size", "sizes", "dims", "dim", "dimensions")
+_DTYPES = {1: ("uint8",), 2: ("uint16", "int16", "float16"), 4: ("float32", "int32"), 8: ("float64", "int64")}
+_CHANNELS = (3, 4)  # of an image whose file has no feature with their number
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """How a column of bytes, or of numbers, can be read as what it is.
+
+    Attributes
+    ----------
+    column : str
+    reason : str
+        What the sampled records show.
+    schema : str or None
+        The field as a line of Python; None if no field reads it.
+    type : str or None
+        The same as a type for ``--type`` in a shell, if there is one.
+    others : tuple of str
+        Further fields that fit every sampled record: the bytes do not decide between them.
+    """
+
+    column: str
+    reason: str
+    schema: str | None = None
+    type: str | None = None
+    others: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """What is found, and how it is read: a line for people, one of Python, and one for a shell."""
+        lines = [f"'{printable(self.column)}': {printable(self.reason)}"]
+        if self.schema is not None:
+            lines.append(f"  tfr.dataset(…, schema_overrides={{{self.column!r}: {self.schema}}})")
+        if self.type is not None:
+            lines.append(f"  --type {shlex.quote(f'{self.column}={self.type}')}")
+        if self.others:
+            lines.append(f"  the bytes fit as well: {printable(', '.join(self.others))}")
+        return lines
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The suggestion in types of JSON."""
+        return {**asdict(self), "others": list(self.others)}
+
+
+def suggest_types(batches: Sequence[pa.RecordBatch]) -> tuple[Suggestion, ...]:
+    """The columns of the first records that can be read as something better, with one suggestion each.
+
+    >>> rows = {"image_raw": [bytes(6), bytes(12)], "height": [1, 2], "width": [2, 2], "depth": [3, 3]}
+    >>> suggestion, = suggest_types([pa.RecordBatch.from_pydict(rows)])
+    >>> suggestion.schema, suggestion.type
+    ("tfr.tensor('uint8', ('height', 'width', 'depth'))", 'tensor(uint8,(height,width,depth))')
+    """
+    if not batches:
+        return ()
+    table = pa.Table.from_batches(batches).slice(0, SAMPLE_ROWS)
+    if not table.num_rows:
+        return ()
+    sizes = _Sizes.of_table(table)
+    return tuple(
+        suggestion
+        for field in table.schema
+        if (suggestion := _suggest(field, table[field.name].combine_chunks(), sizes)) is not None
+    )
+
+
+def _suggest(field: pa.Field, column: pa.Array, sizes: _Sizes) -> Suggestion | None:
+    if t.is_binary(field.type) or t.is_large_binary(field.type):
+        return _by_content(field.name, column) or sizes.suggestion(field.name, column, is_bytes=True)
+    is_list = t.is_list(field.type) or t.is_large_list(field.type)
+    if is_list and (t.is_float32(field.type.value_type) or t.is_int64(field.type.value_type)):
+        return sizes.suggestion(field.name, column, is_bytes=False)
+    return None
+
+
+def _by_content(name: str, column: pa.Array) -> Suggestion | None:
+    """A suggestion for values that all begin as files of one format, or are serialized tensors."""
+    values = [value for value in column.drop_null().to_pylist() if value]
+    if not values:
+        return None
+    kinds = {looks_like(value[:_HEAD_BYTES]) for value in values}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    records = f"{len(values)} sampled records"
+    if all(value.startswith(b"\x93NUMPY") for value in values):
+        return _self_describing(name, values, "npy", f".npy arrays in {records}")
+    if kind is not None and kind.endswith(" image"):
+        return Suggestion(name, f"each of {records} has {kind}", "tfr.image()")
+    if (found := _self_describing(name, values, "tensor_proto", f"serialized tensors in {records}")) is not None:
+        return found
+    if kind in (None, ZEROS, "plain text", "UTF-16 text"):
+        return None
+    return Suggestion(name, f"each of {records} has {kind}")
+
+
+def _self_describing(name: str, values: Sequence[bytes], encoding: str, reason: str) -> Suggestion | None:
+    """A suggestion for arrays that state dtype and shape themselves; None if a value is no such array."""
+    seen: set[tuple[str, tuple[int, ...]]] = set()
+    for value in values[:_MOST_TENSORS]:
+        found = _npy(value) if encoding == "npy" else _tensor_proto(value)
+        if found is None:
+            return None
+        seen.add(found)
+    dtypes, shapes = {dtype for dtype, _ in seen}, {shape for _, shape in seen}
+    if len(dtypes) > 1 or len({len(shape) for shape in shapes}) > 1:
+        return Suggestion(name, f"{reason}, of several dtypes or numbers of dimensions")
+    shape = tuple(axis.pop() if len(axis) == 1 else None for axis in map(set, zip(*shapes, strict=True)))
+    return Suggestion(name, reason, f"tfr.tensor({dtypes.pop()!r}, {shape}, encoding={encoding!r})")
+
+
+def _npy(value: bytes) -> tuple[str, tuple[int, ...]] | None:
+    from io import BytesIO
+
+    from tfrecord_io.format.dtypes import dtype_name
+    from tfrecord_io.format.npy_header import read_header
+
+    try:
+        dtype, _, shape = read_header(BytesIO(value))
+        return dtype_name(dtype), shape
+    except (DecodeError, ValueError, EOFError):
+        return None
+
+
+def _tensor_proto(value: bytes) -> tuple[str, tuple[int, ...]] | None:
+    from tfrecord_io.format.serialized_tensor import parse_tensor_proto
+
+    if len(value) < 4 or value[0] != 0x08:  # the field of the dtype, which every writer of tensors has first
+        return None
+    with suppress(DecodeError):
+        tensor = parse_tensor_proto(value, expansion=Expansion(_TENSOR_BYTES, len(value)))
+        return tensor.name, tensor.shape
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """The integer features of a sample: single values, and lists that may be shapes."""
+
+    scalars: Mapping[str, Array]
+    shapes: Mapping[str, Array]  # int64 [rows, rank]
+
+    @classmethod
+    def of_table(cls, table: pa.Table) -> _Sizes:
+        scalars, shapes = {}, {}
+        for field in table.schema:
+            column = table[field.name].combine_chunks()
+            if column.null_count or not len(column):
+                continue
+            if t.is_int64(field.type):
+                values = np.asarray(column)
+                if values.min() >= 1:
+                    scalars[field.name] = values
+            elif t.is_list(field.type) and t.is_int64(field.type.value_type) and _last_word(field.name) in _SHAPE_WORDS:
+                lengths = list_lengths(column)
+                if lengths.min() == lengths.max() and 1 <= lengths[0] <= 6:
+                    shapes[field.name] = np.asarray(column.flatten()).reshape(len(column), -1)
+        return cls(scalars, shapes)
+
+    def suggestion(self, name: str, column: pa.Array, *, is_bytes: bool) -> Suggestion | None:
+        """A suggestion for a column whose numbers are as many as sizes say, in every record that has them."""
+        present = np.asarray(column.is_valid())
+        if not present.any():
+            return None
+        lengths = _byte_lengths(column) if is_bytes else list_lengths(column)
+        lengths = np.asarray(lengths)[present].astype(np.int64)
+        if not lengths.min():
+            return None
+        found = [*self._fitting(name, lengths, present, is_bytes=is_bytes)]
+        if not found:
+            return None
+        shape, dtypes = found[0]
+        names = shape if isinstance(shape, str) else tuple(shape)
+        others = [f"{dtype} in place of {dtypes[0]}" for dtype in dtypes[1:]]
+        others += [_field_text(more[0], other) for other, more in found[1:]]
+        dtype = dtypes[0]
+        if not is_bytes:
+            dtype = "float32" if t.is_float32(column.type.value_type) else "int64"
+            others = [_field_text(dtype, other) for other, _ in found[1:]]
+        what = f"raw {dtype}" if is_bytes else f"{dtype} values"
+        shape_text = f"whose shape is in '{names}'," if isinstance(names, str) else f"of {' × '.join(map(str, names))}"
+        reason = f"{what} {shape_text} in all {len(lengths)} sampled records"
+        axes = f"({','.join(map(str, names))})" if isinstance(names, tuple) else names
+        return Suggestion(name, reason, _field_text(dtype, names), f"tensor({dtype},{axes})", tuple(others))
+
+    def _fitting(
+        self, name: str, lengths: Array, present: Array, *, is_bytes: bool
+    ) -> Iterator[tuple[str | tuple[str | int, ...], tuple[str, ...]]]:
+        """Shapes whose product, times the size of a number, is the length in every record; the best first."""
+        for feature, matrix in sorted(self.shapes.items(), key=lambda item: not _are_siblings(name, item[0])):
+            if dtypes := _dtypes(lengths, matrix[present].prod(axis=1), is_bytes=is_bytes):
+                yield feature, dtypes
+                return
+        ranked = {feature: rank for feature in self.scalars if (rank := _rank(feature)) is not None and feature != name}
+        has_many_lengths = len(np.unique(lengths)) >= _LEAST_LENGTHS
+        features = [*ranked] or ([*self.scalars] if has_many_lengths else [])
+        if 2 <= len(features) <= _MOST_SIZES:
+            features.sort(key=lambda feature: (ranked.get(feature, 0), not _are_siblings(name, feature)))
+            for count in range(min(4, len(features)), 1, -1):
+                shapes = [each for each in combinations(features, count) if _is_shape(each, ranked)]
+                fitting = [(each, dtypes) for each in shapes if (dtypes := self._of(each, lengths, present, is_bytes))]
+                if fitting:
+                    fitting.sort(key=lambda item: sum(not _are_siblings(name, feature) for feature in item[0]))
+                    yield from fitting
+                    return
+                if ranked:
+                    yield from self._with_channels(shapes, lengths, present, ranked, is_bytes=is_bytes)
+
+    def _with_channels(
+        self,
+        shapes: Sequence[tuple[str, ...]],
+        lengths: Array,
+        present: Array,
+        ranked: Mapping[str, int],
+        *,
+        is_bytes: bool,
+    ) -> Iterator[tuple[tuple[str | int, ...], tuple[str, ...]]]:
+        """Shapes of height and width with a number of channels that no feature states."""
+        if len(lengths) < _LEAST_RECORDS:
+            return
+        for shape in shapes:
+            if {ranked[feature] for feature in shape} != {1, 2}:
+                continue
+            for channels in _CHANNELS:
+                values = self._product(shape, present) * channels
+                if dtypes := _dtypes(lengths, values, is_bytes=is_bytes):
+                    yield (*shape, channels), dtypes
+
+    def _of(self, shape: Sequence[str], lengths: Array, present: Array, is_bytes: bool) -> tuple[str, ...]:
+        return _dtypes(lengths, self._product(shape, present), is_bytes=is_bytes)
+
+    def _product(self, shape: Sequence[str], present: Array) -> Array:
+        return np.prod([self.scalars[feature][present].astype(np.float64) for feature in shape], axis=0)
+
+
+def _is_shape(features: Sequence[str], ranked: Mapping[str, int]) -> bool:
+    """True if each feature is another dimension."""
+    ranks = [ranked[feature] for feature in features if feature in ranked]
+    return len(set(ranks)) == len(ranks)
+
+
+def _dtypes(lengths: Array, values: Array, *, is_bytes: bool) -> tuple[str, ...]:
+    """The dtypes of arrays of so many values in so many bytes, the same in all records; the usual one first."""
+    if (values <= 0).any():
+        return ()
+    widths = np.unique(lengths / values)
+    if len(widths) != 1:
+        return ()
+    return _DTYPES.get(int(widths[0]), ()) if is_bytes and widths[0] % 1 == 0 else ("",) if widths[0] == 1 else ()
+
+
+def _byte_lengths(column: pa.Array) -> Array:
+    import pyarrow.compute as pc
+
+    return np.asarray(pc.binary_length(column).fill_null(0))
+
+
+def _field_text(dtype: str, shape: str | tuple[str | int, ...]) -> str:
+    return f"tfr.tensor({dtype!r}, {shape!r})"
+
+
+def _rank(feature: str) -> int | None:
+    """Which dimension a feature with this name states, None if the name says nothing."""
+    word = _last_word(feature)
+    return next((rank for rank, words in enumerate(_WORDS) if word in words), None)
+
+
+def _last_word(feature: str) -> str:
+    """The part of a name that says what it is: ``height`` of image/height, img_height and imageHeight."""
+    last = re.split(r"[/.:]", feature)[-1]
+    last = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last).lower()
+    words = {word for words in (*_WORDS, _SHAPE_WORDS) for word in words}
+    return last if last in words else last.rpartition("_")[2]
+
+
+def _are_siblings(column: str, feature: str) -> bool:
+    """True if both names begin with the same folder or word."""
+    first, second = (re.split(r"[/._]", name)[0] for name in (column, feature))
+    return first == second
